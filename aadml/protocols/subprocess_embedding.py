@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,6 @@ import torch
 from torch import Tensor
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json
 from aadml.methods.training.session import Checkpoint
 from aadml.model.packing import pack_tensors, unpack_tensors
 
@@ -57,7 +57,6 @@ def in_fresh_process(
     folder = tempfile.TemporaryDirectory()
     process = context.Process(target=_work_and_exit, args=(work, channels, sender, folder.name))
     process.start()
-    assert process.pid is not None
     sender.close()
     try:
         if not receiver.poll(seconds):
@@ -68,10 +67,7 @@ def in_fresh_process(
             "the process of the encoder ended without a result; check it for a crash or a lack of memory"
         ) from None
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # the process and its children
-        process.kill()
-        process.join()
+        _end(process)
         receiver.close()
         folder.cleanup()
     if "error" in received.facts:
@@ -79,6 +75,14 @@ def in_fresh_process(
     results = cast(list[list[str]], received.facts["modalities"])
     vectors = [{m: received.tensors[f"{number}.{m}"] for m in modalities} for number, modalities in enumerate(results)]
     return Results(vectors, tuple(cast(list[str], received.facts["channels"])))
+
+
+def _end(process: BaseProcess) -> None:
+    assert process.pid is not None
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # the process and its children
+    process.kill()
+    process.join()
 
 
 def _work_and_exit(
@@ -91,9 +95,9 @@ def _work_and_exit(
         torch.set_num_threads(1)  # threads do not survive a fork
         results = work()
         tensors = {f"{number}.{m}": v for number, vectors in enumerate(results) for m, v in vectors.items()}
-        modalities: list[Json] = [list(vectors) for vectors in results]
-        facts: dict[str, Json] = {"modalities": modalities, "channels": list(channels())}
-        data = pack_tensors(Checkpoint(tensors, facts))
+        data = pack_tensors(
+            Checkpoint(tensors, {"modalities": [list(vectors) for vectors in results], "channels": [*channels()]})
+        )
     except InputError as error:
         data = pack_tensors(Checkpoint({}, {"error": str(error)}))
     except BaseException as error:  # the user's encoder may raise anything

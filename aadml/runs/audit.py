@@ -72,12 +72,7 @@ def audit(
             f"audit: {count} runs or encoders were passed; "
             "pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)"
         )
-    if allow and run is not None:
-        raise InputError("audit: --allow applies only to --encoder and --command; leave out --allow")
-    if retrain and (run is None or data is not None):
-        raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
-    if run is None and protocol != "inductive":
-        raise InputError(f"audit: protocol {protocol} applies only to a run or model; leave out --protocol")
+    _check_scope(run, data, protocol, retrain=retrain, allow=bool(allow))
     if isinstance(data, Clips):
         if split != "test":
             raise InputError(f"audit: split is '{split}', but all of the Clips are scored; leave out split")
@@ -95,6 +90,15 @@ def audit(
     return AuditReport(run_checks(pipeline, _splits(data), CHECKS, split=split, seconds=time_limit))
 
 
+def _check_scope(run: object, data: object, protocol: str, *, retrain: bool, allow: bool) -> None:
+    if allow and run is not None:
+        raise InputError("audit: --allow applies only to --encoder and --command; leave out --allow")
+    if retrain and (run is None or data is not None):
+        raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
+    if run is None and protocol != "inductive":
+        raise InputError(f"audit: protocol {protocol} applies only to a run or model; leave out --protocol")
+
+
 def _splits(data: str | Path | Splits) -> Splits:
     if isinstance(data, Splits):
         return data
@@ -107,10 +111,16 @@ def _splits(data: str | Path | Splits) -> Splits:
 def _pipeline(
     encoder: str | Function | None, command: str, allow: Sequence[Path], data: str | Path | Splits
 ) -> FunctionPipeline | IsolatedPipeline:
-    if encoder is None:
-        return of_command(command, allow)
     if isinstance(encoder, str) and not is_place(encoder):
         raise InputError(f"--encoder {encoder} is not the name of a function; pass module:function")
     if not isinstance(data, Splits):
         search_beside(Path(data))
-    return of_function(encoder, allow)
+    pipeline = of_command(command, allow) if encoder is None else of_function(encoder, allow)
+    if isinstance(pipeline, IsolatedPipeline) and not isinstance(data, Splits):
+        for place in pipeline.order.readable:
+            if Path(data).absolute().is_relative_to(place):
+                raise InputError(
+                    f"audit: the encoder names {place}, which holds the data with the labels; pass other files "
+                    "to --allow"
+                )
+    return pipeline

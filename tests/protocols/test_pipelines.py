@@ -54,9 +54,8 @@ HARMFUL = (
     ],
 )
 def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):
-    pipeline = of_command(command.replace("{python}", sys.executable), seconds=8.0)
     with pytest.raises(InputError) as caught:
-        audit(pipeline, subject.splits, CHECKS, seconds=30.0)
+        audit(of_command(command.replace("{python}", sys.executable)), subject.splits, [], seconds=8.0)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -159,3 +159,16 @@ def test_a_stored_score_is_that_of_the_model_within_a_thousandth(random_run, mon
 def test_a_time_limit_that_no_clock_can_hold_is_refused(seconds):
     with pytest.raises(InputError, match=r"time limit is .*; pass a number above zero"):
         aadml.audit(data="synthetic:ave", command="true", time_limit=seconds)
+
+
+def test_an_encoder_does_not_name_the_data(other_file):
+    data = other_file()
+    for options in ({"allow": [data]}, {"allow": [data.parent]}):
+        with pytest.raises(InputError, match="holds the data with the labels; pass other files to --allow"):
+            aadml.audit(command="mine {input} {output}", data=data, **options)
+    with pytest.raises(InputError, match="holds the data with the labels"):
+        aadml.audit(command=f"mine {{input}} {{output}} {data}", data=data)
+    with pytest.raises(InputError, match="--allow nowhere does not exist"):
+        aadml.audit(command="mine {input} {output}", data=data, allow=["nowhere"])
+    with pytest.raises(InputError, match="--allow applies only to --encoder and --command"):
+        aadml.audit("run", allow=[data])

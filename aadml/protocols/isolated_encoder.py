@@ -128,6 +128,8 @@ def answer() -> None:
             failure = str(problem)
         except BaseException as problem:  # the user's encoder may raise anything
             failure = " ".join(f"{type(problem).__name__}: {problem}".split())
+            if isinstance(problem, OSError | ImportError):
+                failure += "; pass the files and modules that the encoder reads to --allow"
         state = _packed({"error": failure, "channels": watch.channels[:_SHOWN]})
         _write(sink, {**({} if failure else arrays), "state": state})
 

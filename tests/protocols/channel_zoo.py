@@ -420,6 +420,10 @@ def _compiled(x, w):
 compiled = _with_torch(_compiled)
 
 
+def missing_weights(features, labels):
+    return {m: v @ np.load("weights.npy") for m, v in features.items()}
+
+
 def softmax(features, labels):
     made = {m: np.exp(v[:, :4] - v[:, :4].max(1, keepdims=True)) for m, v in features.items()}
     return {m: v / v.sum(1, keepdims=True) for m, v in made.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import AuditReport, audit, with_garbage_labels
 from aadml.protocols.audit_checks import CHECKS, label_blindness, one_modality_alone, partner_blindness
 from aadml.protocols.pipelines import FunctionPipeline, of_function
@@ -90,6 +91,11 @@ def test_without_isolation_by_the_kernel_inference_is_unknown(subject):
     found = report("labels_in_a_file", subject, [label_blindness], by_kernel=False)
     assert found.inference == "unknown"
     assert f"file {zoo.PLACE / 'planted'}" in found[1].evidence
+
+
+def test_a_file_that_is_not_named_is_asked_for(subject):
+    with pytest.raises(InputError, match=r"^FileNotFoundError: .*; pass the files and modules .* to --allow$"):
+        report("missing_weights", subject, [])
 
 
 HONEST = [*zoo.HONEST, *zoo.WITH_TORCH]

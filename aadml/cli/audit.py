@@ -21,17 +21,22 @@ from aadml.cli.trust import trust_option
 @click.option("--encoder", help="Encoder as MODULE:FUNCTION: (features by modality, labels) -> embeddings by modality.")
 @click.option("--command", "shell", help="Encoder as a command line with {input} (a feature file) and {output} (HDF5).")
 @click.option(
+    "--allow", multiple=True, type=click.Path(path_type=Path), help="File or folder that the encoder reads; repeatable."
+)
+@click.option(
     "--retrain",
     is_flag=True,
     help="Train RUN three more times, with unchanged and changed scored clips, and compare the weights.",
 )
 @click.option("--time-limit", default=600.0, show_default=True, help="Time limit of one check, in seconds.")
+@click.option("--require-training", is_flag=True, help="Exit with 3 also if the verdict on training is unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @trust_option
-def command(shell: str | None, as_json: bool, **options: Any) -> None:
+def command(shell: str | None, require_training: bool, as_json: bool, **options: Any) -> None:
     """Audit RUN or an external encoder: labels, ids, partners, batch, order, scaling, selection, duplicates.
 
-    A check passes, fails, or is not checkable. The exit status is 1 if a check fails.
+    There is a verdict on inference and one on training: passed, failed or unknown. The exit status is 1 if a check
+    fails, and 3 if the verdict on inference is unknown.
     """
     import sys
 
@@ -47,4 +52,5 @@ def command(shell: str | None, as_json: bool, **options: Any) -> None:
         *rows, summary = repr(findings).splitlines()
         click.echo("\n".join(rows))
         click.echo(summary, err=True)
-    sys.exit(1 if findings.failed else 0)
+    is_unknown = "unknown" in (findings.inference, findings.training if require_training else "")
+    sys.exit(1 if findings.failed else 3 if is_unknown else 0)

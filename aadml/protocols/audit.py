@@ -1,8 +1,10 @@
 """Audit: checks, with evidence, that a score does not depend on information that must be hidden."""
 
+import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol as Interface
 
@@ -14,6 +16,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.subprocess_embedding import Vectors, in_fresh_process
+from aadml.retrieval.evaluation import evaluate
 
 Embed = Callable[[Clips], Embeddings]
 
@@ -32,6 +35,14 @@ class Pipeline(Interface):
     @property
     def preparation(self) -> str:
         """Preparation by `embedder`, as a clause for the evidence; empty if there is no preparation."""
+
+    @property
+    def surroundings(self) -> str:
+        """Code and files that the encoder has at its disposal, as a clause for the evidence."""
+
+    @property
+    def channels(self) -> Sequence[str]:
+        """Ways other than its input by which the encoder could have received data in this process, in words."""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
         """Prepare all that depends on the data set; return a function that embeds clips of one or more modalities."""
@@ -60,6 +71,16 @@ class Finding:
         return self.verdict is Verdict.FAIL
 
 
+CHANNELS = "channels"
+"""Name of the finding on ways other than its input by which an encoder could have received data."""
+
+REPEATED = ("selection", "fitted without test")
+"""Checks that repeat the training or the preparation."""
+
+TRAINING = (*REPEATED, "exact rows", "kept epoch", "duplicates")
+"""Checks of training and its data; all others are of inference."""
+
+
 class AuditReport(list[Finding]):
     """Findings of an audit, one per check; printed as the table of `aadml audit`."""
 
@@ -73,13 +94,31 @@ class AuditReport(list[Finding]):
         return any(finding.failed for finding in self)
 
     @property
+    def inference(self) -> str:
+        """Verdict on the computation of embeddings: passed, failed or unknown; unknown if there were other channels."""
+        findings = [finding for finding in self if finding.check not in TRAINING]
+        return _verdict_on(findings, any((f.check, f.verdict) == (CHANNELS, Verdict.PASS) for f in findings))
+
+    @property
+    def training(self) -> str:
+        """Verdict on training and selection: passed, failed or unknown; unknown if the training was not repeated."""
+        findings = [finding for finding in self if finding.check in TRAINING]
+        return _verdict_on(findings, any(f.check in REPEATED and f.verdict is Verdict.PASS for f in findings))
+
+    @property
     def summary(self) -> str:
-        """Number of checks by verdict, in one sentence."""
+        """Both verdicts, and the number of checks by verdict, in one sentence."""
         checks = {verdict: [f.check for f in self if f.verdict is verdict] for verdict in Verdict}
         parts = [f"{len(checks[Verdict.PASS])} checks passed"]
         for verdict, word in ((Verdict.FAIL, "failed"), (Verdict.NOT_CHECKABLE, "not checkable")):
             parts += [f"{len(checks[verdict])} {word} ({', '.join(checks[verdict])})"] if checks[verdict] else []
-        return ", ".join(parts)
+        return f"inference {self.inference}, training {self.training}; {', '.join(parts)}"
+
+
+def _verdict_on(findings: Sequence[Finding], is_known: bool) -> str:
+    if any(finding.failed for finding in findings):
+        return "failed"
+    return "passed" if is_known else "unknown"
 
 
 @dataclass(frozen=True)
@@ -92,6 +131,8 @@ class Case:
         split: name of the scored split.
         reference: embeddings of the unchanged split, computed first in a fresh process.
         seconds: time limit of a fresh process.
+        score: MAP of the reference, as of `map_of`.
+        channels: channels of all passes.
     """
 
     pipeline: Pipeline
@@ -99,28 +140,52 @@ class Case:
     split: str
     reference: Vectors
     seconds: float
+    score: float = math.nan
+    channels: dict[str, None] = field(default_factory=dict)
 
     @property
     def clips(self) -> Clips:
         """Clips of the scored split."""
         return self.splits[self.split]
 
-    def embed(self, *requests: Clips, splits: Splits | None = None) -> list[Vectors]:
+    def embed(self, *requests: Clips, splits: Splits | None = None, first: bool = False) -> list[Vectors]:
         """Embed noise and then the clips in a fresh process, so that no state is fitted on the clips in a first call.
 
         Args:
             requests: clips of each call, in order.
             splits: data set for the preparation of the pipeline; by default the unchanged data set.
+            first: embed the clips without noise before them.
         """
 
         def work() -> list[Vectors]:
             embed = self.pipeline.embedder(splits or self.splits, self.split)
             # an encoder may reject noise
             with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):
-                embed(noise(self.clips))
+                first or embed(noise(self.clips))
             return [_vectors(embed(clips)) for clips in requests]
 
-        return list(in_fresh_process(work, seconds=self.seconds))
+        return list(self._in_fresh_process(work))
+
+    def _in_fresh_process(self, work: Callable[[], Sequence[Vectors]]) -> Sequence[Vectors]:
+        results = in_fresh_process(work, seconds=self.seconds, channels=lambda: self.pipeline.channels)
+        self.channels.update(dict.fromkeys(results.channels))
+        return results.vectors
+
+    def map_of(self, vectors: Vectors, order: Tensor | None = None) -> float:
+        """Return the MAP of vectors (n, e) by modality, by cosine and the true labels.
+
+        Args:
+            vectors: embeddings of the scored clips.
+            order: permutation (n,) of the labels; None for the true labels.
+
+        Returns:
+            The MAP; NaN if modalities differ in width or rows are missing.
+        """
+        shapes = {rows.shape for rows in vectors.values()}
+        if len(shapes) != 1 or next(iter(shapes))[0] != len(self.clips):
+            return math.nan
+        clips = self.clips if order is None else permuted(self.clips, order)
+        return evaluate(clips.embedded({m: v.nan_to_num() for m, v in vectors.items()})).map_mean
 
     def embed_each(self, requests: Mapping[Modality, Clips]) -> Vectors:
         """Embed each modality of the clips in `requests` under that modality."""
@@ -134,10 +199,11 @@ class Case:
             values = compute(self.pipeline.embedder(self.splits, self.split))
             return [{"numbers": torch.tensor(values, dtype=torch.float64)}]
 
-        numbers: list[float] = in_fresh_process(work, seconds=self.seconds)[0]["numbers"].tolist()
+        numbers: list[float] = self._in_fresh_process(work)[0]["numbers"].tolist()
         return numbers
 
 
+SHOWN = 5
 Outcome = tuple[Verdict, str]
 """Verdict and evidence of a check."""
 Check = Callable[[Case], Outcome]
@@ -160,12 +226,29 @@ def audit(
     """
     splits = splits.in_memory()  # checks change and compare all clips
 
-    def work() -> list[Vectors]:
-        return [_vectors(pipeline.embedder(splits, split)(splits[split]))]
+    case = Case(pipeline, splits, split, {}, seconds)
+    (reference,) = case.embed(splits[split], first=True)
+    case = replace(case, reference=reference, score=case.map_of(reference))
+    findings = [Finding(check.__name__.replace("_", " "), *_guarded(check, case)) for check in checks]
+    return [*findings, _of_channels(case), _of_embeddings(case)]
 
-    (reference,) = in_fresh_process(work, seconds=seconds)
-    case = Case(pipeline, splits, split, reference, seconds)
-    return [Finding(check.__name__.replace("_", " "), *_guarded(check, case)) for check in checks]
+
+def _of_channels(case: Case) -> Finding:
+    if not case.channels:
+        return Finding(CHANNELS, Verdict.PASS, case.pipeline.surroundings)
+    channels = list(case.channels)
+    more = f" and {len(channels) - SHOWN} more" if len(channels) > SHOWN else ""
+    evidence = f"the encoder could have received data by {', '.join(channels[:SHOWN])}{more}"
+    return Finding(CHANNELS, Verdict.NOT_CHECKABLE, evidence)
+
+
+def _of_embeddings(case: Case) -> Finding:
+    """Bind the audit to the audited embeddings by their checksum and MAP."""
+    checksum = hashlib.sha256()
+    for modality, rows in case.reference.items():
+        checksum.update(modality.encode() + rows.float().contiguous().numpy().tobytes())
+    score = "" if math.isnan(case.score) else f"MAP by cosine {case.score:.5f}; "
+    return Finding("embeddings", Verdict.PASS, f"{score}SHA-256 of the audited embeddings {checksum.hexdigest()}")
 
 
 def noise(clips: Clips) -> Clips:
@@ -190,7 +273,11 @@ def noise_of(features: Features) -> Features:
 
 def with_garbage_labels(clips: Clips, seed: int) -> Clips:
     """Permute the labels of the clips by `seed`; several labels of a clip stay together."""
-    order = torch.randperm(len(clips), generator=torch.Generator().manual_seed(seed))
+    return permuted(clips, torch.randperm(len(clips), generator=torch.Generator().manual_seed(seed)))
+
+
+def permuted(clips: Clips, order: Tensor) -> Clips:
+    """Permute the labels of the clips by `order` (n,); several labels of a clip stay together."""
     several = None if clips.all_labels is None else clips.all_labels[order]
     return replace(clips, labels=clips.labels[order], all_labels=several)
 

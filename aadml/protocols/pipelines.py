@@ -1,10 +1,12 @@
 """Pipelines that can be audited: a run under a protocol, a user's function, a user's command."""
 
+import hashlib
+import json
 import shlex
-import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,14 +17,13 @@ from numpy.typing import NDArray
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.consent import consent_to, is_place
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import source_with_consent
 from aadml.protocols.audit import Embed
 from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
+from aadml.protocols.isolated_encoder import Function, IsolatedEncoder, Order, embeddings_of
 from aadml.protocols.protocol import Subject
-
-Arrays = Mapping[str, NDArray[Any]]
-Function = Callable[[Arrays, NDArray[np.int64]], Arrays]
-"""(features: modality -> (n, d) array, labels (n,)) -> modality -> (n, e) array."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,15 @@ class ProtocolPipeline:
         """Preparation by the protocol before embedding, as a clause for the evidence; empty if there is none."""
         prepares = any(part.before is not None for part in protocols_of(self.protocol))
         return f"the protocol {self.protocol} was prepared again" if prepares else ""
+
+    surroundings: ClassVar[str] = "only code of aadml ran, in a new fork of one state for each pass"
+
+    @property
+    def channels(self) -> Sequence[str]:
+        """Code from outside aadml that is part of the method."""
+        method = self.subject.encoder.facts.method
+        words = json.dumps({method.name: method.arguments.plain()}, default=str).split('"')
+        return [f"{name}, code from outside aadml, ran in forks of the audit" for name in words if is_place(name)]
 
     def embedder(self, splits: Splits, split: str) -> Embed:
         """Prepare the protocol on `splits`; return a function that embeds clips as if they were the scored split."""
@@ -75,66 +85,127 @@ class _EncoderPipeline:
 
 @dataclass(frozen=True)
 class FunctionPipeline(_EncoderPipeline):
-    """A user's function `(features: modality -> (n, d) array, labels (n,)) -> modality -> (n, e) array`."""
+    """A user's function object, called in forks of this process, which share its memory, files and network."""
 
     function: Function
+    surroundings: ClassVar[str] = ""
+    channels: ClassVar[Sequence[str]] = (
+        "memory and files of the audit (the function has no importable name, so it ran in forks)",
+    )
 
     def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
-        vectors = self.function({**features}, clips.labels.numpy())
-        if not isinstance(vectors, Mapping) or any(m not in vectors for m in clips.modalities):
-            expected = ", ".join(clips.modalities)
-            raise InputError(f"the encoder returned {_described(vectors)}; return a mapping with {expected}")
-        return {m: np.asarray(vectors[m]) for m in clips.modalities}
+        return embeddings_of(self.function, features, clips.labels.numpy())
 
 
 @dataclass(frozen=True)
-class CommandPipeline(_EncoderPipeline):
-    """A user's command with {input} (feature file) and {output} (HDF5, one dataset per modality), run without a shell.
+class IsolatedPipeline(_EncoderPipeline):
+    """An encoder that starts in a new, isolated interpreter in every pass.
 
     Attributes:
-        command: the command line.
-        seconds: time limit of one call.
+        order: the encoder.
     """
 
-    command: str
-    seconds: float = 600.0
+    order: Order
+    _running: list[IsolatedEncoder] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def surroundings(self) -> str:
+        """Readable files with their checksums."""
+        files = ", ".join(f"{place} (SHA-256 {_checksum(Path(place))})" for place in self.order.readable)
+        return (
+            "each pass ran in a new interpreter, which the kernel isolated from network, processes and files; "
+            f"readable beside the libraries: {files or 'no file'}"
+        )
+
+    @property
+    def channels(self) -> Sequence[str]:
+        """Channels of the pass in this process."""
+        return tuple(dict.fromkeys(channel for encoder in self._running for channel in encoder.channels))
+
+    def embedder(self, splits: Splits, split: str) -> Embed:
+        """Start the encoder."""
+        self._running.append(IsolatedEncoder(self.order))
+        return self._embed
 
     def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
-        from aadml.feature_extraction.feature_file import FeatureFile, write_features
-
+        encode = self._running[-1]
+        if not self.order.command:
+            return encode({**features, "labels": clips.labels.numpy()})
         with tempfile.TemporaryDirectory() as folder:
-            source, output = Path(folder) / "input.h5", Path(folder) / "output.h5"
-            content = FeatureFile(
-                features, clips.labels.numpy(), clips.ids, ("test",) * len(clips), clips.class_names
-            )  # fmt: skip
-            write_features(source, content)
-            words = self._words()
-            self._run([word.replace("{input}", str(source)).replace("{output}", str(output)) for word in words])
+            output = Path(folder) / "output.h5"
+            output.write_bytes(encode({"input": _input_of(clips, features, Path(folder))})["output"].tobytes())
             return _read_output(output, clips)
 
-    def _words(self) -> list[str]:
-        try:
-            words = shlex.split(self.command)
-        except ValueError as error:
-            raise InputError(f"--command {self.command} cannot be parsed ({error}); check the quotes") from error
-        if not words or not all(any(name in word for word in words) for name in ("{input}", "{output}")):
-            raise InputError(f"--command {self.command} lacks {{input}} or {{output}}; write both into the command")
-        return words
 
-    def _run(self, words: Sequence[str]) -> None:
-        try:
-            process = subprocess.run(words, capture_output=True, text=True, check=False, timeout=self.seconds)
-        except subprocess.TimeoutExpired:
-            raise InputError(f"the command took longer than {self.seconds:g} s; raise --time-limit") from None
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"the command {words[0]} cannot be started ({error}); check the path of the program"
-            ) from error
-        if process.returncode:
-            last = (process.stderr.strip().splitlines() or ["no message"])[-1]
-            raise InputError(
-                f"the command ended with exit status {process.returncode} ({last}); test the command by itself"
-            )
+def of_function(function: str | Function, allow: Sequence[Path] = ()) -> IsolatedPipeline | FunctionPipeline:
+    """Return the pipeline of an encoder function, isolated if the function can be imported by a name.
+
+    Args:
+        function: the function, or "module:function".
+        allow: further files and folders that the function reads.
+
+    Raises:
+        InputError: the module or a file of `allow` does not exist.
+    """
+    if not isinstance(function, str):
+        named = _name_of(function)
+        if named is None:
+            return FunctionPipeline(function)
+        consent_to(named)
+        function = named
+    place, source = source_with_consent(function, "encoder")
+    return IsolatedPipeline(Order(place, readable=_existing(([] if source is None else [source]) + list(allow))))
+
+
+def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
+    """Return the pipeline of a command with {input} (feature file) and {output} (HDF5), run without a shell.
+
+    Args:
+        command: the command line; the files that it names can be read.
+        allow: further files and folders that the command reads.
+
+    Raises:
+        InputError: the command cannot be parsed, or lacks {input} or {output}.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"--command {command} cannot be parsed ({error}); check the quotes") from error
+    if not words or not all(any(name in word for word in words) for name in ("{input}", "{output}")):
+        raise InputError(f"--command {command} lacks {{input}} or {{output}}; write both into the command")
+    words = [str(Path(word).absolute()) if Path(word).is_file() else word for word in words]
+    files = [Path(word) for word in words if Path(word).is_file()]
+    return IsolatedPipeline(Order(command=tuple(words), readable=_existing([*files, *allow])))
+
+
+def _existing(paths: Sequence[Path]) -> tuple[str, ...]:
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"--allow {path} does not exist; pass files or folders that the encoder reads")
+    return tuple(str(path.absolute()) for path in paths)
+
+
+def _name_of(function: Function) -> str | None:
+    """Return "module:function" if the module of a function holds the same object under that name."""
+    module, name = getattr(function, "__module__", "__main__"), getattr(function, "__name__", "")
+    is_same = getattr(sys.modules.get(module), name, None) is function
+    return f"{module}:{name}" if is_same and module != "__main__" else None
+
+
+def _checksum(place: Path) -> str:
+    files = sorted(file for file in place.rglob("*") if file.is_file()) if place.is_dir() else [place]
+    checksum = hashlib.sha256()
+    for file in files:
+        checksum.update(hashlib.sha256(file.read_bytes()).digest() if len(files) > 1 else file.read_bytes())
+    return checksum.hexdigest()[:12]
+
+
+def _input_of(clips: Clips, features: Mapping[Modality, NDArray[Any]], folder: Path) -> NDArray[np.uint8]:
+    from aadml.feature_extraction.feature_file import FeatureFile, write_features
+
+    content = FeatureFile(features, clips.labels.numpy(), clips.ids, ("test",) * len(clips), clips.class_names)
+    write_features(folder / "input.h5", content)
+    return np.frombuffer((folder / "input.h5").read_bytes(), np.uint8)
 
 
 def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
@@ -142,8 +213,6 @@ def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
 
     from aadml.feature_extraction.foreign import open_hdf5
 
-    if not output.is_file():
-        raise InputError("the command did not write the file {output}; write the embeddings into that file")
     try:
         with open_hdf5(output) as file:
             for modality in clips.modalities:
@@ -158,18 +227,7 @@ def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
         raise type(error)(f"the command's output {str(error).removeprefix(f'{output}: ')}") from error
 
 
-def _described(value: object) -> str:
-    if isinstance(value, Mapping):
-        return f"a mapping with {', '.join(map(str, value)) or 'nothing'}"
-    return type(value).__name__
-
-
 def _embeddings(clips: Clips, arrays: Mapping[Modality, NDArray[Any]]) -> Embeddings:
-    for modality, values in arrays.items():
-        if values.ndim != 2 or values.dtype.kind not in "fiu":
-            raise InputError(
-                f"{modality}: the encoder returned {values.dtype} of shape {values.shape}; return numbers (n, e)"
-            )
     counts = {len(values) for values in arrays.values()}
     count = min(counts)
     if len(counts) != 1 or count > len(clips):

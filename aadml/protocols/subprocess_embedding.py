@@ -6,7 +6,9 @@ import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +23,22 @@ Vectors = Mapping[Any, Tensor]
 """Modality -> (n, e)."""
 
 
-def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -> list[dict[str, Tensor]]:
+@dataclass(frozen=True)
+class Results:
+    """Results of a process.
+
+    Attributes:
+        vectors: embeddings by modality of each request.
+        channels: ways other than its input by which the encoder could have received data, in words.
+    """
+
+    vectors: list[dict[str, Tensor]]
+    channels: tuple[str, ...]
+
+
+def in_fresh_process(
+    work: Callable[[], Sequence[Vectors]], *, seconds: float, channels: Callable[[], Sequence[str]] = tuple
+) -> Results:
     """Run `work` in a fork of this process and return its results.
 
     Changes of state in `work` (a scaler fitted on its first call, a cache) reach neither this nor a later process.
@@ -30,6 +47,7 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     Args:
         work: function that returns a list of embeddings by modality.
         seconds: time after which the process is killed.
+        channels: called in the process after the work.
 
     Raises:
         InputError: the work failed, or took too long.
@@ -37,9 +55,8 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     folder = tempfile.TemporaryDirectory()
-    process = context.Process(target=_work_and_exit, args=(work, sender, folder.name))
+    process = context.Process(target=_work_and_exit, args=(work, channels, sender, folder.name))
     process.start()
-    assert process.pid is not None
     sender.close()
     try:
         if not receiver.poll(seconds):
@@ -50,19 +67,27 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
             "the process of the encoder ended without a result; check it for a crash or a lack of memory"
         ) from None
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # the process and its children
-        process.kill()
-        process.join()
+        _end(process)
         receiver.close()
         folder.cleanup()
     if "error" in received.facts:
         raise InputError(str(received.facts["error"]))
     results = cast(list[list[str]], received.facts["modalities"])
-    return [{m: received.tensors[f"{number}.{m}"] for m in modalities} for number, modalities in enumerate(results)]
+    vectors = [{m: received.tensors[f"{number}.{m}"] for m in modalities} for number, modalities in enumerate(results)]
+    return Results(vectors, tuple(cast(list[str], received.facts["channels"])))
 
 
-def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection, folder: str) -> None:
+def _end(process: BaseProcess) -> None:
+    assert process.pid is not None
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # the process and its children
+    process.kill()
+    process.join()
+
+
+def _work_and_exit(
+    work: Callable[[], Sequence[Vectors]], channels: Callable[[], Sequence[str]], sender: Connection, folder: str
+) -> None:
     """Run `work` in the child, send its result or error, and exit without any cleanup of the parent's state."""
     tempfile.tempdir = folder
     os.setpgid(0, 0)
@@ -70,7 +95,9 @@ def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection, fo
         torch.set_num_threads(1)  # threads do not survive a fork
         results = work()
         tensors = {f"{number}.{m}": v for number, vectors in enumerate(results) for m, v in vectors.items()}
-        data = pack_tensors(Checkpoint(tensors, {"modalities": [list(vectors) for vectors in results]}))
+        data = pack_tensors(
+            Checkpoint(tensors, {"modalities": [list(vectors) for vectors in results], "channels": [*channels()]})
+        )
     except InputError as error:
         data = pack_tensors(Checkpoint({}, {"error": str(error)}))
     except BaseException as error:  # the user's encoder may raise anything

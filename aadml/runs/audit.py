@@ -3,19 +3,21 @@
 An encoder is audited on data in memory without importing the code of configs, HDF5 and media.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.consent import is_place
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.import_paths import imported_with_consent, search_beside
+from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.ground.strings import Note
 from aadml.protocols.audit import AuditReport
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline
+from aadml.protocols.isolated_encoder import Function
+from aadml.protocols.pipelines import FunctionPipeline, IsolatedPipeline, of_command, of_function
 
 
 @with_consent("run", "data")
@@ -25,6 +27,7 @@ def audit(
     data: str | Path | Splits | Clips | None = None,
     encoder: str | Function | None = None,
     command: str | None = None,
+    allow: Sequence[str | Path] = (),
     protocol: str = "inductive",
     split: str = "test",
     retrain: bool = False,
@@ -34,25 +37,30 @@ def audit(
 ) -> AuditReport:
     """Audit a trained run, a model on other data, or an external encoder.
 
-    Every check runs in fresh processes, whose first call embeds noise. A check passes, fails, or is not checkable.
+    Every check runs in fresh processes, whose first call embeds noise. A check passes, fails, or is not checkable. An
+    external encoder that has a name starts in a new interpreter in each process. The kernel of Linux isolates that
+    interpreter from the network, other processes, and files other than libraries and the encoder's own.
 
     Args:
         run: a run or a model folder; a model needs `data`.
         data: a feature file of any layout, or data in memory; required except for a run. If `Clips` are passed, all
             clips are scored, and no check compares them with training clips.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
-            or its name, "module:function"; the module may be next to the data or in the current folder.
+            or its name, "module:function"; the module may be next to the data or in the current folder. A lambda, a
+            local function or a function of a script has no name, and its verdict on inference is unknown.
         command: a command line with {input} and {output}, executed without a shell.
+        allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
+            weights, further modules. Each is also linked into the empty current folder of the encoder.
         protocol: for a run or model: a key of PROTOCOLS, or leaks joined by "+".
         split: split to score.
         retrain: train the run three more times, with unchanged and changed scored clips, and compare the weights.
-        time_limit: limit in seconds for each process, and for each call of a command.
+        time_limit: limit in seconds for each process.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
 
     Returns:
-        A finding for each check. Findings of a finished run under its own protocol are added to the run as
-        `audit.json`, and their verdict to its card.
+        A finding for each check, with a verdict on inference and one on training. Findings of a finished run under its
+        own protocol are added to the run as `audit.json`, and their verdict to its card.
 
     Raises:
         InputError: not exactly one of run, encoder and command is passed, or the passed argument cannot be found.
@@ -64,10 +72,7 @@ def audit(
             f"audit: {count} runs or encoders were passed; "
             "pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)"
         )
-    if retrain and (run is None or data is not None):
-        raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
-    if run is None and protocol != "inductive":
-        raise InputError(f"audit: protocol {protocol} applies only to a run or model; leave out --protocol")
+    _check_scope(run, data, protocol, retrain=retrain, allow=bool(allow))
     if isinstance(data, Clips):
         if split != "test":
             raise InputError(f"audit: split is '{split}', but all of the Clips are scored; leave out split")
@@ -81,8 +86,17 @@ def audit(
         return audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit, note=note)
     if data is None:
         raise InputError("audit: an external encoder needs data; pass --data F.h5")
-    pipeline = CommandPipeline(command, time_limit) if command is not None else _function(encoder, data)
+    pipeline = _pipeline(encoder if command is None else None, command or "", [Path(place) for place in allow], data)
     return AuditReport(run_checks(pipeline, _splits(data), CHECKS, split=split, seconds=time_limit))
+
+
+def _check_scope(run: object, data: object, protocol: str, *, retrain: bool, allow: bool) -> None:
+    if allow and run is not None:
+        raise InputError("audit: --allow applies only to --encoder and --command; leave out --allow")
+    if retrain and (run is None or data is not None):
+        raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
+    if run is None and protocol != "inductive":
+        raise InputError(f"audit: protocol {protocol} applies only to a run or model; leave out --protocol")
 
 
 def _splits(data: str | Path | Splits) -> Splits:
@@ -94,11 +108,19 @@ def _splits(data: str | Path | Splits) -> Splits:
     return to_splits(open_data(data), name=str(data))
 
 
-def _function(encoder: str | Function | None, data: str | Path | Splits) -> FunctionPipeline:
-    if encoder is not None and not isinstance(encoder, str):
-        return FunctionPipeline(encoder)
-    if not is_place(encoder):
+def _pipeline(
+    encoder: str | Function | None, command: str, allow: Sequence[Path], data: str | Path | Splits
+) -> FunctionPipeline | IsolatedPipeline:
+    if isinstance(encoder, str) and not is_place(encoder):
         raise InputError(f"--encoder {encoder} is not the name of a function; pass module:function")
     if not isinstance(data, Splits):
         search_beside(Path(data))
-    return FunctionPipeline(imported_with_consent(str(encoder), "encoder"))
+    pipeline = of_command(command, allow) if encoder is None else of_function(encoder, allow)
+    if isinstance(pipeline, IsolatedPipeline) and not isinstance(data, Splits):
+        for place in pipeline.order.readable:
+            if Path(data).absolute().is_relative_to(place):
+                raise InputError(
+                    f"audit: the encoder names {place}, which holds the data with the labels; pass other files "
+                    "to --allow"
+                )
+    return pipeline

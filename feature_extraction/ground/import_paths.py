@@ -69,6 +69,37 @@ def imported_with_consent(place: str, kind: str = "") -> Any:
     return imported_from_outside(place)
 
 
+def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
+    """Find the module of an external object without importing the module.
+
+    Args:
+        place: "module:name".
+        kind: kind of the entry ("encoder"), for the message.
+
+    Returns:
+        The name under which the file is imported, and the file or the folder of its package; None for an installed one.
+
+    Raises:
+        UntrustedCodeError: the name was neither typed nor consented to.
+        InputError: the module does not exist.
+    """
+    require_consent(place, kind)
+    module, _, name = place.partition(":")
+    top, *inner = module.split(".")
+    _find(top)
+    spec = importlib.util.find_spec(top)
+    if spec is None:
+        raise InputError(
+            f"{place}: there is no module '{top}'; install the module, or put its file beside the data "
+            "or in the current folder"
+        )
+    if spec.origin is not None:
+        file = Path(spec.origin)
+        return place, file.parent if file.name == "__init__.py" else file
+    files = [Path(folder).joinpath(*inner).with_suffix(".py") for folder in spec.submodule_search_locations or ()]
+    return f"{inner[-1] if inner else top}:{name}", next((file for file in files if file.is_file()), None)
+
+
 def _find(module: str) -> None:
     """Append the folder of a module to `sys.path`: the current folder, or else a folder of `search_beside`."""
     importlib.invalidate_caches()

@@ -55,7 +55,7 @@ LIMIT = 8.0
 WAITING = 5.0
 """Wall-clock seconds per processor second of the limit, after which it is interrupted too."""
 OTHER_USER = "nobody"
-DONE = ("0", "1", "returned")
+DONE = ("0", "1", "3", "returned")
 OF_SIGNATURE, OF_USER = "TypeError of the signature", "error of the user's function"
 ENTRY = "<entry>"
 """File name of the expression in tracebacks."""
@@ -609,7 +609,7 @@ def _command(words: Sequence[str]) -> tuple[str, str]:
     except BaseException:
         return "traceback", traceback.format_exc()
     message = _printed().strip()[-1000:]
-    return (str(code), message) if code in (0, 1, 2, 130) else ("traceback", f"exit status {code}: {message}")
+    return (str(code), message) if code in (0, 1, 2, 3, 130) else ("traceback", f"exit status {code}: {message}")
 
 
 def _python(text: str, files: Path) -> tuple[str, str]:

@@ -16,8 +16,8 @@ FUNCTIONS = {
 } | {"list": "aadml.configuration.catalog:listing"}
 """Command -> name in `aadml`; `list` has its function in a room, and `demo` calls other commands."""
 
-PRINTING = {"as_json", "by_class", "everything", "per_query"}
-"""What decides how a result is printed, not what is done."""
+PRINTING = {"as_json", "by_class", "everything", "per_query", "require_training"}
+"""What decides how a result is printed, or the exit status, not what is done."""
 
 OTHER_NAMES = {
     "audit": {"shell": "command"},

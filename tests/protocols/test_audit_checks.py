@@ -20,7 +20,7 @@ from aadml.protocols.audit_checks import (
     one_modality_alone,
     selection,
 )
-from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline
+from aadml.protocols.pipelines import FunctionPipeline, of_command
 from tests.protocols import zoo
 
 
@@ -39,14 +39,14 @@ def test_labels_that_ids_spell_are_caught(subject, tmp_path):
     ids = tuple(f"{'abc' if y else 'a'}{'z' * i}" for i, y in enumerate(small.test.labels.tolist()))
     small = replace(small, test=replace(small.test, ids=ids))
     checks = [id_blindness, label_blindness]
-    found = audit(CommandPipeline(f"{sys.executable} {script} {{input}} {{output}}"), small, checks)
-    assert [one.verdict for one in found] == [Verdict.FAIL, Verdict.PASS]
+    found = audit(of_command(f"{sys.executable} {script} {{input}} {{output}}"), small, checks)
+    assert [one.verdict for one in found[:2]] == [Verdict.FAIL, Verdict.PASS]
 
 
 def test_duplicates_across_splits_are_found(subject):
     test = subject.splits.test
     doubled = subject.splits.__class__(test.select(torch.arange(10)), subject.splits.valid, test)
-    (found,) = audit(FunctionPipeline(zoo.identity), doubled, [duplicates])
+    found, *_ = audit(FunctionPipeline(zoo.identity), doubled, [duplicates])
     assert found.failed
     assert "10 ids" in found.evidence
 
@@ -55,10 +55,10 @@ def test_clips_that_are_copied_with_noise_are_found(subject):
     test = subject.splits.test
     noisy = {m: test.matrix(m) + 1e-4 * test.matrix(m).std(0) for m in test.modalities}
     copied = replace(test, features=noisy, ids=tuple(f"copy-{name}" for name in test.ids))
-    (found,) = audit(FunctionPipeline(zoo.identity), replace(subject.splits, valid=copied), [duplicates])
+    found, *_ = audit(FunctionPipeline(zoo.identity), replace(subject.splits, valid=copied), [duplicates])
     assert found.failed
     assert f"{len(test)} audio vectors also (or nearly) in valid" in found.evidence
-    (clean,) = audit(FunctionPipeline(zoo.identity), subject.splits, [duplicates])
+    clean, *_ = audit(FunctionPipeline(zoo.identity), subject.splits, [duplicates])
     assert not clean.failed
 
 
@@ -81,7 +81,7 @@ def test_each_modality_alone_has_another_number_of_clips_and_one_at_least(subjec
         return {m: one.matrix(m)[:, :2] for m, one in asked.items()}
 
     reference = {m: clips.matrix(m)[:, :2] for m in clips.modalities}
-    case = SimpleNamespace(clips=clips, reference=reference, embed_each=embed_each)
+    case = SimpleNamespace(clips=clips, reference=reference, embed_each=embed_each, score=0.5, map_of=lambda _: 0.5)
     assert one_modality_alone(case)[0] == Verdict.PASS
     assert {m: (one.modalities, len(one)) for m, one in requests.items()} == {
         "audio": (("audio",), count), "visual": (("visual",), max(count - 1, 1)),
@@ -123,6 +123,8 @@ class SeesEveryLabel:
 
     fits: bool
     preparation: str = "it was fitted again"
+    surroundings: str = ""
+    channels: tuple = ()
 
     def embedder(self, splits, split):
         fitted = splits[split].all_labels.float().T @ splits[split].matrix("audio")[:, :1]

@@ -11,7 +11,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import audit
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline
+from aadml.protocols.pipelines import FunctionPipeline, of_command
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_a_users_command_is_audited(subject, tmp_path):
         "            made[modality] = given[modality][:, :3]\n"
     )
     small = to_splits(synthetic(classes=2, train=8, valid=4, test=8, dimensions=(4, 5)))
-    found = audit(CommandPipeline(f"{sys.executable} {script} {{input}} {{output}}"), small, CHECKS)
+    found = audit(of_command(f"{sys.executable} {script} {{input}} {{output}}"), small, CHECKS)
     assert not [f for f in found if f.failed]
 
 
@@ -54,9 +54,8 @@ HARMFUL = (
     ],
 )
 def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):
-    pipeline = CommandPipeline(command.replace("{python}", sys.executable), seconds=8.0)
     with pytest.raises(InputError) as caught:
-        audit(pipeline, subject.splits, CHECKS, seconds=30.0)
+        audit(of_command(command.replace("{python}", sys.executable)), subject.splits, [], seconds=8.0)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -105,5 +104,5 @@ def test_arrays_that_are_no_embeddings_of_the_clips_are_refused(encode, says, su
 def test_a_command_that_fails_is_told_with_its_last_line(code, says, subject):
     command = f'{sys.executable} -c "{code}" {{input}} {{output}}'
     with pytest.raises(InputError) as caught:
-        CommandPipeline(command).embedder(None, "test")(subject.splits.test)
+        audit(of_command(command), subject.splits, [])
     assert f"ended with exit status {says}; test the command by itself" in str(caught.value)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 
 import pytest
@@ -70,7 +71,7 @@ def test_what_was_made_elsewhere_is_audited_as_it_was_named(asked, made):
     aadml.audit(encoder=encoder, data=made[1])
     aadml.audit(command="mine {input} {output}", data=made[1])
     (function, _), (command, _) = asked
-    assert (function.function, command.command) == (encoder, "mine {input} {output}")
+    assert (function.function, command.order.command) == (encoder, ("mine", "{input}", "{output}"))
     with pytest.raises(InputError, match="an external encoder needs data; pass --data"):
         aadml.audit(encoder=encoder)
 
@@ -105,7 +106,9 @@ def test_an_encoder_is_a_function_or_the_name_of_one_beside_the_data(other_file,
     replace_checks(monkeypatch, lambda pipeline, *_, **__: asked.append(pipeline) or [])
     (tmp_path / "encoder_of_this_test.py").write_text("def same(features, labels):\n    return features\n")
     aadml.audit(encoder="encoder_of_this_test:same", data=other_file())
-    assert asked[0].function({"audio": 1}, None) == {"audio": 1}
+    assert asked[0].order.place == "encoder_of_this_test:same"
+    assert asked[0].order.readable == (str(tmp_path / "encoder_of_this_test.py"),)
+    assert "encoder_of_this_test" not in sys.modules
     with pytest.raises(InputError, match="--encoder same is not the name of a function; pass module:function"):
         aadml.audit(encoder="same", data=other_file())
 
@@ -156,3 +159,16 @@ def test_a_stored_score_is_that_of_the_model_within_a_thousandth(random_run, mon
 def test_a_time_limit_that_no_clock_can_hold_is_refused(seconds):
     with pytest.raises(InputError, match=r"time limit is .*; pass a number above zero"):
         aadml.audit(data="synthetic:ave", command="true", time_limit=seconds)
+
+
+def test_an_encoder_does_not_name_the_data(other_file):
+    data = other_file()
+    for options in ({"allow": [data]}, {"allow": [data.parent]}):
+        with pytest.raises(InputError, match="holds the data with the labels; pass other files to --allow"):
+            aadml.audit(command="mine {input} {output}", data=data, **options)
+    with pytest.raises(InputError, match="holds the data with the labels"):
+        aadml.audit(command=f"mine {{input}} {{output}} {data}", data=data)
+    with pytest.raises(InputError, match="--allow nowhere does not exist"):
+        aadml.audit(command="mine {input} {output}", data=data, allow=["nowhere"])
+    with pytest.raises(InputError, match="--allow applies only to --encoder and --command"):
+        aadml.audit("run", allow=[data])

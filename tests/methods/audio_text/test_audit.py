@@ -32,7 +32,8 @@ SETTINGS = {
 class Subject:
     """An encoder under audit."""
 
-    preparation = ""
+    preparation = surroundings = ""
+    channels = ()
 
     def __init__(self, encoder, leak=False):
         self.encoder, self.leak = encoder, leak
@@ -82,7 +83,7 @@ def test_a_sound_that_stands_in_train_under_another_name_is_caught(tones, tmp_pa
     paths = (*sound.paths[:2], str(copied), *sound.paths[3:])
     test = replace(tones.test, features={**tones.test.features, "audio": replace(sound, paths=paths, known={})})
     for splits, verdict in ((tones, Verdict.PASS), (replace(tones, test=test), Verdict.FAIL)):
-        (found,) = audit(Subject(Drawn()), splits, [duplicates])
+        found, *_ = audit(Subject(Drawn()), splits, [duplicates])
         assert found.verdict is verdict, found.evidence
         assert f"{int(verdict is Verdict.FAIL)} audio files also in train" in found.evidence
         assert "0 audio files also in valid" in found.evidence

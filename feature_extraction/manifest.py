@@ -115,17 +115,18 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         InputError: the file does not exist, is not a manifest, or has invalid rows; the message has the line numbers.
     """
     place = os.fspath(path)
-    if not Path(path).is_file():
-        kind = "is a folder" if Path(path).is_dir() else "does not exist"
-        raise InputError(f"{place}: {kind}; pass a manifest, a CSV file")
     try:
+        if not Path(path).is_file():
+            kind = "is a folder" if Path(path).is_dir() else "does not exist"
+            raise InputError(f"{place}: {kind}; pass a manifest, a CSV file")
         with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             lines = csv.reader(file, strict=True)
             header = next(lines, [])
             _check_header(header, place)
             rows = _rows(header, ((lines.line_num, line) for line in lines if line), place)
     except OSError as error:
-        raise InputError(f"{place}: cannot be read ({error.strerror}); check the permissions of the file") from error
+        reason = f"cannot be read ({error.strerror}); pass another path, or change its permissions"
+        raise InputError(f"{place}: {reason}") from error
     except csv.Error as error:
         raise InputError(f"{place}: line {lines.line_num} is not CSV ({error}); correct that line") from error
     if not rows:

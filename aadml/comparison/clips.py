@@ -273,7 +273,7 @@ class Clips:
     ) -> Embeddings:
         """Return embeddings of these clips with the same relevance; the arguments are those of `Embeddings`."""
         return Embeddings(
-            vectors, self.labels, self.ids, similarity, self.class_names, once, rows or {},
+            vectors, self.labels, self.ids, similarity, self.class_names, once, {} if rows is None else rows,
             self.all_labels, self.relevance, {m: flags for m, flags in self.present.items() if m in vectors},
         )  # fmt: skip
 

@@ -309,6 +309,8 @@ class Index:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
         if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
             raise InputError(f"vectors has type {type(vectors).__name__}; pass {{modality: tensor (1, e)}}")
+        if not vectors:
+            raise InputError("vectors is empty; pass {modality: tensor (1, e)}")
         with self._reading():
             numbers, gallery = self._gallery(to)
             rows = None if where is None else self._rows(to, (where, tuple(parameters)))

@@ -214,6 +214,7 @@ def only_writer(path: Path) -> Iterator[Path]:
     work = path.with_name(f"{path.name}.work")
     try:
         is_new = not work.exists()
+        new_folders = [folder for folder in path.parents if not folder.exists()]
         work.mkdir(parents=True, exist_ok=True)
         handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
@@ -226,6 +227,9 @@ def only_writer(path: Path) -> Iterator[Path]:
     except BaseException:
         if is_new and work.is_dir() and [file.name for file in work.iterdir()] == ["lock"]:
             shutil.rmtree(work, ignore_errors=True)  # contains no work
+            with suppress(OSError):
+                for folder in new_folders:
+                    folder.rmdir()
         raise
     finally:
         os.close(handle)

@@ -104,3 +104,9 @@ def test_the_help_of_a_flag_that_sets_a_key_is_the_sentence_of_its_declaration()
     epochs = schema(Training)["epochs"].sentence
     assert f"--epochs INTEGER {epochs[0].upper()}{epochs[1:]} [training.epochs]" in text
     assert "--seed INTEGER Seed of initial weights" in text
+
+
+def test_the_help_lists_the_commands_after_the_command_list_was_imported(aadml):
+    assert aadml("list", "losses")[0] == 0  # rebinds the name `list` in the package of the commands
+    code, out, _ = aadml("--help")
+    assert (code, "sample-data" in out) == (0, True)

@@ -96,6 +96,7 @@ def test_printing_clips_prints_no_tensor():
             "embedded: once has type str; pass names",
         ),
         (lambda c: c.embedded(True), "embeddings: vectors has type bool; pass {modality: tensor}"),
+        (lambda c: c.embedded({}, rows=torch.zeros(2, 6)), "embeddings: rows has type Tensor; pass {modality: tensor}"),
         (lambda c: c.embedded({}, rows=[1]), "embeddings: rows has type list; pass {modality: tensor}"),
         (lambda c: c.embedded({"audio": "a.wav"}), "embeddings: audio has type str; pass a tensor"),
     ],

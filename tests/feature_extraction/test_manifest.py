@@ -165,3 +165,8 @@ def test_a_segment_that_is_none_is_refused(tmp_path, start, end, problem):
     path = written(tmp_path, f"id,media,label,split,start,end\na,x.mp4,,train,{start},{end}\n")
     with pytest.raises(InputError, match=f"line 2: {problem}"):
         read_manifest(path)
+
+
+def test_a_path_that_no_file_system_can_hold_is_an_input_error():
+    with pytest.raises(InputError, match=r"cannot be read \(File name too long\)"):
+        read_manifest("x" * 5000)

@@ -65,3 +65,10 @@ def test_a_manifest_of_media_that_an_update_names_is_kept(features, tmp_path):
             assert index.update(media=manifest).changed == changed
             hit = index.search(audio=content.features["audio"][4], to="audio", k=1).hits[0]
             assert hit.media["audio"] == str(tmp_path / "a.mp4")
+
+
+def test_a_refused_source_leaves_no_folder_behind(tmp_path):
+    (tmp_path / "cut.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    with pytest.raises(InputError):
+        Index.build(tmp_path / "cut.h5", tmp_path / "no" / "such" / "i")
+    assert [path.name for path in tmp_path.iterdir()] == ["cut.h5"]

@@ -134,3 +134,5 @@ def test_vectors_that_are_not_a_mapping_of_tensors_are_an_input_error(easy, tmp_
         for vectors in (None, [1], {"audio": [1.0]}, {"audio": torch.ones(6)}):
             with pytest.raises(InputError, match=r"vectors has type .*; pass \{modality: tensor \(1, e\)\}"):
                 index.nearest(vectors, "audio")
+        with pytest.raises(InputError, match=r"vectors is empty; pass \{modality: tensor \(1, e\)\}"):
+            index.nearest({}, "audio")

@@ -22,6 +22,7 @@ from aadml.methods.inputs import Scaling, fit_scaling
 from aadml.methods.method import Method
 from aadml.methods.training.session import Checkpoint
 from aadml.model.card import card
+from aadml.model.export import ExportedHead, export_heads
 from aadml.model.facts import Facts
 from aadml.model.packing import CARD, FACTS, WEIGHTS, ModelRecord, pack_tensors
 from aadml.retrieval.record import EvaluationRecord
@@ -208,6 +209,27 @@ class Model:
         weights = pack_tensors(Checkpoint(self.tensors(), best.facts if best else {}))
         record = ModelRecord(self.facts, FileSum.of(weights), self.audit, self.record)
         return {WEIGHTS: weights, FACTS: record.to_bytes()}
+
+    @checked_call
+    def export(self, path: str | Path) -> tuple[ExportedHead, ...]:
+        """Write one file for each modality, which embeds raw features (n, d) -> (n, e), n free, without aadml.
+
+        Input and output are float32 (n, d) and (n, e), named as the modality and "embedding" in ONNX. Scaling is
+        included. The metadata hold modality, classes, similarity, extractor and the SHA-256 of the weights. Each file
+        is run on random features and compared with the model before it is kept.
+
+        Args:
+            path: path that ends in ".onnx" (needs `aadml[onnx]`) or ".pt2" (`torch.export`). "head.onnx" becomes
+                "head-audio.onnx" and "head-visual.onnx".
+
+        Returns:
+            The files, with their largest difference from the model.
+
+        Raises:
+            InputError: the model reads media, a part cannot be exported or differs from the model, or an output exists
+                and is not an exported model.
+        """
+        return export_heads(self, Path(path))
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors of the method and of the scaling, by name."""

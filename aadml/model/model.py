@@ -1,8 +1,9 @@
 """Model: the result of training, which embeds each item of each modality on its own."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,13 +21,17 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Scaling, fit_scaling
 from aadml.methods.method import Method
-from aadml.methods.training.session import Checkpoint
+from aadml.methods.training.session import Checkpoint, Record
 from aadml.model.card import card
+from aadml.model.curves import curves_figure
 from aadml.model.export import ExportedHead, export_heads
 from aadml.model.facts import Facts
 from aadml.model.packing import CARD, FACTS, WEIGHTS, ModelRecord, pack_tensors
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.scores import score_source
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class TopK(NamedTuple):
@@ -55,6 +60,7 @@ class Model:
         audit: verdict of the audit, in one sentence; empty if there was no audit.
         folder: folder of the model; None if the model is only in memory.
         trusted: whether the model was built or loaded with consent to import the code that files name.
+        records: function that returns the log of the training; there are no records without a run.
     """
 
     method: Method
@@ -64,6 +70,7 @@ class Model:
     audit: str = ""
     folder: Path | None = None
     trusted: bool = field(default_factory=is_trusting)
+    records: Callable[[], Sequence[Record]] = tuple
 
     def __repr__(self) -> str:
         facts = self.facts
@@ -171,6 +178,14 @@ class Model:
     def rescaled(self, clips: Clips) -> "Model":
         """Return the same method with the scaling of its inputs fitted on other clips."""
         return replace(self, scaling=fit_scaling(clips, self.facts.inputs))
+
+    def plot_curves(self) -> "Figure":
+        """Draw losses and validation metrics over the epochs as a matplotlib figure, with the selected epoch marked.
+
+        Raises:
+            InputError: the model was not trained in epochs or has no run, or matplotlib is not installed.
+        """
+        return curves_figure(self.records(), self.facts.selected_epoch)
 
     def card(self) -> str:
         """Return the card in Markdown: method, training data and scores."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from aadml.runs.doctor import doctor
     from aadml.runs.embed import embed_file as embed
     from aadml.runs.evaluate import evaluate
+    from aadml.runs.export import export
     from aadml.runs.fit import fit
     from aadml.runs.fit import resume_run as resume
     from aadml.runs.loading import load
@@ -70,6 +71,7 @@ __all__ = [
     "doctor",
     "embed",
     "evaluate",
+    "export",
     "extract",
     "fit",
     "index",
@@ -107,6 +109,7 @@ _HOMES = {
     "doctor": "aadml.runs.doctor:doctor",
     "embed": "aadml.runs.embed:embed_file",
     "evaluate": "aadml.runs.evaluate:evaluate",
+    "export": "aadml.runs.export:export",
     "extract": "aadml.feature_extraction.jobs.job:extract",
     "fit": "aadml.runs.fit:fit",
     "index": "aadml.search.build_index:build",

@@ -40,6 +40,7 @@ def test_the_session_in_python_and_its_models_run(tmp_path):
     program += "\nprint(row.shape == audio[0].shape, best.shape, damaged, scores.split)"
     program += "\nprint(first.directions[0].map == model.evaluation['directions']['audio-visual']['map'])"
     program += "\nprint([finding.check for finding in findings if finding.failed])"
+    program += "\n" + blocks("python", "In a notebook")[0]
     output = run([sys.executable, "-c", program], tmp_path).splitlines()
     assert output[0].startswith("True (")
     assert output[0].endswith(", 5) [] valid")

@@ -30,6 +30,7 @@ COMMANDS = {
     "train": "Train a method on a feature file; the last line printed is the run folder.",
     "evaluate": "Score a run, or external embeddings, under a named protocol.",
     "embed": "Write the embeddings of a feature file.",
+    "export": "Write a model as ONNX or torch.export, one file per modality.",
     "verify": "Check a run, a model or any file of aadml against its checksums.",
     "audit": "Check whether embeddings depend on labels, partners, batch or order, with evidence.",
     "ablate": "Train a grid over config keys and seeds, and test which differences are significant.",

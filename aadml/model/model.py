@@ -1,8 +1,9 @@
 """Model: the result of training, which embeds each item of each modality on its own."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,12 +22,17 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Scaling, fit_scaling
 from aadml.methods.method import Method
 from aadml.methods.towers.hub_input import merged
-from aadml.methods.training.session import Checkpoint
+from aadml.methods.training.session import Checkpoint, Record
 from aadml.model.card import card
+from aadml.model.curves import curves_figure
+from aadml.model.export import ExportedHead, export_heads
 from aadml.model.facts import Facts
 from aadml.model.packing import CARD, FACTS, WEIGHTS, ModelRecord, pack_tensors
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.scores import score_source
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class TopK(NamedTuple):
@@ -55,6 +61,7 @@ class Model:
         audit: verdict of the audit, in one sentence; empty if there was no audit.
         folder: folder of the model; None if the model is only in memory.
         trusted: whether the model was built or loaded with consent to import the code that files name.
+        records: function that returns the log of the training; there are no records without a run.
     """
 
     method: Method
@@ -64,6 +71,7 @@ class Model:
     audit: str = ""
     folder: Path | None = None
     trusted: bool = field(default_factory=is_trusting)
+    records: Callable[[], Sequence[Record]] = tuple
 
     def __repr__(self) -> str:
         facts = self.facts
@@ -183,6 +191,14 @@ class Model:
         method = merged(self.method)
         return replace(self, method=method, facts=replace(self.facts, architecture=method.architecture()), folder=None)
 
+    def plot_curves(self) -> "Figure":
+        """Draw losses and validation metrics over the epochs as a matplotlib figure, with the selected epoch marked.
+
+        Raises:
+            InputError: the model was not trained in epochs or has no run, or matplotlib is not installed.
+        """
+        return curves_figure(self.records(), self.facts.selected_epoch)
+
     def card(self) -> str:
         """Return the card in Markdown: method, training data and scores."""
         return card(self.facts, self.record, self.audit)
@@ -220,6 +236,27 @@ class Model:
         weights = pack_tensors(Checkpoint(self.tensors(), best.facts if best else {}))
         record = ModelRecord(self.facts, FileSum.of(weights), self.audit, self.record)
         return {WEIGHTS: weights, FACTS: record.to_bytes()}
+
+    @checked_call
+    def export(self, path: str | Path) -> tuple[ExportedHead, ...]:
+        """Write one file for each modality, which embeds raw features (n, d) -> (n, e), n free, without aadml.
+
+        Input and output are float32 (n, d) and (n, e), named as the modality and "embedding" in ONNX. Scaling is
+        included. The metadata hold modality, classes, similarity, extractor and the SHA-256 of the weights. Each file
+        is run on random features and compared with the model before it is kept.
+
+        Args:
+            path: path that ends in ".onnx" (needs `aadml[onnx]`) or ".pt2" (`torch.export`). "head.onnx" becomes
+                "head-audio.onnx" and "head-visual.onnx".
+
+        Returns:
+            The files, with their largest difference from the model.
+
+        Raises:
+            InputError: the model reads media, a part cannot be exported or differs from the model, or an output exists
+                and is not an exported model.
+        """
+        return export_heads(self, Path(path))
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors of the method and of the scaling, by name."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from aadml.feature_extraction.ground.figures import COLORS, DASHED, INK, figure, label
 from aadml.papers.rows import LEAKS, SELECTION
 from aadml.papers.tables import Group
-from aadml.reports.figures import COLORS, DASHED, INK, figure, label
 from aadml.reports.published import PAPER
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import spread

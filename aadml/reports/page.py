@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from aadml.reports.figures import COLORS, FAINT, INK
+from aadml.feature_extraction.ground.figures import COLORS, FAINT, INK
 from aadml.reports.tables import Cell, Table, is_number
 
 _BEGINNING = "<!doctype html>"

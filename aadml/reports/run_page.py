@@ -13,6 +13,7 @@ from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import refuse_other_kind, write_text
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.figures import svg
 from aadml.methods.training.session import Record
 from aadml.model.facts import Facts
 from aadml.model.model import Model
@@ -197,19 +198,17 @@ def _training(records: Sequence[Record], facts: Facts) -> Section:
     if not records:
         return Section("Training", "")
     drawn = figures.training_curves(records, facts.selected_epoch)
-    panels = [page.drawing(svg, f"{name} over {len(records)} epochs") for name, svg in drawn.items()]
+    panels = [page.drawing(curve, f"{name} over {len(records)} epochs") for name, curve in drawn.items()]
     return Section("Training", page.drawings(panels))
 
 
 def _scope(evaluation: Evaluation) -> Section:
-    scopes = {result.name: result.curves.scope for result in evaluation.directions}
-    if any(len(scope.cutoffs) < 2 for scope in scopes.values()):
+    if any(len(result.curves.scope.cutoffs) < 2 for result in evaluation.directions):
         return Section("Scope", "")
-    panels = []
-    for name in ("precision", "recall"):
-        series = {d: (scope.cutoffs.tolist(), getattr(scope, name).tolist()) for d, scope in scopes.items()}
-        drawn = figures.curves(series, x="K", y=f"{name}@K")
-        panels.append(page.drawing(drawn, f"{name} among the first K results, one line per direction"))
+    panels = [
+        page.drawing(svg(evaluation.plot_scope(name)), f"{name} among the first K results, one line per direction")
+        for name in ("precision", "recall")
+    ]
     note = "The AADML paper plots precision@K as precision-scope@K; its text describes recall@K."
     return Section("Scope", page.drawings(panels), [note])
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal, overload
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Direction
 from aadml.comparison.relevance import LABEL
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.figures import draw_curves, panels
 from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.retrieval.first_ranks import FirstRanks
@@ -20,8 +22,12 @@ from aadml.retrieval.scores import Indices
 from aadml.retrieval.significance import mean_interval
 from aadml.retrieval.ties import Values
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SCOPE = tuple(range(10, 1001, 10))
 """K of the scope curve, up to the size of the gallery."""
+SCOPE_METRICS = ("precision", "recall", "hit_rate")
 
 
 @dataclass(frozen=True)
@@ -156,10 +162,9 @@ class DirectionResult:
     def record(self, *, queries: bool = False) -> DirectionRecord:
         """Return every metric by name; with `queries`, also the AP of each query."""
         table, scope = self.curves.at(self.cutoffs), self.curves.scope
-        names = ("precision", "recall", "hit_rate")
         at: Figures = {
             (f"{name}_at", str(k)): value
-            for name in names
+            for name in SCOPE_METRICS
             for k, value in zip(self.cutoffs, getattr(table, name).tolist(), strict=True)
         }
         chance = {(CHANCE_OF, *path): value for path, value in _ranks(self.first_by_chance).items()}
@@ -172,7 +177,7 @@ class DirectionResult:
             queries=len(self.ids),
             queries_without_relevant=self.without_relevant,
             gallery=self.gallery,
-            scope=ScopeCurve(scope.cutoffs.tolist(), *(getattr(scope, name).tolist() for name in names)),
+            scope=ScopeCurve(scope.cutoffs.tolist(), *(getattr(scope, name).tolist() for name in SCOPE_METRICS)),
             by_class={
                 row.name: {"queries": row.queries, "map": row.map, "chance": row.chance} for row in self.by_class
             },
@@ -211,7 +216,7 @@ def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResul
         tie_rate=float(mean(part.tie_rate for part in parts)),
         curves=Curves(
             curves[0].cutoffs,
-            *(mean(getattr(curve, name) for curve in curves) for name in ("precision", "recall", "hit_rate")),
+            *(mean(getattr(curve, name) for curve in curves) for name in SCOPE_METRICS),
         ),
         cutoffs=cutoffs,
         figures={path: float(mean(part.figures[path] for part in parts)) for path in figures},
@@ -343,6 +348,21 @@ class Evaluation:
 
     to_dict = to_json
     """Every metric by name, as printed by `aadml evaluate --json`."""
+
+    def plot_scope(self, metric: Literal["precision", "recall", "hit_rate"] = "precision") -> "Figure":
+        """Draw a metric at K = 10, 20, ... as a matplotlib figure, with one line per direction.
+
+        Args:
+            metric: "precision" (the paper's precision-scope@K), "recall" or "hit_rate".
+
+        Raises:
+            InputError: the metric is unknown, or matplotlib is not installed.
+        """
+        if metric not in SCOPE_METRICS:
+            raise InputError(f"plot_scope: metric is '{metric}'; choose from {', '.join(SCOPE_METRICS)}")
+        scopes = {result.name: result.curves.scope for result in self.directions}
+        series = {name: (scope.cutoffs.tolist(), getattr(scope, metric).tolist()) for name, scope in scopes.items()}
+        return panels([partial(draw_curves, series=series, x="K", y=f"{metric.replace('_', ' ')}@K")])
 
     def to_pandas(self) -> Any:
         """Return all metrics as a `pandas.DataFrame`, one row per metric and one column per direction.

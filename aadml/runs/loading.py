@@ -1,6 +1,7 @@
 """Loading of runs, with their config and data, and of model folders."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 
@@ -20,6 +21,7 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash, read_environment
 from aadml.runs.manifest import CONFIG, EVALUATION, RunManifest, is_run, newest_run, read_manifest
+from aadml.runs.session import read_curves
 
 AUDIT = "audit.json"
 """File of the last audit of a run under its own protocol."""
@@ -100,6 +102,7 @@ def load_trained(manifest: RunManifest, device: str = "auto") -> Model:
         raise InputError(f"{folder}: training was not finished; continue it with `{command}`")
     manifest.read(FACTS)  # the manifest must agree with the checksums of the model
     model = load_model(folder, chosen_device(device, "load"))
+    model = replace(model, records=partial(read_curves, folder))
     if not manifest.is_finished:
         return model
     audit = read_audit(manifest)

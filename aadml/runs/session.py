@@ -22,6 +22,11 @@ def read_records(run: Path | RunManifest) -> list[Record]:
     return [json.loads(line) for line in read_manifest(run).read_log().splitlines()]
 
 
+def read_curves(run: Path | RunManifest) -> list[Record]:
+    """Read the records of all epochs of a run, without the scores of the test clips."""
+    return list(map(without_diagnosis, read_records(run)))
+
+
 class RunSession(Session):
     """Session whose log, best weights and state are in a run's store; best weights and state share a commit.
 
@@ -106,7 +111,7 @@ class RunSession(Session):
         if name is None:
             return None
         self.best()  # raises an error before training goes on, if the best weights are damaged
-        self.history = list(map(without_diagnosis, read_records(self._store.manifest)))
+        self.history = read_curves(self._store.manifest)
         return self._read(name)
 
     def _read(self, name: str) -> Checkpoint:

@@ -1,6 +1,7 @@
 """Training of a prepared model into the folder of its run, and the single evaluation of the test split."""
 
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,9 +25,9 @@ from aadml.runs.prepare import Prepared, clips_to_fit, prepare
 from aadml.runs.pretraining import prior_config, prior_folder
 from aadml.runs.run_names import evaluation_file
 from aadml.runs.scoring import TEST, Scoring, score_model
-from aadml.runs.session import RunSession, read_records
+from aadml.runs.session import RunSession, read_curves
 from aadml.runs.store import RunStore, new_run, open_run
-from aadml.runs.test_curve import Diagnosis, without_diagnosis
+from aadml.runs.test_curve import Diagnosis
 
 
 def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> Model:
@@ -54,7 +55,7 @@ def _with_facts(model: Model, session: Session) -> Model:
         readout=model.method.readout(),
         selected_epoch=typed(best.facts, "epoch", int) if best else None,
     )
-    return replace(model, facts=facts)
+    return replace(model, facts=facts, records=partial(tuple, session.history))
 
 
 def train_run(
@@ -86,7 +87,7 @@ def train_run(
     _begin(prepared, store, note)
     session = _run_session(prepared, store, scoring, callbacks)
     if FACTS in store.manifest.files:  # stopped between training and scoring
-        session.history = list(map(without_diagnosis, read_records(store.manifest)))
+        session.history = read_curves(store.manifest)
         model = load_trained(store.manifest, prepared.config.common.device)
     else:
         for message in training_warnings(prepared):

@@ -93,7 +93,7 @@ def ablate(
             return execution.result(outcomes)
         scores = collected(ablation.cells, ablation.seeds, execution.folder, outcomes)
         table, page = write_ablation(ablation, scores, execution, columns)
-    return execution.result(outcomes, [table], page)
+    return execution.result(outcomes, [table], page, scores)
 
 
 def _baseline(settings: Settings) -> Overrides | None:

@@ -123,8 +123,7 @@ def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
     chance, y = mean_chance(known), mean_map(known)
     axis = _axis_of_numbers(ablation)
     if axis is None:
-        values = {cell.name: cell.maps() for cell in known}
-        return drawn(sweep_figures.spread_dots, values, x=y, marks={"chance": chance}), ""
+        return drawn(sweep_figures.dots, scores), ""
     lines: dict[str, list[tuple[float, CellScores]]] = {}
     levels: dict[str, CellScores] = {}
     for cell in known:

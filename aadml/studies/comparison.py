@@ -18,7 +18,7 @@ from aadml.runs.data import data_location
 from aadml.runs.sample_data import sample_features
 from aadml.studies import comparison_rows as rows_of
 from aadml.studies.ablation_grid import collected, jobs_of
-from aadml.studies.comparison_page import write_comparison
+from aadml.studies.comparison_page import scores_of_rows, write_comparison
 from aadml.studies.comparison_rows import RowSettings, cells_of_rows, named_rows
 from aadml.studies.execution import Execution, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
@@ -124,7 +124,7 @@ def compare(
         tables, page = write_comparison(
             rows, scores, range(seeds), execution, baseline=baseline, notes=notes, metrics=columns
         )
-    return execution.result(outcomes, tables, page)
+    return execution.result(outcomes, tables, page, scores_of_rows(rows, scores))
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:

@@ -10,8 +10,8 @@ from aadml.reports.tables import Cell, Table
 from aadml.studies.comparison_rows import SINGULAR, ComparisonRow
 from aadml.studies.control_rows import ALONE, NONE
 from aadml.studies.execution import Execution
-from aadml.studies.results import CellScores, differences, in_words, mark, mean_chance, mean_map, signed
-from aadml.studies.sweep_figures import drawn, spread_dots
+from aadml.studies.results import CellScores, differences, in_words, mark, signed
+from aadml.studies.sweep_figures import dots, drawn
 from aadml.studies.sweep_parts import (
     ResultColumns,
     StudyPart,
@@ -101,10 +101,13 @@ def _part(name: str, table: Table, notes: Sequence[str], drawing: str = "") -> S
 
 def _dots(rows: Sequence[ComparisonRow], scores: Scores) -> str:
     """Draw the MAP of every row and seed; "" if there are no runs or matplotlib is not installed."""
-    cells = {row.name: scores[row.cell.name] for row in rows if scores[row.cell.name].runs}
-    values = {name: cell.maps() for name, cell in cells.items()}
-    marks = {"chance": mean_chance(cells.values())} if cells else {}
-    return drawn(spread_dots, values, x=mean_map(cells.values()), marks=marks) if cells else ""
+    cells = scores_of_rows(rows, scores)
+    return drawn(dots, cells) if any(cell.runs for cell in cells.values()) else ""
+
+
+def scores_of_rows(rows: Sequence[ComparisonRow], scores: Scores) -> dict[str, CellScores]:
+    """Return the scores by name of the row."""
+    return {row.name: scores[row.cell.name] for row in rows}
 
 
 def table_of(

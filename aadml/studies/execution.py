@@ -1,18 +1,26 @@
 """Execution of the runs of a study: over processes and machines, with pretrained models first, and merges."""
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.figures import panels
 from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.shard_names import read_shard
 from aadml.reports.tables import Table, as_json, markdown
 from aadml.runs.prepare import check_towers
 from aadml.studies.job import Job, is_done
+from aadml.studies.results import CellScores
 from aadml.studies.sweep import SweepOutcome, sweep
+from aadml.studies.sweep_figures import draw_dots
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SHOWN = 5
 log = logging.getLogger("aadml").info
@@ -30,12 +38,14 @@ class SweepResult:
         folder: folder of runs, tables and figures.
         tables: tables of the results; empty for a shard.
         page: the HTML page; None for a shard, or if matplotlib is not installed.
+        scores: scores of each row; empty for a shard.
     """
 
     outcomes: tuple[SweepOutcome, ...]
     folder: Path
     tables: tuple[Table, ...]
     page: Path | None
+    scores: Mapping[str, CellScores] = field(default_factory=dict)
 
     @property
     def failed(self) -> int:
@@ -49,6 +59,16 @@ class SweepResult:
         """Return the tables as `--json` prints them: a single table as an object, several tables as a list."""
         tables = [as_json(table) for table in self.tables]
         return tables[0] if len(tables) == 1 else tables
+
+    def plot(self) -> "Figure":
+        """Draw the mean MAP of every row as a matplotlib figure: seeds, mean and standard deviation, and chance.
+
+        Raises:
+            InputError: no run was finished, or matplotlib is not installed.
+        """
+        if not any(cell.runs for cell in self.scores.values()):
+            raise InputError(f"plot: no run of {self.folder} was finished; train the study, or merge its shards")
+        return panels([partial(draw_dots, scores=self.scores)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +99,14 @@ class Execution:
         return self.folder / f"shard-{self.shard[0]}-of-{self.shard[1]}" if self.shard else self.folder
 
     def result(
-        self, outcomes: Sequence[SweepOutcome], tables: Sequence[Table] = (), page: Path | None = None
+        self,
+        outcomes: Sequence[SweepOutcome],
+        tables: Sequence[Table] = (),
+        page: Path | None = None,
+        scores: Mapping[str, CellScores] | None = None,
     ) -> SweepResult:
-        """Return the result of the study; a shard passes neither tables nor page."""
-        return SweepResult(tuple(outcomes), self.folder, tuple(tables), page)
+        """Return the result of the study; a shard passes only outcomes."""
+        return SweepResult(tuple(outcomes), self.folder, tuple(tables), page, scores or {})
 
     def part(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the runs of this shard; all runs if there are no shards."""

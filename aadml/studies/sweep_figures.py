@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.figures import COLORS, DASHED, INK, figure, label, over_counts
-from aadml.studies.results import CellScores, RunScores
+from aadml.feature_extraction.ground.figures import COLORS, DASHED, INK, figure, label, over_counts
+from aadml.studies.results import CellScores, RunScores, mean_chance, mean_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,8 +115,7 @@ def difference_curve(
     return 3.0
 
 
-@figure
-def spread_dots(
+def draw_spread(
     axes: "Axes", values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Mapping[str, float]
 ) -> float:
     """Draw one row per name: seeds as dots, mean and standard deviation as a bar.
@@ -143,6 +142,21 @@ def spread_dots(
     axes.locator_params(axis="x", nbins=5)  # long names and signed tick labels leave little room
     axes.set_xlabel(label(x))
     return 0.7 + sum(0.14 + 0.15 * (1 + name.count("\n")) for name in names)
+
+
+spread_dots = figure(draw_spread)
+"""Return the rows of `draw_spread` as an SVG element."""
+
+
+def draw_dots(axes: "Axes", scores: Mapping[str, CellScores]) -> float:
+    """Draw the mean MAP of the rows that have runs, with chance; see `draw_spread`."""
+    cells = {name: cell for name, cell in scores.items() if cell.runs}
+    values = {name: cell.maps() for name, cell in cells.items()}
+    return draw_spread(axes, values, x=mean_map(cells.values()), marks={"chance": mean_chance(cells.values())})
+
+
+dots = figure(draw_dots)
+"""Return the rows of `draw_dots` as an SVG element."""
 
 
 @figure

@@ -155,6 +155,7 @@ OF_COMMANDS: dict[tuple[str, str], list[str]] = {
     ("ablate", "output"): ["sweep", "out"], ("report", "output"): ["page.html"], ("extract", "shard"): ["0/2", "0/1"],
     ("extract", "windows"): ["1s", "1s/0.5s"],
     ("manifest", "output"): ["out.csv"], ("search", "model"): ["model", "media_run"],
+    ("export", "output"): ["head.pt2"],
     ("weights", "name"): ["vggish", "paper-pca", "hf:unknown"], ("weights", "folder"): ["folder", "clips"],
 }  # fmt: skip
 

@@ -23,6 +23,7 @@ OTHER_NAMES = {
     "audit": {"shell": "command"},
     "embed": {"run": "model"},
     "evaluate": {"run": "model"},
+    "export": {"run": "model"},
     "merge": {"shards": "paths"},
     "report": {"runs": "run"},
     "verify": {"run": "path"},

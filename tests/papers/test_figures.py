@@ -45,7 +45,7 @@ def test_without_logs_there_are_no_curves():
 
 def test_a_line_joins_the_inductive_map_of_a_row_with_its_leaks(monkeypatch):
     drawn = []
-    monkeypatch.setattr("aadml.reports.figures.svg", lambda figure: drawn.append(figure) or "")
+    monkeypatch.setattr("aadml.feature_extraction.ground.figures.svg", lambda figure: drawn.append(figure) or "")
     rows = [row("methods", name) for name in ("aadml", "cca", "clip")]
     scored = [(of, scores(of, maps)) for of, maps in zip(rows, [[0.5, 0.7], [], [0.3]], strict=True)]
     leaks = {"aadml": {SELECTION: Spread(0.65, 0.0, 1), LEAKS[0]: Spread(0.9, 0.0, 1)}}

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from aadml.feature_extraction.ground import figures as kit
 from tests.reports.parsed_html import HOSTILE, read
 
 figures = pytest.importorskip("aadml.reports.figures")
@@ -69,19 +70,19 @@ def test_axes_and_lines_of_training_curves_are_named_after_what_they_show():
 def test_a_legend_of_names_makes_the_figure_higher_by_its_rows(monkeypatch):
     pytest.importorskip("matplotlib")
 
-    @figures.figure
+    @kit.figure
     def lines(axes, names):
         for name in names:
             axes.plot([0, 1], [0, 1], label=name)
         return 2.0
 
     panels = []
-    monkeypatch.setattr(figures, "svg", lambda panel: panels.append(panel) or "")
+    monkeypatch.setattr(kit, "svg", lambda panel: panels.append(panel) or "")
     for count in (1, 2, 9, 10, 11):
         names = [f"a line of number {n}" for n in range(count)]
         lines(names)
         (legend,) = panels[-1].legends
-        rows = (panels[-1].get_figheight() - 2.0) / figures.LEGEND_LINE
+        rows = (panels[-1].get_figheight() - 2.0) / kit.LEGEND_LINE
         assert rows == pytest.approx(math.ceil(count / legend._ncols))
         assert [text.get_text() for text in legend.get_texts()] == names
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aadml.feature_extraction.ground import figures
 from aadml.reports import page
 from aadml.reports.page import Fact, Section
 from aadml.reports.tables import Table
@@ -100,9 +101,6 @@ def test_the_policy_allows_only_the_script_of_the_players():
     without = page.document("title", "kind", "", [])
     assert "script-src" not in without
     assert "<script" not in without
-
-
-figures = pytest.importorskip("aadml.reports.figures")
 
 
 def test_a_figure_takes_the_colors_of_the_page_and_keeps_its_ids_to_itself(drawn):

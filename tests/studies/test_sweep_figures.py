@@ -48,7 +48,7 @@ def test_a_band_over_k_ends_at_the_widest_and_needs_equal_k(run):
 def figures(monkeypatch):
     """The figures that are drawn, instead of their SVG."""
     drawn = []
-    monkeypatch.setattr("aadml.reports.figures.svg", lambda figure: drawn.append(figure) or "")
+    monkeypatch.setattr("aadml.feature_extraction.ground.figures.svg", lambda figure: drawn.append(figure) or "")
     return drawn
 
 

@@ -1,0 +1,26 @@
+"""`aadml export`: a model as ONNX, or as a program of PyTorch."""
+
+from pathlib import Path
+
+import click
+
+from aadml.cli.run_path import RunPath
+from aadml.cli.trust import trust_option
+
+
+@click.command("export")
+@click.argument("run", type=RunPath())
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path),
+    help="File.onnx or file.pt2; each modality has a file of its own, file-audio.onnx.",
+)  # fmt: skip
+@trust_option
+def command(run: Path, output: Path) -> None:
+    """Write RUN (a run or a model folder) as ONNX or torch.export, one file per modality, checked against RUN."""
+    import aadml
+
+    for head in aadml.export(run, output):
+        click.echo(
+            f"{head.path}: {head.modality} (n, {head.width}) to embeddings (n, {head.dimension}), which differ from "
+            f"the model's by at most {head.difference:.1e}"
+        )

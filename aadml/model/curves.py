@@ -1,0 +1,55 @@
+"""Curves of a training run: losses and metrics of the validation clips over the epochs."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.figures import Series, draw_curves, panels
+from aadml.methods.training.session import Record, numbers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def curves_figure(records: Sequence[Record], selected: int | None) -> "Figure":
+    """Draw one panel per metric, with the selected epoch marked; see `Model.plot_curves`."""
+    series = training_series(records)
+    if not series:
+        raise InputError(
+            "plot_curves: the model has no log of a training in epochs; pass a model of `aadml.fit`, or load its run"
+        )
+    marks = selection_mark(selected)
+    return panels([partial(draw_curves, series=lines, x="epoch", y=y, marks=marks) for y, lines in series.items()])
+
+
+def selection_mark(selected: int | None) -> dict[str, float]:
+    """Return the name and place of the mark of the selected epoch; empty if no epoch was selected."""
+    return {} if selected is None else {f"epoch {selected}, kept": selected}
+
+
+def training_series(records: Sequence[Record]) -> dict[str, Series]:
+    """Return the logged curves: the losses, and each metric of the validation clips.
+
+    Returns:
+        Label of the vertical axis -> lines. Those of the MAP include the MAP of the training clips, if logged.
+    """
+    logged = list(dict.fromkeys(key for record in records for key in record))
+    keys_of: dict[str, dict[str, str]] = {}
+    for key in logged:
+        if key == "loss" or key.endswith(("_loss", " loss")):
+            keys_of.setdefault("loss", {})[key.replace("_", " ").replace("valid", "validation")] = key
+        elif key.startswith("valid "):
+            metric, _, direction = key.removeprefix("valid ").replace("_mean", " mean").partition(" ")
+            name = metric.replace("map", "MAP")
+            keys_of.setdefault(name, {})[f"validation clips, {direction or 'mean'}"] = key
+    fitted = next((record for record in records if "train map_mean" in record), None)
+    if fitted is not None:
+        queries = f" ({fitted['train queries']:,} queries)" if "train queries" in fitted else ""
+        keys_of.setdefault("MAP", {})[f"training clips, mean{queries}"] = "train map_mean"
+    return {name: {title: _logged(records, key) for title, key in keys.items()} for name, keys in keys_of.items()}
+
+
+def _logged(records: Sequence[Record], key: str) -> tuple[list[float], list[float]]:
+    known = [numbers(record) for record in records if key in record]
+    return [record["epoch"] for record in known], [record[key] for record in known]

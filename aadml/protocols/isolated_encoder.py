@@ -14,9 +14,9 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import IO, Any
 
 import numpy as np
@@ -227,6 +227,16 @@ def _output_of(command: Sequence[str], content: NDArray[np.uint8]) -> NDArray[np
     return np.frombuffer(output.read_bytes(), np.uint8)
 
 
+class _Source(SourceFileLoader):
+    """Loader that compiles the source; compiled files beside it are not among the named files."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the module."""
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
 class _Named(importlib.abc.MetaPathFinder):
     """Finder of the modules among the named files, whose folders cannot be listed."""
 
@@ -239,10 +249,11 @@ class _Named(importlib.abc.MetaPathFinder):
         file = self._files.get(fullname)
         if file is None:
             return None
-        if file.suffix == ".py":
-            return importlib.util.spec_from_file_location(fullname, file)
+        folder = None if file.suffix == ".py" else [str(file)]
+        source = file if folder is None else file / "__init__.py"
+        loader = _Source(fullname, str(source))
         return importlib.util.spec_from_file_location(
-            fullname, file / "__init__.py", submodule_search_locations=[str(file)]
+            fullname, source, loader=loader, submodule_search_locations=folder
         )
 
 

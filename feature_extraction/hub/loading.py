@@ -55,7 +55,7 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
             f"{missing[0]}); pass a model with this network"
         )
     network = _used(network, tower)
-    if getattr(network.config, "apply_spec_augment", False):
+    if getattr(network.config, "apply_spec_augment", hasattr(network.config, "mask_time_prob")):  # True if unset
         network.config.apply_spec_augment = False  # draws from NumPy's generator in training, which no seed controls
     return network
 

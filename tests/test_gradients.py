@@ -19,6 +19,7 @@ PARTS_OF_LARGE = {"VGGish", "InceptionV3", "Unit", "Mixed"}
 WITHOUT_WEIGHTS = {
     "Auxiliary": "is never run: published files load whole",
     "LeftOut": "stands for a part of a training that a loaded model does without",
+    "_Head": "is exported frozen",
     "TowerLearner": "passes what a tower makes to a learner; both are tried",
 }
 """Modules of the product that are in no trial, with the reason."""

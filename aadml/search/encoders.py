@@ -19,6 +19,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.feature_extraction.ground.options import OptionValues
 from aadml.methods.inputs import Inputs, Scaling, load_scaling
+from aadml.methods.towers.options import FineTuning
 from aadml.methods.training.settings import Training
 from aadml.methods.untrained.zero_shot import SharedSpace, shared_space
 from aadml.model.facts import Facts, MethodFacts
@@ -126,6 +127,9 @@ IndexEncoder = ModelEncoder | PlainEncoder
 """Encoder of the items of an index and of its queries."""
 
 
+_FINE_TUNING = ("lora_rank", "lora_alpha", "micro_batch", "checkpointing", "learning_rate")
+
+
 def load_encoder(
     record: ModelReference | PlainRecord, folder: Path, model: Model | str | Path | None = None
 ) -> IndexEncoder:
@@ -207,10 +211,14 @@ def _is_trusted(encoder: IndexEncoder) -> bool:
 def digest_of(model: Model) -> str:
     """Return the SHA-256 of everything in a model that determines its vectors."""
     facts = dict(model.facts.to_json())
-    # removed options keep the digests in existing indexes valid
-    for key, removed in (("training", Training.removed_options), ("towers", {"workers": 0})):
+    # removed options, and the absence of added ones at their defaults, keep the digests in existing indexes valid
+    added = (("training", Training(), ("warmup",)), ("towers", FineTuning(), _FINE_TUNING))
+    removed = {"training": Training.removed_options, "towers": {"workers": 0}}
+    for key, defaults, names in added:
         if key in facts:
-            facts[key] = {**nested(facts, key), **removed}
+            section = nested(facts, key)
+            idle = {name for name in names if section.get(name) == getattr(defaults, name)}
+            facts[key] = {**{n: value for n, value in section.items() if n not in idle}, **removed[key]}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, values in sorted({**model.method.state(), **model.scaling.state()}.items()):
         digest.update(name.encode())

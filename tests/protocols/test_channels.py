@@ -75,8 +75,8 @@ def test_a_leak_gains_where_nothing_is_checked(name, subject, monkeypatch, tmp_p
     clips = subject.splits.test
     honest, *_ = scores("plain_encoder", clips)
     first, later = scores(name, clips)
-    if name == "well_behaved_below_an_audit":  # the tests have the command line of an audit
-        return
+    if name in ("well_behaved_below_an_audit", "labels_in_the_memory_of_the_audit"):
+        return  # the tests have the command line of an audit, and labels of other tests in memory
     assert first > honest + 0.1
     if any(name.startswith(way) for way in ("file_in", "mapped", "posix", "system_v", "links", "attributes")):
         assert later > honest + 0.1

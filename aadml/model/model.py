@@ -21,7 +21,6 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Scaling, fit_scaling
 from aadml.methods.method import Method
-from aadml.methods.towers.hub_input import merged
 from aadml.methods.training.session import Checkpoint, Record
 from aadml.model.card import card
 from aadml.model.curves import curves_figure
@@ -188,6 +187,8 @@ class Model:
         Raises:
             InputError: the model has no adapters.
         """
+        from aadml.methods.towers.hub_input import merged  # imports media code
+
         method = merged(self.method)
         return replace(self, method=method, facts=replace(self.facts, architecture=method.architecture()), folder=None)
 

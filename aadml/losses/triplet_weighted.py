@@ -57,9 +57,9 @@ def triplet_weighted(
         >>> optimizer.zero_grad()
     """
     costs: dict[str, Cost] = {"code": partial(_as_in_code, margin=margin), "paper": _as_in_paper}
-    if variant in costs:
-        return summed(comparison, scores_of(comparison, "cosine"), costs[variant])
-    raise InputError(f"loss.variant is '{variant}'; choose code or paper")
+    if variant not in costs:
+        raise InputError(f"loss.variant is '{variant}'; choose code or paper")
+    return summed(comparison, scores_of(comparison, "cosine"), costs[variant])
 
 
 def _as_in_code(rows: Rows, margin: float) -> Costs:

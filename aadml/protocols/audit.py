@@ -159,9 +159,9 @@ class Case:
 
         def work() -> list[Vectors]:
             embed = self.pipeline.embedder(splits or self.splits, self.split)
-            # an encoder may reject noise
-            with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):
-                first or embed(noise(self.clips))
+            if not first:  # an encoder may reject noise
+                with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):
+                    embed(noise(self.clips))
             return [_vectors(embed(clips)) for clips in requests]
 
         return list(self._in_fresh_process(work))

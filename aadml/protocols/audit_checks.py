@@ -254,9 +254,7 @@ def _scored(case: Case, after: Vectors, outcome: Outcome) -> Outcome:
     verdict, evidence = outcome
     score = math.nan if verdict is Verdict.FAIL else case.map_of(after)
     fall = case.score - score
-    if math.isnan(fall):  # failed already, or without a score
-        return outcome
-    if fall <= FALL:
+    if math.isnan(fall) or fall <= FALL:  # NaN: failed already, or without a score
         return outcome
     evidence = f"{evidence}; MAP {case.score:.4f}, then {score:.4f}"
     generator = torch.Generator().manual_seed(11)

@@ -1,6 +1,5 @@
 """Pipelines that can be audited: a run under a protocol, a user's function, a user's command."""
 
-import hashlib
 import json
 import shlex
 import sys
@@ -19,6 +18,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.consent import consent_to, is_place
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.ground.import_paths import source_with_consent
 from aadml.protocols.audit import Embed
 from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
@@ -111,7 +111,7 @@ class IsolatedPipeline(_EncoderPipeline):
     @property
     def surroundings(self) -> str:
         """Readable files with their checksums."""
-        files = ", ".join(f"{place} (SHA-256 {_checksum(Path(place))})" for place in self.order.readable)
+        files = ", ".join(f"{place} (SHA-256 {sha256(Path(place))[:12]})" for place in self.order.readable)
         return (
             "each pass ran in a new interpreter, which the kernel isolated from network, processes and files; "
             f"readable beside the libraries: {files or 'no file'}"
@@ -190,14 +190,6 @@ def _name_of(function: Function) -> str | None:
     module, name = getattr(function, "__module__", "__main__"), getattr(function, "__name__", "")
     is_same = getattr(sys.modules.get(module), name, None) is function
     return f"{module}:{name}" if is_same and module != "__main__" else None
-
-
-def _checksum(place: Path) -> str:
-    files = sorted(file for file in place.rglob("*") if file.is_file()) if place.is_dir() else [place]
-    checksum = hashlib.sha256()
-    for file in files:
-        checksum.update(hashlib.sha256(file.read_bytes()).digest() if len(files) > 1 else file.read_bytes())
-    return checksum.hexdigest()[:12]
 
 
 def _input_of(clips: Clips, features: Mapping[Modality, NDArray[Any]], folder: Path) -> NDArray[np.uint8]:

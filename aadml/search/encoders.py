@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
@@ -127,9 +127,6 @@ IndexEncoder = ModelEncoder | PlainEncoder
 """Encoder of the items of an index and of its queries."""
 
 
-_FINE_TUNING = ("lora_rank", "lora_alpha", "micro_batch", "checkpointing", "learning_rate")
-
-
 def load_encoder(
     record: ModelReference | PlainRecord, folder: Path, model: Model | str | Path | None = None
 ) -> IndexEncoder:
@@ -208,17 +205,23 @@ def _is_trusted(encoder: IndexEncoder) -> bool:
     return isinstance(encoder, ModelEncoder) and encoder.model.trusted
 
 
+_REMOVED: Mapping[str, JsonObject] = {"training": Training.removed_options, "towers": {"workers": 0}}
+_ADDED: Mapping[str, JsonObject] = {
+    "training": {"warmup": Training.warmup},
+    "towers": {name: value for name, value in asdict(FineTuning()).items() if name != "blocks"},
+}
+"""Options that models did not have when indexes were first built, at their defaults."""
+
+
 def digest_of(model: Model) -> str:
-    """Return the SHA-256 of everything in a model that determines its vectors."""
+    """Return the SHA-256 of everything in a model that determines its vectors.
+
+    Removed options count, and added options at their defaults do not, so that earlier indexes recognize their models.
+    """
     facts = dict(model.facts.to_json())
-    # removed options, and the absence of added ones at their defaults, keep the digests in existing indexes valid
-    added = (("training", Training(), ("warmup",)), ("towers", FineTuning(), _FINE_TUNING))
-    removed = {"training": Training.removed_options, "towers": {"workers": 0}}
-    for key, defaults, names in added:
-        if key in facts:
-            section = nested(facts, key)
-            idle = {name for name in names if section.get(name) == getattr(defaults, name)}
-            facts[key] = {**{n: value for n, value in section.items() if n not in idle}, **removed[key]}
+    for key in facts.keys() & _REMOVED.keys():
+        options = {n: v for n, v in nested(facts, key).items() if n not in _ADDED[key] or v != _ADDED[key][n]}
+        facts[key] = {**options, **_REMOVED[key]}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, values in sorted({**model.method.state(), **model.scaling.state()}.items()):
         digest.update(name.encode())

@@ -287,6 +287,7 @@ class Index:
             place = np.flatnonzero(numbers == number)
             if not len(place) and (clips := self._state.clips):
                 place = np.flatnonzero(as_clips(numbers, clips) == clips.get(number, number))[:1]
+                self._state.items.check([number, *numbers[place].tolist()])  # the mapping was read unverified
             if not len(place):
                 raise InputError(
                     f"clip number {number} is not in this index or has no {modality}; pass the number of a hit"

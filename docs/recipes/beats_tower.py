@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.hub.windows import begins, cut
 from aadml.feature_extraction.media import Sound
-from aadml.feature_extraction.weights.tensor_files import sha256
 
 RATE, WINDOW = 16_000, 160_000  # Hz, samples
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.hub.windows import begins, cut
 from aadml.feature_extraction.media import Pictures, Sound, Text
-from aadml.feature_extraction.weights.tensor_files import sha256
 
 FILE = Path(__file__).with_name("imagebind_huge.pth")
 RATE, WINDOW = 16_000, 32_000  # Hz, samples

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor, every
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.media import Sound
-from aadml.feature_extraction.weights.tensor_files import sha256
 
 FILE = Path(__file__).with_name("yamnet.tflite")
 RATE, PATCH, HOP = 16_000, 15_600, 7_680  # Hz, samples

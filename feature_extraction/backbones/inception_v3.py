@@ -21,13 +21,14 @@ from aadml.feature_extraction.backbones import Description, Extractor, FrameRate
 from aadml.feature_extraction.frontends.inference import batched, chosen_device, loaded, seeded, uses_bfloat16
 from aadml.feature_extraction.frontends.whitening import PcaWhitening, reduced, youtube8m_whitening
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.ground.options import removing
 from aadml.feature_extraction.layers.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
 from aadml.feature_extraction.layers.inception_variants import AS_WEIGHTS, InceptionVariant, VariantOptions, variant_of
 from aadml.feature_extraction.media import Frames
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.table import weights_path
-from aadml.feature_extraction.weights.tensor_files import check_state, sha256
+from aadml.feature_extraction.weights.tensor_files import check_state
 
 Reduction = Callable[[Description], Description]
 

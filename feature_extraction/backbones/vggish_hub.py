@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Description, Extractor, every
 from aadml.feature_extraction.ground.errors import InputError, MissingExtraError, cause
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.media import Sound
-from aadml.feature_extraction.weights.tensor_files import sha256
 
 PUBLISHED = "https://tfhub.dev/google/vggish/1"
 SAMPLE_RATE = 16_000  # Hz

@@ -83,7 +83,7 @@ def label(name: object, width: int = LONGEST) -> str:
 
 
 def over_counts(axes: "Axes", x: str, y: str) -> None:
-    """Label the axes, with chart numbers as ticks of the horizontal axis, which counts epochs or results."""
+    """Label the axes, with whole numbers as ticks of the horizontal axis, which counts epochs or results."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set(xlabel=label(x), ylabel=label(y))

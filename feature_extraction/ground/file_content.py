@@ -23,6 +23,16 @@ def file_digest(path: str | os.PathLike[str], kind: str = "sha256") -> str:
         return hashlib.file_digest(file, kind).hexdigest()
 
 
+def sha256(path: Path) -> str:
+    """Compute the SHA-256 of a file, or of the names and contents of the files of a folder."""
+    if path.is_file():
+        return file_digest(path)
+    digest = hashlib.sha256()
+    for file in sorted(file for file in path.rglob("*") if file.is_file()):
+        digest.update(str(file.relative_to(path)).encode() + b"\0" + bytes.fromhex(file_digest(file)))
+    return digest.hexdigest()
+
+
 def text_stamp(text: str) -> tuple[int, ...]:
     """Return a stamp that changes with the text."""
     return (int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8]),)

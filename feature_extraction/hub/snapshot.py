@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError, cause
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
 from aadml.feature_extraction.ground.transformers_library import refuse_kernels, transformers_for
 from aadml.feature_extraction.weights.table import weights_folder
-from aadml.feature_extraction.weights.tensor_files import sha256
 
 _CHECKSUM = re.compile("[0-9a-f]{64}")
 _SMALL = ("*.json", "*.txt", "*.model", "README.md", "LICENSE*")

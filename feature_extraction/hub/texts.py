@@ -7,12 +7,12 @@ import numpy as np
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.hub.families import Item, TextTower
 from aadml.feature_extraction.hub.loading import configuration_of, processor_of
 from aadml.feature_extraction.hub.networks import Precision, Preparation, encoder, tower_of
 from aadml.feature_extraction.hub.snapshot import Snapshot, find
 from aadml.feature_extraction.media import Text
-from aadml.feature_extraction.weights.tensor_files import sha256
 
 _BATCH = 16  # texts
 _STEP = 16  # tokens; texts are padded to a multiple of this number, so that there are few shapes

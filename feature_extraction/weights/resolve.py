@@ -6,8 +6,9 @@ from pathlib import Path
 from torch import Tensor
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.weights.table import WEIGHTS, recognize, weights_folder, weights_path
-from aadml.feature_extraction.weights.tensor_files import read_tensors, refuse_keras, sha256
+from aadml.feature_extraction.weights.tensor_files import read_tensors, refuse_keras
 
 _ENDINGS = (".safetensors", ".pth", ".pt", ".ckpt", ".npz")
 _KERAS = (".h5", ".keras")

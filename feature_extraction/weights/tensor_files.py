@@ -4,7 +4,6 @@ Only tensors are read: pickles by `torch.load(weights_only=True)`, archives with
 slow to read are cached as safetensors.
 """
 
-import hashlib
 import logging
 import pickle
 import struct
@@ -25,7 +24,6 @@ from aadml.feature_extraction.foreign import npz_arrays, refuse_zip_bomb
 from aadml.feature_extraction.ground.archives import DAMAGED, is_archive
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
-from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 _log = logging.getLogger(__name__)
@@ -34,16 +32,6 @@ _log = logging.getLogger(__name__)
 _MISREAD = (IndexError, AttributeError, AssertionError, struct.error)
 _HDF5 = b"\x89HDF\r\n\x1a\n"  # signature
 _WRAPPERS = ("model", "state_dict", "model_state_dict")  # usual keys of the state dict
-
-
-def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file, or of the names and contents of the files of a folder."""
-    if path.is_file():
-        return file_digest(path)
-    digest = hashlib.sha256()
-    for file in sorted(file for file in path.rglob("*") if file.is_file()):
-        digest.update(str(file.relative_to(path)).encode() + b"\0" + bytes.fromhex(file_digest(file)))
-    return digest.hexdigest()
 
 
 def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], network: str) -> None:

@@ -22,7 +22,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 AUTO = "auto"
 """Value of an option: the criterion of the method, or the precision chosen for method and machine."""
 
-CHANGED = OnlyWith("schedule", "step", "plateau")
+BY_FACTOR = OnlyWith("schedule", "step", "plateau")
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
@@ -73,8 +73,8 @@ class Training:
     weight_decay: Annotated[float, Interval(ge=0, le=10)] = 0.0
     momentum: Annotated[Momentum, OnlyWith("optimizer", "sgd", "rmsprop")] = 0.0
     schedule: Literal["constant", "step", "plateau", "cosine"] = "constant"
-    schedule_every: Annotated[Count, CHANGED] = 20
-    schedule_factor: Annotated[Share, CHANGED] = 0.1
+    schedule_every: Annotated[Count, BY_FACTOR] = 20
+    schedule_factor: Annotated[Share, BY_FACTOR] = 0.1
     schedule_threshold: Annotated[float, Interval(ge=0, le=1e6), OnlyWith("schedule", "plateau")] = 0.0
     schedule_floor: Annotated[LearningRate, OnlyWith("schedule", "step", "plateau", "cosine")] = 0.0
     warmup: Annotated[float, Interval(ge=0, le=1e6)] = 0.0

@@ -24,10 +24,11 @@ from aadml.feature_extraction.frontends.inference import seeded
 from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.frontends.whitening import Whitening
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.layers.inception_blocks import Conv, Mixed, Unit
 from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS, InceptionVariant, VariantOptions
 from aadml.feature_extraction.weights.table import WEIGHTS
-from aadml.feature_extraction.weights.tensor_files import read_tensors, sha256, write_tensors
+from aadml.feature_extraction.weights.tensor_files import read_tensors, write_tensors
 
 
 def randomized(network: nn.Module, seed: int = 0) -> nn.Module:

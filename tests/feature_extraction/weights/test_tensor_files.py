@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.weights.tensor_files import check_state, read_tensors, sha256, write_tensors
+from aadml.feature_extraction.ground.file_content import sha256
+from aadml.feature_extraction.weights.tensor_files import check_state, read_tensors, write_tensors
 
 STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.tensor([1.5]), "count": torch.tensor(3)}
 

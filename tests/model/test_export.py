@@ -8,48 +8,39 @@ import pytest
 import torch
 
 import aadml
-from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
 
 SMALL = {"network.hidden": [8], "training.epochs": 1, "training.batch": 20}
 
 
 @pytest.fixture(scope="module")
-def features(tmp_path_factory):
-    path = tmp_path_factory.mktemp("export") / "features.h5"
-    write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(12, 14), difficulty=0.2))
-    return path
+def model(small_features):
+    return aadml.fit(small_features, method="aadml", settings=SMALL | {"readout": "posterior"})
 
 
-@pytest.fixture(scope="module")
-def model(features):
-    return aadml.fit(features, method="aadml", settings=SMALL | {"readout": "posterior"})
-
-
-def rows_of(features, modality):
-    return aadml.read(features).test[modality].numpy()
+def rows_of(small_features, modality):
+    return aadml.read(small_features).test[modality].numpy()
 
 
 def close(found, wanted):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * max(1, np.abs(wanted).max()))
 
 
-def test_a_program_computes_what_the_model_computes(model, features, tmp_path):
+def test_a_program_computes_what_the_model_computes(model, small_features, tmp_path):
     for head in model.export(tmp_path / "head.pt2"):
         program = torch.export.load(head.path).module()
-        for given in np.split(rows_of(features, head.modality), [1, 8]):
+        for given in np.split(rows_of(small_features, head.modality), [1, 8]):
             close(program(torch.from_numpy(given)).numpy(), model.embed(**{head.modality: given}))
         assert head.difference <= 1e-6
 
 
-def test_onnx_computes_what_the_model_computes_and_says_what_it_is(model, features, tmp_path):
+def test_onnx_computes_what_the_model_computes_and_says_what_it_is(model, small_features, tmp_path):
     runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
     heads = model.export(tmp_path / "head.onnx")
     assert [head.path.name for head in heads] == ["head-audio.onnx", "head-visual.onnx"]
     for head in heads:
         session = runtime.InferenceSession(head.path)
-        for given in np.split(rows_of(features, head.modality), [1, 8]):
+        for given in np.split(rows_of(small_features, head.modality), [1, 8]):
             (found,) = session.run(["embedding"], {head.modality: given})
             close(found, model.embed(**{head.modality: given}))
         metadata = session.get_modelmeta().custom_metadata_map
@@ -61,18 +52,18 @@ def test_onnx_computes_what_the_model_computes_and_says_what_it_is(model, featur
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["kcca", "dcca"])
-def test_the_methods_are_exported(method, features, tmp_path):
+def test_the_methods_are_exported(method, small_features, tmp_path):
     settings = {"training.epochs": 1} if method == "dcca" else None
-    fitted = aadml.fit(features, method=method, settings=settings)
+    fitted = aadml.fit(small_features, method=method, settings=settings)
     for head in fitted.export(tmp_path / "head.pt2"):
-        given = rows_of(features, head.modality)[:7]
+        given = rows_of(small_features, head.modality)[:7]
         found = torch.export.load(head.path).module()(torch.from_numpy(given)).numpy()
         close(found, fitted.embed(**{head.modality: given}))
 
 
-def test_what_cannot_be_exported_ends_in_one_line_and_leaves_nothing(features, model, tmp_path, monkeypatch):
+def test_what_cannot_be_exported_ends_in_one_line_and_leaves_nothing(small_features, model, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"^random: the audio part cannot be exported"):
-        aadml.fit(features, method="random").export(tmp_path / "head.pt2")
+        aadml.fit(small_features, method="random").export(tmp_path / "head.pt2")
     with pytest.raises(InputError, match=r"the ending is '\.h5'; choose \.onnx or \.pt2"):
         model.export(tmp_path / "head.h5")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

@@ -5,23 +5,14 @@ import sys
 import pytest
 
 import aadml
-from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
 
 SMALL = {"network.hidden": [8], "training.batch": 20}
 
 
 @pytest.fixture(scope="module")
-def features(tmp_path_factory):
-    path = tmp_path_factory.mktemp("notebook") / "features.h5"
-    write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(12, 14), difficulty=0.2))
-    return path
-
-
-@pytest.fixture(scope="module")
-def run(features):
-    return aadml.fit(features, settings=SMALL, epochs=3, runs=features.parent / "runs")
+def run(small_features, tmp_path_factory):
+    return aadml.fit(small_features, settings=SMALL, epochs=3, runs=tmp_path_factory.mktemp("runs"))
 
 
 def lines_of(figure):
@@ -29,8 +20,8 @@ def lines_of(figure):
     return {panel.axes[0].get_ylabel(): panel.axes[0].get_lines() for panel in panels}
 
 
-def test_a_run_draws_its_curves_in_memory_and_loaded(run, features):
-    in_memory = aadml.fit(features, settings=SMALL, epochs=3)
+def test_a_run_draws_its_curves_in_memory_and_loaded(run, small_features):
+    in_memory = aadml.fit(small_features, settings=SMALL, epochs=3)
     for model in (run, in_memory, aadml.load(run.folder)):
         lines = lines_of(model.plot_curves())
         assert {"loss", "MAP"} <= set(lines)
@@ -53,18 +44,20 @@ def test_an_evaluation_draws_its_scope(run):
         evaluation.plot_scope("map")
 
 
-def test_a_comparison_draws_its_rows(features, tmp_path):
-    result = aadml.compare(data=features, methods="cca,random", seeds=2, workers=0, output=tmp_path / "study")
+def test_a_comparison_draws_its_rows(small_features, tmp_path):
+    result = aadml.compare(data=small_features, methods="cca,random", seeds=2, workers=0, output=tmp_path / "study")
     (axes,) = result.plot().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["cca", "random"]
-    shard = aadml.compare(data=features, methods="cca", seeds=1, workers=0, shard="0/2", output=tmp_path / "shard")
+    shard = aadml.compare(
+        data=small_features, methods="cca", seeds=1, workers=0, shard="0/2", output=tmp_path / "shard"
+    )
     with pytest.raises(InputError, match=r"plot: no run of .* was finished"):
         shard.plot()
 
 
-def test_what_has_no_curves_or_no_matplotlib_ends_in_one_line(features, run, monkeypatch):
+def test_what_has_no_curves_or_no_matplotlib_ends_in_one_line(small_features, run, monkeypatch):
     with pytest.raises(InputError, match="plot_curves: the model has no log of a training in epochs"):
-        aadml.fit(features, method="cca").plot_curves()
+        aadml.fit(small_features, method="cca").plot_curves()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"aadml\[plot\]"):
         run.plot_curves()

@@ -169,9 +169,9 @@ class CorrelationGraph:
         largest = count if labels is None else int(torch.unique(labels, return_counts=True)[1].max())
         if self.options.k >= largest:
             source = "training set" if labels is None else "largest class"
-            raise InputError(
-                f"proxy.k is {self.options.k}, but the {source} has {largest} clips; pass at most {largest - 1}"
-            )
+            clips = "1 clip" if largest == 1 else f"{largest} clips"
+            advice = "choose data with more clips" if largest == 1 else f"pass at most {largest - 1}"
+            raise InputError(f"proxy.k is {self.options.k}, but the {source} has {clips}; {advice}")
 
 
 def _same_clips(old: TrainingSet, new: TrainingSet) -> bool:

@@ -130,6 +130,7 @@ def test_the_bank_is_detached():
     ("options", "arguments", "message"),
     [
         ({"k": 10}, {}, "k is 10, but the largest class has 10 clips; pass at most 9"),
+        ({}, {"labels": torch.arange(len(LABELS))}, "the largest class has 1 clip; choose data with more clips"),
         ({"k": 40}, {"labels": None}, "the training set has 40 clips; pass at most 39"),
         ({"neighbors": "random"}, {"generator": None}, "random neighbors need a generator"),
         ({"space": "input"}, {"inputs": None}, "needs features in memory"),

@@ -179,7 +179,9 @@ def _encoder(order: Order) -> Callable[[Arrays], Arrays]:
     name, _, attribute = order.place.partition(":")
     function: Any = importlib.import_module(name)
     for part in attribute.split("."):
-        function = getattr(function, part)
+        function = getattr(function, part, None)
+    if not callable(function):
+        raise InputError(f"{order.place}: the module has no function '{attribute}'; pass module:function")
     return lambda request: embeddings_of(
         function, {m: values for m, values in request.items() if m != "labels"}, request["labels"]
     )

@@ -114,3 +114,9 @@ def test_an_honest_encoder_passes(name, subject):
     found = report(name, subject, checks)
     assert found.inference == "passed", found
     assert not found.failed, found
+
+
+@pytest.mark.parametrize("name", ["no_such_encoder", "PLACE"])
+def test_a_name_that_is_no_function_of_the_module_is_refused_with_advice(name, subject):
+    with pytest.raises(InputError, match=f"channel_zoo:{name}: the module has no function '{name}'; pass module:f"):
+        report(name, subject, [])

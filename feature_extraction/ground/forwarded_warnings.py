@@ -12,7 +12,10 @@ class _Forwarding(logging.Handler):
         warnings.showwarning(record.getMessage(), UserWarning, "", 0)
 
 
+_FORWARDING = _Forwarding(logging.WARNING)  # the logger adds one handler once, however often a program calls
+
+
 def forward_warnings(deliver: Callable[[str], None]) -> None:
     """Deliver the warnings of Python and of the logger "aadml" to a function, instead of printing them."""
     warnings.showwarning = lambda message, *_: deliver(str(message))
-    logging.getLogger("aadml").addHandler(_Forwarding(logging.WARNING))
+    logging.getLogger("aadml").addHandler(_FORWARDING)

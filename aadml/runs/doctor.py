@@ -18,6 +18,7 @@ EXTRAS = {
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),
     "serve": ("starlette", "uvicorn"),
+    "datasets": ("datasets", "fsspec"),
 }
 CORE = (
     "torch", "numpy", "scipy", "scikit-learn", "h5py", "click", "opencv-python", "opencv-python-headless", "av",

@@ -133,13 +133,17 @@ class AnchorAware(Unchanged):
         lists = self.graph.nearest_in_bank(vectors, modality, k)
         return self._proxies(modality, vectors, vectors, lists, self._from_memory)
 
+    def attended(self, attention: Attention, inputs: Keys) -> Tensor:
+        """Return the attention of each anchor over its neighbors (a, d), by the reading."""
+        return READINGS[self.reading](attention, inputs)
+
     def _proxies(
         self, modality: Modality, anchors: Tensor, queries: Tensor, lists: NeighborLists, vectors: Vectors
     ) -> Tensor:
         rows, mask = lists.index.clamp_min(0), lists.mask
         keys = vectors(modality, rows).to(anchors.dtype)
         attention = cast(Attention, self.attentions[modality])
-        attended = READINGS[self.reading](attention, Keys(anchors, queries[:, None], keys, mask))
+        attended = self.attended(attention, Keys(anchors, queries[:, None], keys, mask))
         attended = self._mixture.joined(anchors, attended)
         if self.reading in ("R1", "R6"):
             return attended

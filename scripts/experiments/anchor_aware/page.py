@@ -12,6 +12,7 @@ from scripts.experiments.anchor_aware.drawings import SHARES, drawings, share_dr
 from scripts.experiments.anchor_aware.finals import LOOKS
 from scripts.experiments.anchor_aware.hypotheses import sections_of_set
 from scripts.experiments.anchor_aware.ledger import Ledger
+from scripts.experiments.anchor_aware.r5_answer import r5_section
 from scripts.experiments.anchor_aware.search import MAIN, finalists
 from scripts.experiments.anchor_aware.sets import SHARED, SetFacts, drawn_name, is_drawn, read_facts
 from scripts.experiments.anchor_aware.shares import section_of_shares
@@ -93,6 +94,7 @@ def page_of(folder: Path) -> str:
     parts += [_not_run(names), _cost(ledger)]
     for name in names:
         parts += _of_set(name, found[name], ledger)
+    parts += r5_section(ledger)
     parts += section_of_shares(ledger)
     return "\n\n".join(part.rstrip("\n") for part in [*parts, _LAST] if part) + "\n"
 

@@ -19,6 +19,8 @@ from scripts.experiments.anchor_aware.finals import (
     sequential,
     share_finals,
 )
+from scripts.experiments.anchor_aware.r5 import STAGE as R5
+from scripts.experiments.anchor_aware.r5 import r5_controls
 from scripts.experiments.anchor_aware.search import MAIN, RIVALRY, SEARCHES, SHARES, SUMS, searched
 from scripts.experiments.anchor_aware.shipped import (
     CAPPED,
@@ -44,7 +46,7 @@ def _rounds(prefix: str) -> dict[str, Lister]:
 STAGES: dict[str, Lister] = {
     **_rounds(MAIN), SECOND: sequential, FULL: full, THIRD: controlled, **_rounds(RIVALRY), LAST_RIVALS: rival_finals,
     **_rounds(SUMS), LAST_READINGS: reading_finals, PAIRS: without_labels, FEW_LABELS: few_labels,
-    **_rounds(SHARES), LAST_SHARES: share_finals, FIFTH: all_methods, CAPPED: capped_methods,
+    **_rounds(SHARES), LAST_SHARES: share_finals, FIFTH: all_methods, CAPPED: capped_methods, R5: r5_controls,
 }  # fmt: skip
 """Name of a stage, which is that of its CSV file -> what lists its runs."""
 
@@ -68,7 +70,7 @@ def stage_before(stage: str) -> str:
     """Return the search stage that a stage takes its options from; empty for a stage that needs none."""
     if stage in (FIFTH, CAPPED, PAIRS, FEW_LABELS):
         return ""
-    prefix = MAIN if stage == FULL else stage[: stage.index("-") + 1]
+    prefix = MAIN if stage in (FULL, R5) else stage[: stage.index("-") + 1]
     rounds = [prefix + one.ending for one in SEARCHES[prefix].rounds]
     return ["", *rounds][rounds.index(stage) if stage in rounds else -1]
 

@@ -24,6 +24,7 @@ from scripts.experiments.anchor_aware.finals import (
     finals,
 )
 from scripts.experiments.anchor_aware.ledger import Ledger, Row
+from scripts.experiments.anchor_aware.r5 import STAGE as R5
 from scripts.experiments.anchor_aware.search import SEARCHES, SHARES, chosen_options, rounds_by_stage
 from scripts.experiments.anchor_aware.sets import SetFacts
 from scripts.experiments.anchor_aware.shipped import (
@@ -51,6 +52,7 @@ _ALL = {
     LAST_SHARES: ("the chosen three", str(SHARE_SEEDS * len(SEARCHES[SHARES].methods))),
     FIFTH: ("all methods at their own schedules", f"{METHOD_SEEDS} a method"),
     CAPPED: (f"those of more than {CAP} steps, ended there", f"{METHOD_SEEDS} a method"),
+    R5: ("R5, no proxy, and six controls", "160 to 320"),
 }
 """Stage that no search has -> what it is, and how many runs it has on a data set."""
 

@@ -20,6 +20,7 @@ from aadml.proxies.anchor_aware import AnchorAware
 from aadml.proxies.attention import Attention
 from aadml.proxies.contract import Encode
 from aadml.proxies.readings import Keys
+from aadml.runs.data import load_splits
 from aadml.runs.train import train_into
 from aadml.studies.grid import Overrides
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, NARROW
@@ -27,7 +28,6 @@ from scripts.experiments.anchor_aware.experiment import STEPS, DataSet
 from scripts.experiments.anchor_aware.fold import HERE
 from scripts.experiments.anchor_aware.ledger import Ledger
 from scripts.experiments.anchor_aware.r5 import PLANNED, in_place_of_r5, r5_options
-from scripts.experiments.anchor_aware.sets import read_facts
 
 SEEDS = range(190, 195)
 
@@ -80,8 +80,9 @@ def measured(data: str) -> tuple[float, float]:
     options = r5_options(planned.options, Ledger((HERE,)))
     assert options is not None
     base = Overrides(NARROW).within(ConfigFile({**open_config(DEFAULT_METHOD).values, "data": data}))
-    clips = read_facts(HERE)[Path(data).stem].train
-    steps = -(-clips // resolve(base.values).training.batch)
+    resolved = resolve(base.values)
+    clips = len(load_splits(resolved).train)
+    steps = -(-clips // resolved.training.batch)
     config = in_place_of_r5(DataSet(base.values, steps, clips).config(ANCHOR_AWARE, options, STEPS), Observed, planned)
     with tempfile.TemporaryDirectory() as folder:
         for seed in SEEDS:

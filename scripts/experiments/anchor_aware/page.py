@@ -7,6 +7,7 @@ from aadml.feature_extraction.ground.atomic import write_text
 from aadml.reports.tables import Table, markdown
 from aadml.retrieval.significance import LEVEL
 from scripts.experiments.anchor_aware.answers import Findings, answers, findings_of
+from scripts.experiments.anchor_aware.clip_groups import group_table
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, MEMORY, PLAIN
 from scripts.experiments.anchor_aware.drawings import SHARES, drawings, share_drawing
 from scripts.experiments.anchor_aware.finals import LOOKS
@@ -173,6 +174,9 @@ def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
         parts += [markdown(difference_table(found.primary, tested=found.looked)), _HOW]
         parts += titled(
             "By direction and on validation clips (exploratory; 95 %, seeds alone)", part_table(found.rows, found.seeds)
+        )
+        parts += titled(
+            "By person and container (exploratory; 95 %, seeds alone)", group_table(name, ledger, found.seeds)
         )
         parts += [f"![test MAP of every seed]({figure_name(name, 'map')})"]
         parts += [f"![paired differences]({figure_name(name, 'differences')})"]

@@ -14,6 +14,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.significance import paired_t
 from aadml.studies.results import signed
 from scripts.experiments.anchor_aware.answers import findings_of
+from scripts.experiments.anchor_aware.clip_groups import group_table
 from scripts.experiments.anchor_aware.contenders import (
     ANCHOR_AWARE,
     CONTENDERS,
@@ -532,3 +533,26 @@ def test_differences_by_direction_are_paired_by_seed():
             mean = (low + high) / 2
             assert cell == f"{signed(mean)} [{signed(low)}, {signed(high)}]"
         assert line[3] is None
+
+
+def test_differences_are_given_by_the_groups_of_clips_csv(tmp_path):
+    ledger, draw = Ledger((tmp_path,)), np.random.default_rng(0)
+    scores = {method: draw.random((3, 4)) for method in CONTENDERS}
+    for method, values in scores.items():
+        rows = [Row(data_set="toy", method=method, options="{}", seed=seed, test_map=0.5) for seed in range(3)]
+        ledger.add("stage-2", rows, {row.key: np.round(values[row.seed], 4) for row in rows})
+    assert group_table("toy", ledger, [0, 1, 2]).rows == ()
+    (tmp_path / "clips.csv").write_text(
+        "data_set,clip,person,container\ntoy,a,x,1\ntoy,b,y,1\nother,q,x,1\ntoy,c,x,2\ntoy,d,x,2\n", encoding="utf-8"
+    )
+    found = group_table("toy", ledger, [0, 1, 2])
+    assert [line[:2] for line in found.rows] == [
+        ("person x", 3), ("person y", 1), ("container 1", 2), ("container 2", 2)
+    ]  # fmt: skip
+    expected = np.mean(
+        [scores["aa-triplet"][seed][i] - scores["triplet"][seed][i] for seed in range(3) for i in (0, 1)]
+    )
+    assert str(found.rows[2][2]).startswith(f"{expected:+.4f}"[:6])
+    (tmp_path / "clips.csv").write_text("data_set,clip,person,container\ntoy,a,x,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="toy has 1 clips, but rows of 4 queries"):
+        group_table("toy", ledger, [0, 1, 2])

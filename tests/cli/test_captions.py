@@ -71,3 +71,12 @@ def test_each_caption_is_an_item_of_an_index_of_any_source(session, tmp_path):
     assert captions[0]["text"] in ran(*words[:-1], "--to", "text")
     clips = json.loads(ran(*words, "--to", modality))["hits"]
     assert all(hit["caption"] is None for hit in clips)
+
+
+def test_an_audio_text_paper_is_reproduced_on_captioned_sounds(tmp_path):
+    manifest = write_captioned(tmp_path / "clips")
+    arguments = ("--quick", "--max-epochs", 1, "--seeds", 1, "--workers", 0, "--set", "training.batch=6")
+    ran("reproduce", "xie", "--clotho", manifest, *arguments, "-o", tmp_path / "out")
+    rows = (tmp_path / "out" / "xie-clotho.csv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 9
+    assert "text-based hard" in rows[5]

@@ -145,6 +145,13 @@ def main(command: click.Command = cli) -> None:
             sys.exit(code)
     except click.exceptions.Abort as stop:  # raised by click after an interruption
         _exit_interrupted(stop.__cause__)
+    except click.UsageError as error:
+        from aadml.cli.settings import advice
+
+        if hint := advice(error):
+            error = click.UsageError(f"{error.message.rstrip('.')}; {hint}", error.ctx)
+        error.show()
+        sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -1,6 +1,7 @@
 """Options that set configuration keys, shared by all commands that train."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import click
@@ -54,6 +55,29 @@ set_option = click.option(
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--config` and `--set` to a command."""
     return click.option("--config", help="YAML file, or a preset of `aadml list configs`.")(set_option(command))
+
+
+def advice(error: click.UsageError) -> str:
+    """Return what to type instead of an option or argument that a command lacks; "" if nothing is known."""
+    flags = {flag for option in error.ctx.command.params for flag in option.opts} if error.ctx else set()
+    if isinstance(error, click.NoSuchOption) and "--set" in flags:
+        several = ", or --over {0}=A,B to compare values" if "--over" in flags else ""
+        form = f"pass --set {{0}}=VALUE{several}"
+        return next((form.format(key) for key in _keys_named(error.option_name)), "")
+    if "--data" in flags and error.message.startswith("Got unexpected extra argument"):
+        return "pass data as --data FILE"
+    return ""
+
+
+def _keys_named(flag: str) -> Iterator[str]:
+    """Yield the configuration keys whose last part is the name of a flag: `--batch` is `training.batch`."""
+    name = flag.lstrip("-").replace("-", "_")
+    if name == "loss":
+        yield name
+    for section, declared in DECLARED.items():
+        module, _, kind = declared.partition(":")
+        if name in getattr(import_module(module), kind).__dataclass_fields__:
+            yield f"{section}.{name}" if section else name
 
 
 def typed_beside(context: click.Context, *names: str) -> str:

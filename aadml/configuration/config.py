@@ -241,7 +241,9 @@ class ConfigFile:
         known = ["method", *schema(Common), *FIXED, TOWERS, TUNING, *wanted, *(["recipe"] if "loss" in wanted else [])]
         for key in values:
             if key not in known:
-                raise InputError(f"{key}: method {method} has no such key; {suggestion(key, known)}")
+                within = full._section_of(key)
+                advice = f"did you mean '{within}.{key}'?" if within else suggestion(key, known)
+                raise InputError(f"{key}: method {method} has no such key; {advice}")
         if TUNING in values:
             self._lists_of_values()
         return Config(
@@ -266,6 +268,12 @@ class ConfigFile:
         if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
             del values["proxy"]  # "--loss NAME" sets the proxy for methods that have proxies
         return ConfigFile({**defaults, **values})
+
+    def _section_of(self, option: str) -> str:
+        """Return the section that has an option of this name; "" if there is none."""
+        named = {key: list(options) for key, options in self.values.items() if isinstance(options, Mapping)}
+        by_section = named | {key: list(schema(declaration)) for key, declaration in FIXED.items()}
+        return next((key for key, options in by_section.items() if option in options), "")
 
     def _options(self, section: str) -> OptionValues:
         """Return the options of a section that does not choose an entry of a registry."""

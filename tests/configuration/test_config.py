@@ -78,6 +78,8 @@ def test_flags_win_over_the_file_and_set_wins_over_flags():
         ("loss.margn=1.0", "did you mean 'margin'"),
         ("training.epoch=3", "did you mean 'epochs'"),
         ("trainin.epochs=3", "did you mean 'training'"),
+        ("epochs=3", "did you mean 'training.epochs'?"),
+        ("margin=0.3", "did you mean 'loss.margin'?"),
         ("network.droput=0.2", "did you mean 'dropout'"),
         ("inputs.scalling=none", "did you mean 'scaling'"),
         ("proxy.readin=R3", "did you mean 'reading'"),

@@ -218,14 +218,16 @@ def _done(runs: Sequence[Run], ledger: Ledger, plan: ExperimentPlan) -> list[Swe
     jobs = {run.key: run.job(plan.folder) for run in runs if not is_removed(json.loads(run.key.options))}
     outcomes = work_off_needed(list(jobs.values()), plan.workers, plan.work)
     by_folder: Mapping[str, SweepOutcome] = {str(one.job.folder): one for one in outcomes}
-    rows, precisions = [], {}
+    results = {}
     for run in runs:
         outcome = (
             by_folder[str(jobs[run.key].folder)] if run.key in jobs else SweepOutcome(run.job(plan.folder), REMOVED)
         )
-        row, values = run.row(outcome)
-        rows.append(row)
-        if values is not None:
-            precisions[run.key] = values
-    ledger.add(runs[0].stage, rows, precisions)
+        results[run.key] = run.result(outcome)
+    ledger.add(
+        runs[0].stage,
+        [result.row for result in results.values()],
+        {key: result.precisions for key, result in results.items() if result.precisions is not None},
+        {key: result.pseudo_values for key, result in results.items() if result.pseudo_values is not None},
+    )
     return outcomes

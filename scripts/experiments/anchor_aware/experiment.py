@@ -128,12 +128,12 @@ class Run:
         protocols = tuple(PROTOCOLS[one] for one in self.protocols)
         return Job(folder / RUNS / self.stage / name, self.config, self.split, protocols=protocols)
 
-    def row(self, outcome: SweepOutcome) -> tuple[Row, Values | None]:
-        """Read what became of it: its row, and where test clips were looked at, the precision of every query."""
+    def result(self, outcome: SweepOutcome) -> "Result":
+        """Read what became of the run."""
         key, job = self.key, outcome.job
         row = Row(data_set=key.data_set, method=key.method, options=key.options, seed=key.seed)
         if outcome.reason:
-            return replace(row, commit=git_commit() or "", failed=outcome.reason), None
+            return Result(replace(row, commit=git_commit() or "", failed=outcome.reason))
         found = read_run(job)
         record, tested = found.record, self.split == "test"
         kept = next((one for one in map(numbers, found.epochs) if one["epoch"] == record.selected_epoch), {})
@@ -144,13 +144,28 @@ class Run:
             commit=read_environment(job.folder).commit or "",
         )  # fmt: skip
         if not tested:
-            return row, None
+            return Result(row)
         row = replace(
             row, test_map=record.map_mean, audio_visual=_map_of(record, "audio-visual"),
             visual_audio=_map_of(record, "visual-audio"), chance=record.chance, bank=others.get("bank"),
             label_graph=others.get("label_graph"), partner=others.get("partner"),
         )  # fmt: skip
-        return row, _average_precisions(record)
+        return Result(row, _average_precisions(record), found.values)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a run.
+
+    Attributes:
+        row: row of the ledger.
+        precisions: (q,) average precision of every test query; None for runs that were not scored on test clips.
+        pseudo_values: (u,) pseudo-value of every test clip or cluster; None for the same runs.
+    """
+
+    row: Row
+    precisions: Values | None = None
+    pseudo_values: Values | None = None
 
 
 def _average_precisions(record: EvaluationRecord) -> Values:

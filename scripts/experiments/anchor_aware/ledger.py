@@ -20,6 +20,9 @@ from aadml.retrieval.significance import Values
 
 QUERIES = "-queries"
 """Ending of the name of the file that holds the average precision of every query."""
+CLIPS = "-clips"
+"""Ending of the name of the file with the pseudo-value of every test clip (or cluster), in both of its roles."""
+_COLUMNS = {QUERIES: "average_precision", CLIPS: "pseudo_value"}
 _UNIT = 10_000
 _TEXT = (str,)
 
@@ -87,7 +90,7 @@ class Row:
 
 
 Precisions = dict[Key, Values]
-"""Run -> average precision (q,) of every test query."""
+"""Run -> average precision (q,) of every test query, or pseudo-value (u,) of every test clip or cluster."""
 
 
 @dataclass(frozen=True)
@@ -111,17 +114,27 @@ class Ledger:
 
     def precisions(self, stage: str) -> Precisions:
         """Give the average precision of every query of the runs of a stage."""
+        return self._values(stage, QUERIES)
+
+    def pseudo_values(self, stage: str) -> Precisions:
+        """Return the pseudo-values of the test clips of those runs of a stage that have them."""
+        return self._values(stage, CLIPS)
+
+    def _values(self, stage: str, ending: str) -> Precisions:
         found: Precisions = {}
         for folder in reversed(self.folders):
-            found |= _read_precisions(folder / f"{stage}{QUERIES}.csv")
+            found |= _read_values(folder / f"{stage}{ending}.csv", _COLUMNS[ending])
         return found
 
-    def add(self, stage: str, rows: Iterable[Row], precisions: Precisions) -> None:
-        """Write further rows into the own folder; the queries first, so that a row which is there is complete."""
+    def add(
+        self, stage: str, rows: Iterable[Row], precisions: Precisions, pseudo_values: Precisions | None = None
+    ) -> None:
+        """Write further rows into the own folder; their values first, so that a row which is there is complete."""
         own = Ledger(self.folders[:1])
-        if precisions:
-            whole = own.precisions(stage) | precisions
-            _write(self.folders[0] / f"{stage}{QUERIES}.csv", _precision_lines(whole))
+        for ending, values in ((QUERIES, precisions), (CLIPS, pseudo_values)):
+            if values:
+                whole = own._values(stage, ending) | values
+                _write(self.folders[0] / f"{stage}{ending}.csv", _value_lines(whole, _COLUMNS[ending]))
         merged = {row.key: row for row in [*own.rows(stage), *rows]}
         if merged:
             header = [one.name for one in fields(Row)]
@@ -131,7 +144,7 @@ class Ledger:
     def absorb(self, stages: Sequence[str]) -> None:
         """Write what the other folders hold into the own one."""
         for stage in stages:
-            self.add(stage, self.rows(stage), self.precisions(stage))
+            self.add(stage, self.rows(stage), self.precisions(stage), self.pseudo_values(stage))
 
 
 def _read_rows(path: Path) -> tuple[Row, ...]:
@@ -160,27 +173,27 @@ def _value(text: str, kinds: tuple[type, ...]) -> Json:
     return int(text) if int in kinds else float(text)
 
 
-def _read_precisions(path: Path) -> Precisions:
-    return _precisions_of(_text(path), str(path))
+def _read_values(path: Path, column: str) -> Precisions:
+    return _values_of(_text(path), str(path), column)
 
 
 @lru_cache(maxsize=64)
-def _precisions_of(text: str, place: str) -> Precisions:
-    """Read average precisions; a text that was read before is not read again, since every table asks for them."""
+def _values_of(text: str, place: str, column: str) -> Precisions:
+    """Read values of queries or clips; a text is read once, because every table needs them."""
     found: Precisions = {}
     for number, cells in enumerate(_dictionaries(text, place), 2):
         try:
             key = Key(cells["data_set"], cells["method"], int(cells["seed"]), cells["options"])
-            found[key] = np.array(cells["average_precision"].split(), dtype=np.int64) / _UNIT
+            found[key] = np.array(cells[column].split(), dtype=np.int64) / _UNIT
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InputError(f"{place}, line {number}: damaged ({error}); take it out to run it again") from error
         found[key].setflags(write=False)
     return found
 
 
-def _precision_lines(found: Precisions) -> list[list[str]]:
-    """Write average precisions in ten-thousandths, which is finer than any difference of means that is spoken of."""
-    lines = [["data_set", "method", "seed", "options", "average_precision"]]
+def _value_lines(found: Precisions, column: str) -> list[list[str]]:
+    """Write values in ten-thousandths, which is finer than any difference of means that is spoken of."""
+    lines = [["data_set", "method", "seed", "options", column]]
     for key in sorted(found):
         values = " ".join(str(round(value * _UNIT)) for value in found[key])
         lines.append([key.data_set, key.method, str(key.seed), key.options, values])

@@ -20,6 +20,7 @@ from scripts.experiments.anchor_aware.shares import section_of_shares
 from scripts.experiments.anchor_aware.stages import STAGES, is_of_shares
 from scripts.experiments.anchor_aware.statistics import Compared, corrected_flips, overall, verdict
 from scripts.experiments.anchor_aware.tables import (
+    clip_table,
     control_table,
     difference_table,
     every_seed,
@@ -172,6 +173,7 @@ def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
     parts = ["### Contenders", _seeds_said(found), markdown(final_table(found.rows, found.seeds))]
     if found.primary:
         parts += [markdown(difference_table(found.primary, tested=found.looked)), _HOW]
+        parts += titled("Over test clips in both roles, or clusters of them", clip_table(name, ledger, found.seeds))
         parts += titled(
             "By direction and on validation clips (exploratory; 95 %, seeds alone)", part_table(found.rows, found.seeds)
         )
@@ -217,8 +219,8 @@ all clips of the batch, of all classes, and neighbors of the class act as keys a
 neighbors are keys and values."""
 
 _FROZEN = """Frozen options: nothing was chosen on this set; its options are those that `--frozen` took from another set
-of the plan. Intervals hold the sampling of seeds and queries, not that of gallery items or clusters: the rows hold only
-the average precision of queries."""
+of the plan. The planned intervals hold the sampling of seeds and queries; a further table resamples clips as
+queries and as gallery items, or the clusters of `--set cluster=COLUMN`."""
 
 _LAST = """## Going on
 

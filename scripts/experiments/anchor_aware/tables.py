@@ -3,8 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from aadml.reports.tables import Cell, Table, markdown
-from aadml.retrieval.significance import LEVEL, Difference, paired_t, spread
+from aadml.retrieval.significance import LEVEL, Difference, paired_t, seeds_and_clips, spread
 from aadml.runs.run_names import file_name
 from aadml.studies.results import signed
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
@@ -179,6 +181,20 @@ def difference_table(found: Sequence[Compared], *, tested: bool) -> Table:
     columns = ("difference", "seeds", "mean", "95 %, seeds and queries", "98.2 %, seeds", "p", "p equal",
                "p sign-flip (Holm)", "sd over seeds", "power for 0.01", "for 0.02")  # fmt: skip
     return Table(columns, tuple(rows))
+
+
+def clip_table(name: str, ledger: Ledger, seeds: Sequence[int]) -> Table:
+    """Lay out differences with seeds and test clips (or clusters) as random factors; empty without their values."""
+    rows, values = finals(name, ledger), ledger.pseudo_values(SECOND)
+    lines: list[tuple[Cell, ...]] = []
+    for pair in PRIMARY if len(seeds) > 1 else ():
+        keys = [[rows[method][seed].key for seed in seeds] for method in pair]
+        if not all(key in values for side in keys for key in side):
+            continue
+        found = seeds_and_clips(*(np.stack([values[key] for key in side]) for side in keys))
+        units = len(values[keys[0][0]])
+        lines.append((" - ".join(pair), len(seeds), units, signed(found.mean), ends(found), _p(found.p)))
+    return Table(("difference", "seeds", "clips or clusters", "mean", "95 %, seeds and clips", "p"), tuple(lines))
 
 
 def part_table(rows: ByMethod, seeds: Sequence[int]) -> Table:

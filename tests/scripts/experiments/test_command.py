@@ -18,7 +18,7 @@ from scripts.experiments.anchor_aware import execution, finals, fold, page, ship
 from scripts.experiments.anchor_aware.__main__ import command
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
 from scripts.experiments.anchor_aware.execution import ExperimentPlan, run_experiment
-from scripts.experiments.anchor_aware.experiment import Run
+from scripts.experiments.anchor_aware.experiment import Result, Run
 from scripts.experiments.anchor_aware.ledger import Ledger, Row
 from scripts.experiments.anchor_aware.search import RIVALRY, SEARCHES
 from scripts.experiments.anchor_aware.stages import STAGES
@@ -50,17 +50,17 @@ def few_runs(monkeypatch):
 def untrained(monkeypatch, toy):
     """Rows made up from the names of their runs; nothing is trained, measured or drawn."""
 
-    def row(run, outcome):
+    def result(run, outcome):
         key = run.key
         digest = hashlib.sha256(repr(key).encode()).digest()
         score = digest[0] / 256
         made = Row(data_set=key.data_set, method=key.method, options=key.options, seed=key.seed, steps=5,
                    valid_map=score)  # fmt: skip
         if run.split == "valid":
-            return made, None
-        return replace(made, test_map=score), np.full(15, score)
+            return Result(made)
+        return Result(replace(made, test_map=score), np.full(15, score), np.full(15, score))
 
-    monkeypatch.setattr(Run, "row", row)
+    monkeypatch.setattr(Run, "result", result)
     monkeypatch.setattr(page, "drawings", lambda *given: {})
     monkeypatch.setattr(execution, "forecast", lambda jobs, *others: Forecast({"all": 60.0}, 0, 1))
     monkeypatch.setattr(execution, "drawn_place", lambda share: str(toy))
@@ -118,7 +118,7 @@ def test_a_killed_experiment_goes_on_to_the_same_ledger(toy, tmp_path):
     call(killed, toy, only=only, seeds=2, work=dies)
     assert ledger(killed) == ledger(whole)
     assert {name: len(rows) for name, rows in ledger(whole).items() if "queries" not in name} == {
-        "sets.csv": 1, "stage-1a.csv": 6, "stage-1b.csv": 6, "stage-1c.csv": 3, "stage-2.csv": 6,
+        "sets.csv": 1, "stage-1a.csv": 6, "stage-1b.csv": 6, "stage-1c.csv": 3, "stage-2.csv": 6, "stage-2-clips.csv": 6,
     }  # fmt: skip
     rows = ledger(whole)["stage-2.csv"]
     assert all(0 < float(row[name]) <= 1 for row in rows for name in ("valid_map", "train_map", "test_map", "chance"))
@@ -145,7 +145,9 @@ def test_a_long_plan_is_refused_where_nobody_can_answer(untrained, toy, tmp_path
 def test_a_run_that_has_a_row_is_not_run_again_and_every_stage_has_its_runs(untrained, toy, tmp_path):
     first = call(tmp_path / "out", toy, work=untrained)
     no_longer_than_the_cap = {"stage-5-capped"}
-    assert {name.removesuffix(".csv") for name in ledger(tmp_path / "out")} >= set(STAGES) - no_longer_than_the_cap
+    assert {name.removesuffix(".csv") for name in ledger(tmp_path / "out")} >= (
+        set(STAGES) - no_longer_than_the_cap - on_planned_sets
+    )
     assert len(first.outcomes) == len({str(one.job.folder) for one in first.outcomes})
     assert [table.columns[-1] for table in first.tables] == ["toy", "hours"]
     before = ledger(tmp_path / "out")
@@ -254,7 +256,7 @@ def test_frozen_options_of_another_set_are_trained_on_all_seeds_and_each_row_is_
     assert {row.seed for row in rows} == {100, 101, 102, 103}
     shipped_rows = [row for row in Ledger((fold.HERE,)).rows("stage-2") if row.data_set == "corsmal"]
     assert {(row.method, row.options) for row in rows} == {(row.method, row.options) for row in shipped_rows}
-    assert set(ledger(folder)) == {"sets.csv", "stage-2.csv", "stage-2-queries.csv"}
+    assert set(ledger(folder)) == {"sets.csv", "stage-2.csv", "stage-2-queries.csv", "stage-2-clips.csv"}
     assert "its options are those that" in (folder / "results.md").read_text()
     assert call(folder, toy, seeds=4, frozen="corsmal", work=work).outcomes == ()
     with pytest.raises(InputError, match="other options than the frozen ones of av_digits; use another folder"):

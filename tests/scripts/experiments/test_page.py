@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import nct, t, ttest_rel
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval.significance import paired_t
+from aadml.retrieval.significance import paired_t, seeds_and_clips
 from aadml.studies.results import signed
 from scripts.experiments.anchor_aware.answers import findings_of
 from scripts.experiments.anchor_aware.clip_groups import group_table
@@ -43,7 +43,7 @@ from scripts.experiments.anchor_aware.statistics import (
     power_of,
     verdict,
 )
-from scripts.experiments.anchor_aware.tables import ends, gain, part_table
+from scripts.experiments.anchor_aware.tables import clip_table, ends, gain, part_table
 
 PARTS = ("audio-visual", "visual-audio", "validation")
 BUDGET = '{"training.epochs": 500}'
@@ -436,6 +436,8 @@ def figures_on_aa():
     yield re.search(r"does not help by more than 0\.\d{3}", bound)[0]
     parts = part_table(found["corsmal"].rows, found["corsmal"].seeds).rows[0][1:]
     yield ", ".join(f"{part} {cell}" for part, cell in zip(PARTS, parts, strict=True))
+    seen, also_seen, unseen = (line[2] for line in group_table("corsmal", ledger, found["corsmal"].seeds).rows[:3])
+    yield f"training clips ({seen[:6]}, {also_seen[:6]}), not for those of the third ({unseen})"
     own = plain["uci_digits_views"], memory["uci_digits_views"]
     yield f"(two views of one digit) AA is {own[0]} from the plain loss and {own[1]} from the memory"
     yield f"asks, {plain['av_digits by speakers']} and {memory['av_digits by speakers']}"
@@ -556,3 +558,17 @@ def test_differences_are_given_by_the_groups_of_clips_csv(tmp_path):
     (tmp_path / "clips.csv").write_text("data_set,clip,person,container\ntoy,a,x,1\n", encoding="utf-8")
     with pytest.raises(InputError, match="toy has 1 clips, but rows of 4 queries"):
         group_table("toy", ledger, [0, 1, 2])
+
+
+def test_clips_in_both_roles_stand_beside_the_planned_intervals_where_every_row_has_them(tmp_path):
+    ledger, draw = Ledger((tmp_path,)), np.random.default_rng(0)
+    values = {}
+    for method in CONTENDERS:
+        rows = [Row(data_set="toy", method=method, options="{}", seed=seed, test_map=0.5) for seed in range(5)]
+        values[method] = np.round(draw.normal(0.5, 0.1, (5, 12)), 4)
+        own = {row.key: values[method][row.seed] for row in rows}
+        ledger.add("stage-2", rows, {}, own if method != MEMORY else {})
+    (line,) = clip_table("toy", ledger, range(5)).rows
+    expected = seeds_and_clips(values[ANCHOR_AWARE], values[PLAIN])
+    assert line[:3] == ("aa-triplet - triplet", 5, 12)
+    assert line[3:5] == (signed(expected.mean), ends(expected))

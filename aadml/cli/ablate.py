@@ -6,32 +6,22 @@ from typing import Any
 import click
 
 from aadml.cli.progress import note
-from aadml.cli.settings import config_options, key_flag
+from aadml.cli.settings import config_options, flags_of, key_flag
 from aadml.cli.sweeps import command_line, show, sweep_options, work
 from aadml.cli.trust import trust_option
 
+_flag = flags_of("aadml.studies.ablation:ablate")
+
 
 @click.command()
-@click.option(
-    "--over",
-    multiple=True,
-    required=True,
-    metavar="KEY=VALUES",
-    help="Configuration key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Repeat --over for a grid.",
-)
+@_flag("--over", multiple=True, required=True, metavar="KEY=VALUES")
 @key_flag("data")
-@click.option("--method", help="Method of `aadml list methods`, with the preset configs/METHOD.yaml.")
+@_flag("--method")
 @config_options
 @key_flag("training.epochs", int)
-@click.option(
-    "--baseline",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change that turns a cell into its baseline; 'none' omits the comparison.  [default: the cell without "
-    "an anchor-aware proxy, or the first cell]",
-)
+@_flag("--baseline", multiple=True, metavar="KEY=VALUE")
 @sweep_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Output folder.  [default: ablations/KEYS-HASH]")
+@_flag("-o", "--output", type=click.Path(path_type=Path))
 @trust_option
 def command(as_json: bool, **options: Any) -> None:
     """Train every combination of the values of --over with every seed, and test which differences are significant.

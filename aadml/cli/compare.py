@@ -6,43 +6,26 @@ from typing import Any
 import click
 
 from aadml.cli.progress import note
-from aadml.cli.settings import config_options, key_flag
+from aadml.cli.settings import config_options, flags_of, key_flag
 from aadml.cli.sweeps import MAX_EPOCHS, command_line, show, sweep_options, work
 from aadml.cli.trust import trust_option
+
+_flag = flags_of("aadml.studies.comparison:compare")
 
 
 @click.command()
 @key_flag("data")
 @key_flag("modalities")
-@click.option("--methods", help="'all', or methods and presets separated by commas; each uses its own config.")
-@click.option("--losses", help="'all', or losses separated by commas; each is trained with and without proxies.")
+@_flag("--methods")
+@_flag("--losses")
 @config_options
 @MAX_EPOCHS
-@click.option(
-    "--controls/--no-controls",
-    "with_controls",
-    default=True,
-    help="Add the control rows of every anchor-aware row.  [default: on]",
-)
-@click.option(
-    "--rivals",
-    "with_rivals",
-    is_flag=True,
-    help="Add the alternatives to every anchor-aware row: cross-batch memory on the same bank, class means, the "
-    "uniform mean of the neighbors, an affine map of the anchor.",
-)
-@click.option("--baseline", help="Row that all other rows are compared with.  [default: aadml, or the first row]")
-@click.option(
-    "--trials",
-    default=1,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="Number of trials per row over the `tuning` section of its config; validation clips select the best trial.",
-)
+@_flag("--controls/--no-controls", "with_controls", default=True, show_default=True)
+@_flag("--rivals", "with_rivals", is_flag=True)
+@_flag("--baseline")
+@_flag("--trials", default=1, show_default=True, type=click.IntRange(min=1))
 @sweep_options
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Output folder.  [default: comparisons/NAME-HASH]"
-)
+@_flag("-o", "--output", type=click.Path(path_type=Path))
 @trust_option
 def command(as_json: bool, **options: Any) -> None:
     """Run rows of the papers' tables with several seeds on a feature file, and test which differences are significant.

@@ -5,29 +5,22 @@ from typing import Any
 import click
 
 from aadml.cli.feature_options import view_options
+from aadml.cli.settings import flags_of
+
+_flag = flags_of("aadml.data.conversion:convert")
 
 
 @click.command(name="convert")
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
-@click.option("--layout", help="Layout of IN; detected by default (see `aadml list datasets`).")
+@_flag("--layout")
 @view_options
-@click.option("--class-names", type=click.Path(), help="File with the class names, one per line, in label order.")
-@click.option(
-    "--incomplete-classes",
-    type=click.Choice(["keep", "drop"]),
-    default="keep",
-    show_default=True,
-    help="Whether to keep classes without train clips or without test clips.",
-)
-@click.option("--split", metavar="RULE", help="Draw a new split: random:TRAIN/VALID/TEST, in shares.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed of --split.")
-@click.option(
-    "--drop-duplicates",
-    type=click.Choice(["train", "test"]),
-    help="Drop train (or test) clips that have a near-duplicate in the other split (see `aadml inspect`).",
-)
-@click.option("--first-label", is_flag=True, help="Keep only the first label of clips with several labels.")
+@_flag("--class-names", type=click.Path())
+@_flag("--incomplete-classes", type=click.Choice(["keep", "drop"]), default="keep", show_default=True)
+@_flag("--split", metavar="RULE")
+@_flag("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@_flag("--drop-duplicates", type=click.Choice(["train", "test"]))
+@_flag("--first-label", is_flag=True)
 def command(source: str, target: str, **options: Any) -> None:
     """Turn IN, of any supported layout, into the feature file OUT.
 

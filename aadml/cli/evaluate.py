@@ -8,64 +8,26 @@ import click
 
 from aadml.cli.feature_options import other_features_option
 from aadml.cli.run_path import RunPath
+from aadml.cli.settings import flags_of
 from aadml.cli.trust import trust_option
+
+_flag = flags_of("aadml.runs.evaluate:evaluate")
 
 
 @click.command()
 @click.argument("run", required=False, type=RunPath())
-@click.option(
-    "--embeddings",
-    type=click.Path(path_type=Path),
-    help="npz or HDF5 file with audio, visual (or text), label, and optionally id, split; several captions per clip as "
-    "text (n, c, d), or (m, d) with text_row (m,).",
-)
-@click.option("--data", help="Data to score the model on, instead of the data of the run.")
+@_flag("--embeddings", type=click.Path(path_type=Path))
+@_flag("--data")
 @other_features_option
-@click.option("--split", help="Split to score: train, valid or test.  [default: test]")
-@click.option(
-    "--protocol",
-    help="Protocol of the embeddings.  [default: the protocol of the run, or 'unstated']",
-)
-@click.option(
-    "--similarity",
-    help="cosine, dot, euclidean or hamming, instead of the similarity of the embeddings.",
-)
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME[@K]",
-    help="Additional metric of `aadml list metrics`, such as recall@3; without K, all cutoffs of the table. "
-    "Separate several metrics by commas, or repeat the option.",
-)
-@click.option(
-    "--relevance",
-    metavar="RULE",
-    help="Relevance: own (only the partner), label, labels (a shared class), labels-graded, or a file of judgments "
-    "(query,item,grade, or TREC qrels).  [default: the rule of the run or of the data]",
-)
-@click.option(
-    "--exclude-partner",
-    is_flag=True,
-    help="Remove each query's own clip from its gallery.",
-)
-@click.option(
-    "--disjoint",
-    is_flag=True,
-    help="Split the clips of each class into two fixed halves; queries of each half rank the other half.",
-)
-@click.option(
-    "--queries",
-    type=int,
-    metavar="N",
-    help="Use N random queries of each direction against the whole gallery, to estimate MAP in less time.",
-)
-@click.option(
-    "--cluster",
-    metavar="COLUMN",
-    help="Column of the data (speaker, recording) whose groups of clips are resampled for the intervals of MAP.  "
-    "[default: the choice of the run, or single clips]",
-)
+@_flag("--split")
+@_flag("--protocol")
+@_flag("--similarity")
+@_flag("--metric", "metrics", multiple=True, metavar="NAME[@K]")
+@_flag("--relevance", metavar="RULE")
+@_flag("--exclude-partner", is_flag=True)
+@_flag("--disjoint", is_flag=True)
+@_flag("--queries", type=int, metavar="N")
+@_flag("--cluster", metavar="COLUMN")
 @click.option("--all", "everything", is_flag=True, help="Print all metrics with their chance levels.")
 @click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

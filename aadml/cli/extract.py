@@ -9,65 +9,38 @@ import click
 
 from aadml.cli.feature_options import extractor_settings_option
 from aadml.cli.progress import JobBar, continues, note
+from aadml.cli.settings import flags_of
 from aadml.cli.sweeps import command_line
 
 if TYPE_CHECKING:
     from aadml.feature_extraction.jobs.extract import ExtractionOutcome
 
+_flag = flags_of("aadml.feature_extraction.jobs.job:extract")
+
 
 @click.command()
 @click.argument("manifest", type=click.Path())
-@click.option("-o", "--output", required=True, type=click.Path(), metavar="F.h5", help="Feature file to write.")
-@click.option("--audio", metavar="NAME", help="Audio extractor.  [default: log-mel, if no extractor is named]")
-@click.option("--visual", metavar="NAME", help="Visual extractor.  [default: hog-color, if no extractor is named]")
-@click.option("--text", metavar="NAME", help="Text extractor, for the column text or caption.  [default: none]")
-@click.option(
-    "--recipe",
-    metavar="NAME",
-    help="Preset of the audio and visual extractors with their options; see `aadml list feature-recipes`.",
-)
+@_flag("-o", "--output", required=True, type=click.Path(), metavar="F.h5")
+@_flag("--audio", metavar="NAME")
+@_flag("--visual", metavar="NAME")
+@_flag("--text", metavar="NAME")
+@_flag("--recipe", metavar="NAME")
 @extractor_settings_option
-@click.option(
-    "--weights",
-    metavar="auto|FILE|FOLDER|untrained",
-    help="Weights of the extractors that need weights: published (auto), a file or its folder, or random (untrained).",
-)
-@click.option(
-    "--windows",
-    metavar="LENGTH[/STEP]",
-    help="Cut each recording into clips, such as 10s or 10s/5s. A last window shorter than half of LENGTH is left out.",
-)
-@click.option(
-    "--engine",
-    default="local",
-    show_default=True,
-    metavar="NAME",
-    help="Decoding engine: local, ray (this machine, or RAY_ADDRESS), or ray:ADDRESS.",
-)
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: one per processor]"
-)
-@click.option(
-    "--time-limit", default=120.0, show_default=True, help="Limit on processor time to decode one clip, in seconds."
-)
-@click.option(
-    "--max-seconds", default=3600.0, show_default=True, help="Maximum length of a clip, in seconds; longer clips fail."
-)
-@click.option(
-    "--damaged",
-    type=click.Choice(["keep", "drop"]),
-    default="keep",
-    show_default=True,
-    help="Keep what is intact of a damaged clip, if it is at least half of its length, or let the clip fail.",
-)
+@_flag("--weights", metavar="auto|FILE|FOLDER|untrained")
+@_flag("--windows", metavar="LENGTH[/STEP]")
+@_flag("--engine", default="local", show_default=True, metavar="NAME")
+@_flag("--workers", type=click.IntRange(min=1), metavar="N")
+@_flag("--time-limit", default=120.0, show_default=True)
+@_flag("--max-seconds", default=3600.0, show_default=True)
+@_flag("--damaged", type=click.Choice(["keep", "drop"]), default="keep", show_default=True)
 @click.option(
     "--shard",
     default="0/1",
     metavar="I/N",
     help="Process only shard I (from 0) of N into F.I-of-N.h5; `aadml merge -o F.h5` joins them.",
 )
-@click.option("--retry-failed", is_flag=True, help="Retry the clips that failed before.")
-@click.option("--sequence", is_flag=True, help="Also store the features over time, beside the pooled features.")
+@_flag("--retry-failed", is_flag=True)
+@_flag("--sequence", is_flag=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(manifest: str, output: str, shard: str, windows: str | None, as_json: bool, **options: Any) -> None:
     """Turn a MANIFEST of media into a feature file.

@@ -6,25 +6,18 @@ from typing import Any
 import click
 
 from aadml.cli.feature_options import view_options
+from aadml.cli.settings import flags_of
 
+_flag = flags_of("aadml.data.inspection.inspection:inspect")
 _SHOWN = 20
 
 
 @click.command(name="inspect")
 @click.argument("path", metavar="FILE", type=click.Path())
-@click.option("--layout", help="Layout of FILE; detected by default.")
+@_flag("--layout")
 @view_options
-@click.option(
-    "--near-duplicates",
-    is_flag=True,
-    help="Search all clips for near-duplicates across splits, instead of a sample.",
-)
-@click.option(
-    "--media",
-    type=click.Path(),
-    metavar="MANIFEST",
-    help="Manifest of the same clips: name the known recipe that computed the features.",
-)
+@_flag("--near-duplicates", is_flag=True)
+@_flag("--media", type=click.Path(), metavar="MANIFEST")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, as_json: bool, **options: Any) -> None:
     """Describe FILE, a feature file in any layout: counts, ranges, duplicates, origin, warnings.

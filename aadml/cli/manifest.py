@@ -4,31 +4,27 @@ from typing import Any
 
 import click
 
+from aadml.cli.settings import flags_of
+
+_flag = flags_of("aadml.data.manifests.making:manifest")
+_of_table, _of_form = flags_of("aadml.data.manifests.table:table"), flags_of("aadml.data.manifests.table:TableForm")
+_of_ave, _of_vegas = flags_of("aadml.data.manifests.ave:ave"), flags_of("aadml.data.manifests.vegas:vegas")
+
 
 @click.command(name="manifest")
 @click.argument("places", metavar="[DATASET] FOLDER|TABLE.csv", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="Manifest to write.  [default: SOURCE.manifest.csv]"
-)
-@click.option("--columns", metavar="NEW=OLD,...", help="Table: columns to rename, as in media=filename,label=class.")
-@click.option("--header", metavar="NAMES", help="Table without a header: names of its columns, as in id,start,label.")
-@click.option("--comment", metavar="SIGN", help="Table: omit the lines that begin with SIGN, such as '#'.")
-@click.option(
-    "--media-name", metavar="TEMPLATE", help="Table: name of the media file of a row, as in '{id}_{start:06d}.mp4'."
-)
-@click.option(
-    "--split",
-    metavar="RULE",
-    help="random:TRAIN/VALID/TEST (shares) or column:NAME.  [default: splits of the source, else random:0.7/0.1/0.2]",
-)
-@click.option(
-    "--split-by", metavar="COLUMN", help="Clips with the same value of COLUMN (a speaker, a video) stay in one split."
-)
-@click.option("--seed", type=click.IntRange(min=0), help="Random seed of every split.  [default: 0]")
-@click.option("--labels-separator", metavar="SEP", help="Table: separator of several labels in a cell, such as '|'.")
-@click.option("--first-label", is_flag=True, help="Table: keep only the first of several labels.")
-@click.option("--no-labels", is_flag=True, help="Table, folder: omit the labels.")
-@click.option("--skip-missing", is_flag=True, help="Omit clips without a media file.")
+@_flag("-o", "--output", type=click.Path(dir_okay=False))
+@_of_table("--columns", metavar="NEW=OLD,...")
+@_of_form("--header", metavar="NAMES")
+@_of_form("--comment", metavar="SIGN")
+@_of_form("--media-name", metavar="TEMPLATE")
+@_flag("--split", metavar="RULE")
+@_flag("--split-by", metavar="COLUMN")
+@_flag("--seed", type=click.IntRange(min=0))
+@_of_table("--labels-separator", metavar="SEP")
+@_of_table("--first-label", is_flag=True)
+@_of_table("--no-labels", is_flag=True)
+@_flag("--skip-missing", is_flag=True)
 @click.option(
     "--media",
     type=click.Path(),
@@ -39,11 +35,9 @@ import click
     is_flag=True,
     help="Data set with times: the media are whole videos, and the columns start and end cut the clips.",
 )
-@click.option("--classes", type=int, help="ave: 15 (the retrieval papers, default) or 28 (all).")
-@click.option("--clock-limit", help="ave: number of clips of Clock, or none for no limit.  [default: 100]")
-@click.option(
-    "--folds", type=click.Path(), help="vegas: folder with one text file of ids per fold; the last fold is for test."
-)
+@_of_ave("--classes", type=int)
+@_of_ave("--clock-limit")
+@_of_vegas("--folds", type=click.Path())
 def command(places: tuple[str, ...], **options: Any) -> None:
     """Write a manifest of the media in a folder or table, for `aadml extract`, and print its path.
 

@@ -7,20 +7,19 @@ import click
 
 from aadml.cli.feature_options import other_features_option
 from aadml.cli.run_path import RunPath
+from aadml.cli.settings import flags_of
 from aadml.cli.trust import trust_option
+
+_flag = flags_of("aadml.reports.run_page:write_report")
 
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=RunPath())
-@click.option(
-    "--data", help="Data whose test clips are reported, instead of the data of the run. Required for a model folder."
-)
-@click.option("--media", type=click.Path(path_type=Path), help="Manifest of the clips, for pictures and players.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Page to write.  [default: report.html in the run]"
-)
+@_flag("--data")
+@_flag("--media", type=click.Path(path_type=Path))
+@_flag("-o", "--output", type=click.Path(path_type=Path))
 @other_features_option
-@click.option("--queries", type=int, metavar="N", help="Use N random queries of each direction instead of all queries.")
+@_flag("--queries", type=int, metavar="N")
 @trust_option
 def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None:
     """Write one self-contained HTML page about each of RUNS: curves, classes, map of the embeddings, queries."""

@@ -4,13 +4,17 @@ import csv
 
 import click
 
+from aadml.cli.settings import flags_of
+
+_flag = flags_of("aadml.data.sample_clips:sample_data")
+
 
 @click.command(name="sample-data")
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False))
-@click.option("--clips", default=200, show_default=True, help="Number of clips, shared equally among the ten events.")
-@click.option("--seconds", default=2.0, show_default=True, help="Length of a clip, in seconds.")
-@click.option("--seed", default=0, show_default=True, help="Random seed; the same seed renders the same clips.")
-@click.option("--workers", type=click.IntRange(min=1), help="Worker processes.  [default: one per core]")
+@_flag("--clips", default=200, show_default=True)
+@_flag("--seconds", default=2.0, show_default=True)
+@_flag("--seed", default=0, show_default=True)
+@_flag("--workers", type=click.IntRange(min=1))
 def command(folder: str, clips: int, seconds: float, seed: int, workers: int | None) -> None:
     """Render sample clips of ten everyday events (MP4 files with sound) and their manifest into DIR.
 

@@ -1,6 +1,7 @@
-"""Options that set configuration keys, shared by all commands that train."""
+"""Options that a docstring describes, and those that set configuration keys, shared by all commands that train."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -14,33 +15,44 @@ DECLARED = {
 """Section -> class that declares the keys with an option of their own."""
 
 
-class KeyFlag(click.Option):
-    """Option that sets one configuration key; its help text is read from the declaration of the key.
+class DescribedFlag(click.Option):
+    """Option whose help text is the sentence on the argument of the same name in a docstring.
 
     Args:
-        flag: name of the option, such as `--epochs`.
-        key: configuration key, such as `training.epochs`.
+        flags: names of the option, such as `--epochs`.
+        place: function or class with the docstring, as `module:name`.
+        ending: text after the sentence.
         options: arguments of `click.Option`.
     """
 
-    def __init__(self, flag: list[str], *, key: str, **options: Any) -> None:
-        super().__init__(flag, **options)
-        self.key = key
+    def __init__(self, flags: list[str], *, place: str, ending: str = "", **options: Any) -> None:
+        super().__init__(flags, **options)
+        self._place, self._ending = place, ending
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the option and its help text."""
-        from aadml.feature_extraction.ground.import_paths import documentation
-        from aadml.feature_extraction.ground.options import sentences
-
-        section, _, name = self.key.rpartition(".")
-        sentence = sentences(documentation(DECLARED[section]))[name]
-        self.help = f"{sentence[:1].upper()}{sentence[1:]}" + (f"  [{self.key}]" if section else "")
+        sentence = _sentences(self._place)[str(self.name)]
+        self.help = f"{sentence[:1].upper()}{sentence[1:]}{self._ending}"
         return super().get_help_record(ctx)
+
+
+@cache
+def _sentences(place: str) -> Mapping[str, str]:
+    from aadml.feature_extraction.ground.import_paths import documentation
+    from aadml.feature_extraction.ground.options import sentences
+
+    return sentences(documentation(place))
+
+
+def flags_of(place: str) -> Callable[..., Any]:
+    """Return `click.option` for arguments that the docstring of a function or class, `module:name`, describes."""
+    return partial(click.option, cls=DescribedFlag, place=place)
 
 
 def key_flag(key: str, kind: type | None = None) -> Callable[[Any], Any]:
     """Add to a command an option that sets a configuration key: `--epochs` for `training.epochs`."""
-    return click.option(f"--{key.rpartition('.')[2]}", cls=KeyFlag, key=key, type=kind)
+    section, _, name = key.rpartition(".")
+    return flags_of(DECLARED[section])(f"--{name}", type=kind, ending=f"  [{key}]" if section else "")
 
 
 set_option = click.option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aadml.cli.progress import continues, note
+from aadml.cli.settings import flags_of
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
@@ -18,26 +19,18 @@ if TYPE_CHECKING:
     from aadml.studies.sweep import SweepOutcome
 
 
-MAX_EPOCHS = click.option(
-    "--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row."
-)
+_flag = flags_of("aadml.studies.comparison:compare")
+
+MAX_EPOCHS = _flag("--max-epochs", type=click.IntRange(min=1))
 """`--max-epochs` of the commands that train rows of tables."""
 
 
 def machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--workers`, `--shard` and `--merge` to a command."""
     for option in (
-        click.option("--merge", is_flag=True, help="Train nothing; write the page, or list the missing runs."),
-        click.option(
-            "--shard",
-            metavar="I/N",
-            help="Train only shard I (from 0) of N; copy the folders into one folder afterwards.",
-        ),
-        click.option(
-            "--workers",
-            type=click.IntRange(min=0),
-            help="Worker processes, one thread each; 0 trains in this process.  [default: one per core]",
-        ),
+        _flag("--merge", is_flag=True),
+        _flag("--shard", metavar="I/N"),
+        _flag("--workers", type=click.IntRange(min=0)),
     ):
         command = option(command)
     return command
@@ -48,17 +41,8 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
         machine_options,
-        click.option(
-            "--metric",
-            "metrics",
-            multiple=True,
-            metavar="NAME[@K]",
-            help="Additional column: a metric of `aadml list metrics`, such as recall@10. Separate several metrics by "
-            "commas, or repeat the option.",
-        ),
-        click.option(
-            "--seeds", default=5, show_default=True, type=click.IntRange(min=1), help="Number of seeds per cell."
-        ),
+        _flag("--metric", "metrics", multiple=True, metavar="NAME[@K]"),
+        _flag("--seeds", default=5, show_default=True, type=click.IntRange(min=1)),
     ):
         command = option(command)
     return command

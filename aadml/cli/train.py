@@ -10,14 +10,16 @@ from typing import Any
 import click
 
 from aadml.cli.progress import Interrupted, TrainingProgress, note
-from aadml.cli.settings import config_options, key_flag, typed_beside
+from aadml.cli.settings import config_options, flags_of, key_flag, typed_beside
 from aadml.cli.trust import trust_option
+
+_flag = flags_of("aadml.runs.fit:fit")
 
 
 @click.command("train")
 @key_flag("data")
-@click.option("--method", help="Method of `aadml list methods`, with the preset configs/METHOD.yaml.")
-@click.option("--loss", help="Loss of `aadml list losses`; aa-LOSS replaces anchors by anchor-aware proxies.")
+@_flag("--method")
+@_flag("--loss")
 @key_flag("proxy.k", int)
 @config_options
 @key_flag("seed", int)
@@ -26,13 +28,7 @@ from aadml.cli.trust import trust_option
 @key_flag("relevance")
 @key_flag("modalities")
 @key_flag("device")
-@click.option(
-    "--runs",
-    default="runs",
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Folder for the new run folder.",
-)
+@_flag("--runs", default="runs", show_default=True, type=click.Path(path_type=Path))
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue an interrupted run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON before the run folder.")
 @trust_option

@@ -41,19 +41,19 @@ def convert(
         source: the input. "synthetic:ave" and "synthetic:vegas" draw features with the sizes of these data sets, and
             "synthetic:pairs" draws pairs that share more than their class.
         target: the feature file to write.
-        layout: layout of `source`; recognized by default. For drawn features, the layout of `target`: "split-keys"
-            imitates the files of the papers (see `aadml.data.layouts.released`).
+        layout: layout of the input (`aadml list datasets`); recognized by default. For drawn features, the layout of
+            the output: "split-keys" imitates the files of the papers.
         audio: the view of audio, if the layout does not define it.
         visual: the view of visual, if the layout does not define it.
         text: the view of text, if the layout does not define it.
         views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
-        class_names: a file with the names of the classes, one per line, in the order of the labels.
+        class_names: file with the names of the classes, one per line, in the order of the labels.
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
-        first_label: reduce the labels of each clip to the first.
-        split: "random:0.7/0.1/0.2": divide the clips again (train, valid, test), class by class.
-        seed: seed of the division by `split`.
-        drop_duplicates: remove clips that are in two splits up to noise and encoding (see `inspect`): "train" removes
-            the copy in the earlier split (train before valid before test), "test" the copy in the later split.
+        first_label: keep only the first label of clips with several labels.
+        split: divide the clips again, class by class: random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2.
+        seed: random seed of the new division.
+        drop_duplicates: remove clips that are in two splits up to noise and encoding (see `aadml inspect`): "train"
+            removes the copy in the earlier split (train before valid before test), "test" the copy in the later split.
         on_note: called with a sentence on each change of the data.
 
     Returns:

@@ -81,7 +81,7 @@ def sample_data(
     Args:
         folder: target folder; created if needed.
         clips: number of clips; each event has a tenth of them.
-        seconds: length of a clip.
+        seconds: length of a clip, in seconds.
         seed: seed of all randomness; equal seeds produce equal clips.
         workers: number of processes; by default one per core. 1 renders in this process.
         progress: called with the number of clips done since the last call.

@@ -55,11 +55,12 @@ def write_report(
 
     Args:
         run: a finished run folder, or a model folder, which needs `data`.
-        data: data whose test clips are reported, instead of those of the run.
-        media: manifest with the media of the clips; by default a `manifest.csv` next to the features.
+        data: data whose test clips are reported, instead of those of the run. Required for a model folder.
+        media: manifest with the media of the clips, for pictures and players; by default manifest.csv next to the
+            features.
         output: path of the page; by default `report.html` in the folder, or `report-NAME.html` for data named NAME.
         allow_other_features: whether features of a different extractor than that of the training features are accepted.
-        queries: number of queries in each direction, drawn at random; None uses all test clips.
+        queries: number of queries of each direction, drawn at random; by default all test clips.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
 

@@ -65,22 +65,27 @@ def evaluate(
 
     Args:
         model: a model, or the path of a run or a model folder.
-        embeddings: embeddings, a file of them, or `Clips` of embedded vectors, instead of a model.
-        data: data to score; None for the training data of a run. If `Clips` are passed, all clips are scored.
-        split: "train", "valid" or "test"; None is test, or all clips of `Clips` or an embeddings file without splits.
-        protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own protocol. For
+        embeddings: npz or HDF5 file with audio, visual (or text), label, and optionally id, split, to score instead of
+            a model. Several captions of a clip are text (n, c, d), or (m, d) with text_row (m,). In Python also
+            `Embeddings`, or `Clips` of embedded vectors.
+        data: data to score the model on, instead of the data of the run. All clips of `Clips` are scored.
+        split: split to score: "train", "valid" or "test"; by default test, or all clips of `Clips` or of embeddings
+            without splits.
+        protocol: protocol of `aadml list protocols`, or several leaks joined by "+"; by default the model's own. For
             embeddings, the name of the protocol that made the embeddings, which are scored unchanged.
         allow_other_features: score features of a different extractor than that of the training features.
-        similarity: similarity to use instead of that of the embeddings.
-        metrics: further metrics of `aadml list metrics` ("recall@3").
-        relevance: relevance rule: "own" (partner), "label", "labels", "labels-graded", or a file of judgments; None
-            for the rule of the run or of the data.
+        similarity: "cosine", "dot", "euclidean" or "hamming", instead of the similarity of the embeddings.
+        metrics: further metrics of `aadml list metrics`, such as recall@3; without K, all cutoffs of the table. Several
+            metrics are separated by commas, or passed one by one.
+        relevance: relevance rule: own (only the partner), label, labels (a shared class), labels-graded, or a file of
+            judgments (query,item,grade, or TREC qrels); by default the rule of the run or of the data.
         exclude_partner: remove each query's own clip from the gallery and from the relevant items.
         disjoint: halve the clips by one fixed draw, class by class if there are classes; queries of each half rank the
             other half.
-        queries: number of queries in each direction, drawn at random, each against the whole gallery; None for all.
-        cluster: column of the data (speaker, recording) whose groups of clips are resampled for intervals of MAP;
-            None for the choice of the run, or single clips.
+        queries: number of queries of each direction, drawn at random, each against the whole gallery, to estimate MAP
+            in less time; by default all.
+        cluster: column of the data (speaker, recording) whose groups of clips are resampled for the intervals of MAP;
+            by default the choice of the run, or single clips.
         trust_code: import the code from outside aadml that the model names as `module:name`.
         on_note: called with notes for the user.
 

@@ -64,8 +64,8 @@ def fit(
         data: a feature file of any layout, captioned sound, or the result of `aadml.read` (which draws a missing
             validation split with a seed of its own). A share of `Clips` is set aside for validation. None trains on
             the sample clips.
-        method: a name of `aadml list methods`; its preset is the starting point.
-        loss: a name of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
+        method: method of `aadml list methods`; its preset, configs/METHOD.yaml, is the starting point.
+        loss: loss of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
         k: neighbors of the anchor-aware proxy.
         config: a YAML file or the name of a preset; the default is the preset of the method, else "aadml". If the
             labels require it, the default is "few_labels" (some clips have no label) or "pairs" (the clips do not have
@@ -80,7 +80,7 @@ def fit(
         device: "auto", "cpu" or "cuda".
         trust_code: import the code from outside aadml that the config file names as `module:name`; names
             among the arguments need no consent.
-        runs: folder for the new run folder, whose training can be resumed; None trains only in memory.
+        runs: folder for the new run folder, whose training can be resumed. In Python, None trains only in memory.
         on_note: called with notes for the user; by default they go to the logger "aadml".
         on_run: called with the folder of the run once it exists.
         on_plan: called once with the number of epochs and the number of finished epochs.

@@ -44,17 +44,17 @@ def ablate(
     A repeated call continues an interrupted study and keeps finished runs. A failed run does not stop the others.
 
     Args:
-        over: config key -> values, or "key=1..7" and "key=a,b" as on the command line. Settings of a loss (its margin)
-            apply to every loss in `over`.
+        over: configuration key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Several keys, passed one
+            by one or as a mapping, form a grid. Settings of a loss (its margin) apply to every loss of the grid.
         data: a feature file in any layout; None uses the sample clips.
-        method: a name of `aadml list methods`.
+        method: method of `aadml list methods`, with the preset configs/METHOD.yaml.
         config: a YAML file, or the name of a preset.
         settings: values of any keys of the config.
         epochs: `training.epochs`.
         trust_code: import the code from outside aadml that the config file, or a run of the folder, names
             as `module:name`.
-        baseline: config keys and values that turn a cell into its baseline; "none" makes no comparisons. The default
-            is the cell without anchor-aware proxy, or the first cell.
+        baseline: change that turns a cell into its baseline; "none" omits the comparison. By default the cell without
+            an anchor-aware proxy, or the first cell.
         seeds: number of seeds per cell.
         metrics: metrics of further columns.
         workers: number of worker processes; 0 runs in this process, None starts one per core.

@@ -58,23 +58,25 @@ def compare(
 
     Args:
         data: a feature file in any layout; None uses the sample clips.
-        methods: "all", or names of methods and presets, as a list or separated by commas.
-        losses: "all", or names of losses, as a list or separated by commas; each loss is run with and without
-            anchor-aware proxies.
+        methods: "all", or methods and presets, as a list or separated by commas; each has its own config.
+        losses: "all", or losses, as a list or separated by commas; each loss is run with and without anchor-aware
+            proxies.
         config: config whose metric loss each loss replaces.
         modalities: modalities of the data to compare, as a list or separated by commas; None for all.
         settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
-        with_controls: whether anchor-aware rows have control rows.
-        with_rivals: whether anchor-aware rows also have rows of simpler replacements of the proxy: cross-batch memory,
-            class means, the uniform mean of the neighbors, an affine map.
-        baseline: row that the others are compared with; by default aadml, or the first row.
-        trials: number of points of the config's `tuning` section that every row tries, selected on validation clips.
-        seeds: number of seeds per row.
-        metrics: metrics of further columns.
-        workers: number of worker processes; 0 runs in this process, None starts one per core.
-        shard: "i/n": train only every n-th run, so that other machines can train the others.
-        merge: only collect finished runs; a missing run is an error.
+        with_controls: add the control rows of every anchor-aware row.
+        with_rivals: add rows of simpler replacements of the proxy to every anchor-aware row: cross-batch memory on the
+            same bank, class means, the uniform mean of the neighbors, an affine map of the anchor.
+        baseline: row that all other rows are compared with; by default aadml, or the first row.
+        trials: number of points of the config's `tuning` section that every row tries; validation clips select the
+            best.
+        seeds: number of seeds per row or cell.
+        metrics: metrics of `aadml list metrics` in further columns, such as recall@10. Several metrics are separated by
+            commas, or passed one by one.
+        workers: number of worker processes, one thread each; 0 trains in this process. By default one per core.
+        shard: train only shard i (from 0) of n, as "i/n"; afterwards, copy the folders of all shards into one.
+        merge: train nothing; write the page from finished runs. Missing runs are an error that lists them.
         trust_code: import the code from outside aadml that the config file, or a run of the folder, names
             as `module:name`.
         output: folder of the study; by default `comparisons/NAME-HASH`.

@@ -65,27 +65,28 @@ def extract(
     Args:
         manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split. The columns start
             and end (seconds) cut a segment of the media.
-        output: the feature file to create. The same call continues an interrupted job.
-        audio: name of the audio extractor, `package.module:name`, or `hf:MODEL`; "none" excludes sound from the
-            default extractors.
-        visual: name of the visual extractor, as `audio`.
-        text: name of the text extractor, as `audio`, for manifests with a column `text` or `caption`.
-        recipe: a key of RECIPES, instead of the names for sound and pictures; `options` and `weights` override those of
-            the recipe.
+        output: feature file to write. The same call continues an interrupted job.
+        audio: audio extractor, `package.module:name` or `hf:MODEL`; by default log-mel, if no extractor is named.
+            "none" excludes sound from the default extractors.
+        visual: visual extractor, as for audio; by default hog-color, if no extractor is named.
+        text: text extractor, as for audio, for the column text or caption; by default none.
+        recipe: preset of the audio and visual extractors with their options (`aadml list feature-recipes`); options and
+            weights that are passed override those of the preset.
         options: options of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
-        weights: "auto" (the published weights), a file, or "untrained", for the extractors with weights.
-        windows: "10s" or "10s/5s" turns each recording into clips of this length, at this step if it is not the length.
-            Their ids are `ID@10.0-20.0`, and the columns start, end (seconds) and recording are added. A last window
-            shorter than half of the length is left out; a shorter recording is one clip.
-        engine: decoding engine: "local", "ray", or "ray:ADDRESS" for a running cluster.
-        workers: number of decoding processes; None for one process per processor.
-        time_limit: seconds of processor time for the decoding of one modality of a clip.
-        max_seconds: maximum duration of a clip (a window, or a segment of the manifest); longer clips fail.
+        weights: weights of the extractors with weights: "auto" (published), a file or its folder, or "untrained"
+            (random).
+        windows: length, or length/step, of the clips that each recording is cut into: "10s" or "10s/5s". Their ids are
+            `ID@10.0-20.0`, and the columns start, end (seconds) and recording are added. A last window shorter than
+            half of the length is left out; a shorter recording is one clip.
+        engine: decoding engine: "local", "ray" (this machine, or RAY_ADDRESS), or "ray:ADDRESS" for a running cluster.
+        workers: number of decoding processes; by default one per processor.
+        time_limit: limit on the processor time to decode one modality of a clip, in seconds.
+        max_seconds: maximum length of a clip (a window, or a segment of the manifest), in seconds; longer clips fail.
         damaged: "keep" skips damaged parts of a clip if at least half of its length can be decoded, with a warning;
             "drop" makes the clip fail.
         shard: (i, n) for only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the parts.
-        retry_failed: whether failed clips are tried again.
-        sequence: whether the features over time are kept beside the pooled features.
+        retry_failed: try failed clips again.
+        sequence: keep the features over time beside the pooled features.
         command: command that continues the job, printed by `aadml status`.
         progress: called with the numbers of clips done and failed.
 

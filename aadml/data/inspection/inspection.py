@@ -108,7 +108,7 @@ def inspect(
         views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         near_duplicates: search the earlier splits for all test and valid clips, up to noise and encoding. By default,
             only a random sample of these clips is searched, with a warning, if the search would take many minutes.
-        media: manifest of the same clips, to find which known recipe computed the features (see `recipe_matches`).
+        media: manifest of the same clips, to find which known recipe computed the features.
 
     Raises:
         InputError: the file does not exist, has no known layout, or contradicts itself; or the manifest lists none of

@@ -30,8 +30,8 @@ def ave(
     Args:
         source: the folder of AVE's archive, with `Annotations.txt`, `trainSet.txt`, `valSet.txt`, `testSet.txt`; or of
             the feature release, with `train_order.h5`, `val_order.h5`, `test_order.h5` instead.
-        classes: 15 or 28.
-        clock_limit: number of clips of Clock among the 15 classes; None for all.
+        classes: AVE: 15 (the classes of the retrieval papers, default) or 28 (all).
+        clock_limit: AVE: number of clips of Clock among the 15 classes (100 by default), or none for no limit.
         media: the folder with the videos, `<video>.mp4` at any depth; by default `source`/AVE.
         seed: seed of the draw of the clips of Clock.
 

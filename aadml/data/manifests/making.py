@@ -36,11 +36,11 @@ def manifest(
 
     Args:
         places: a folder of media or a CSV file; or the name of a data set (a key of MANIFESTS), followed by its folder.
-        output: the manifest to write; by default beside the source, `<name>.manifest.csv`, which must not exist yet.
-        split: "random:0.7/0.1/0.2" (train, valid, test; class by class) or "column:NAME"; by default the splits of the
-            source or, if it has none, "random:0.7/0.1/0.2".
-        split_by: a column, such as a speaker; clips with equal cells are in the same split.
-        seed: seed of a random split; 0 by default.
+        output: manifest to write; by default SOURCE.manifest.csv beside the source, which must not exist yet.
+        split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class) or column:NAME; by default the
+            splits of the source or, if it has none, random:0.7/0.1/0.2.
+        split_by: column, such as a speaker or a video, whose clips with equal cells stay in one split.
+        seed: random seed of every split; 0 by default.
         skip_missing: leave out clips without a media file.
         on_note: called with sentences on missing, repeated and shared recordings, on the shares of the splits, and on
             the SHA-256 of the inputs.

@@ -30,9 +30,10 @@ class TableForm:
     """How a table is written, and the media file of a row.
 
     Args:
-        header: names of the columns of a table whose first line is a clip, as "id,start,label,split".
-        comment: beginning of lines that are left out, such as "#".
-        media_name: file of a clip, from its cells, as "{id}_{start:06d}.mp4", at any depth of the folder of media.
+        header: table whose first line is a clip: names of its columns, as in id,start,label,split.
+        comment: table: beginning of lines that are left out, such as "#".
+        media_name: table: name of the media file of a row, as in {id}_{start:06d}.mp4, at any depth of the folder of
+            media.
     """
 
     header: str = ""
@@ -60,12 +61,12 @@ def table(
     Args:
         source: a CSV file, UTF-8; the separator of its columns is detected in its first line.
         form: names of the columns, comment lines and names of media, if the table has none.
-        columns: names in the manifest and in the table, as "media=filename,label=class"; other columns are copied.
+        columns: table: columns to rename, as in media=filename,label=class; other columns are copied.
         media: folder of relative media paths; by default the folder of the table.
-        labels_separator: separator of several labels in a cell. If None, a cell of `label` is one label, and a cell of
-            `labels` holds labels separated by "|".
-        first_label: reduce several labels to the first.
-        no_labels: leave the labels out.
+        labels_separator: table: separator of several labels in a cell. By default, a cell of the column label is one
+            label, and a cell of labels holds labels separated by "|".
+        first_label: table: keep only the first of several labels.
+        no_labels: table, folder: leave the labels out.
 
     Returns:
         The clips; if the table has no splits, the splits of the clips are empty.

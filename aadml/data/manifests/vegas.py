@@ -20,8 +20,8 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
 
     Args:
         source: the folder with one folder per class; the names of the videos, at any depth, are the ids.
-        folds: a folder of text files of ids, one file per fold; the last is for test. By default, a fifth of each class
-            is drawn.
+        folds: VEGAS: folder of text files of ids, one file per fold; the last is for test. By default, a fifth of each
+            class is drawn.
         seed: seed of the division if there are no folds.
 
     Raises:

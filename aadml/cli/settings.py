@@ -44,7 +44,7 @@ def _sentences(place: str) -> Mapping[str, str]:
     return sentences(documentation(place))
 
 
-def flags_of(place: str) -> Callable[..., Any]:
+def flags_of(place: str) -> Callable[..., Callable[[Any], Any]]:
     """Return `click.option` for arguments that the docstring of a function or class, `module:name`, describes."""
     return partial(click.option, cls=DescribedFlag, place=place)
 

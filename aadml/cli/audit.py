@@ -6,29 +6,22 @@ from typing import Any
 import click
 
 from aadml.cli.run_path import RunPath
+from aadml.cli.settings import flags_of
 from aadml.cli.trust import trust_option
+
+_flag = flags_of("aadml.runs.audit:audit")
 
 
 @click.command("audit")
 @click.argument("run", required=False, type=RunPath())
-@click.option("--protocol", default="inductive", show_default=True, help="Protocol of `aadml list protocols`.")
-@click.option("--split", default="test", show_default=True, help="Split to score.")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    help="Feature file for the audit of an external encoder, or of a model on other data.",
-)
+@_flag("--protocol", default="inductive", show_default=True)
+@_flag("--split", default="test", show_default=True)
+@_flag("--data", type=click.Path(path_type=Path))
 @click.option("--encoder", help="Encoder as MODULE:FUNCTION: (features by modality, labels) -> embeddings by modality.")
 @click.option("--command", "shell", help="Encoder as a command line with {input} (a feature file) and {output} (HDF5).")
-@click.option(
-    "--allow", multiple=True, type=click.Path(path_type=Path), help="File or folder that the encoder reads; repeatable."
-)
-@click.option(
-    "--retrain",
-    is_flag=True,
-    help="Train RUN three more times, with unchanged and changed scored clips, and compare the weights.",
-)
-@click.option("--time-limit", default=600.0, show_default=True, help="Time limit of one check, in seconds.")
+@_flag("--allow", multiple=True, type=click.Path(path_type=Path))
+@_flag("--retrain", is_flag=True)
+@_flag("--time-limit", default=600.0, show_default=True)
 @click.option("--require-training", is_flag=True, help="Exit with 3 also if the verdict on training is unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @trust_option

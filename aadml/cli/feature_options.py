@@ -5,11 +5,10 @@ from typing import Any
 
 import click
 
+from aadml.cli.settings import flags_of
 from aadml.feature_extraction.ground.json_values import Json
 
-other_features_option = click.option(
-    "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
-)
+other_features_option = flags_of("aadml.search.build_index:build")("--allow-other-features", is_flag=True)
 """`--allow-other-features` of the commands that apply a model to a feature file."""
 
 

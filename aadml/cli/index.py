@@ -6,46 +6,26 @@ import click
 
 from aadml.cli.feature_options import extractor_settings_option, other_features_option
 from aadml.cli.run_path import RunPath
+from aadml.cli.settings import flags_of
 from aadml.cli.trust import trust_option
+
+_flag = flags_of("aadml.search.build_index:build")
 
 
 @click.command("index")
 @click.argument("source", type=click.Path())
-@click.option("-o", "--output", required=True, type=click.Path(), metavar="INDEX", help="Index file to write.")
-@click.option(
-    "--model",
-    type=RunPath(),
-    metavar="RUN",
-    help="Run or model folder; without a model, features are indexed unchanged.",
-)
-@click.option(
-    "--audio", metavar="NAME", help="Without a model: audio extractor.  [default: log-mel, if no extractor is named]"
-)
-@click.option(
-    "--visual",
-    metavar="NAME",
-    help="Without a model: visual extractor.  [default: hog-color, if no extractor is named]",
-)
+@_flag("-o", "--output", required=True, type=click.Path(), metavar="INDEX")
+@_flag("--model", type=RunPath(), metavar="RUN")
+@_flag("--audio", metavar="NAME")
+@_flag("--visual", metavar="NAME")
 @extractor_settings_option
-@click.option("--weights", metavar="auto|FILE|untrained", help="Weights of the extractors that need weights.")
-@click.option("--media", type=click.Path(), metavar="MANIFEST", help="Manifest with the media of a feature file.")
-@click.option("--moments", is_flag=True, help="Store features over time, so that a hit has its best moment.")
+@_flag("--weights", metavar="auto|FILE|untrained")
+@_flag("--media", type=click.Path(), metavar="MANIFEST")
+@_flag("--moments", is_flag=True)
 @other_features_option
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: one per processor]"
-)
-@click.option(
-    "--calibrate",
-    type=click.Path(),
-    metavar="F.h5",
-    help="Fit probabilities on the validation clips of a feature file.  [default: the clips of SOURCE]",
-)
-@click.option(
-    "--precision",
-    default=0.9,
-    show_default=True,
-    help="Share of best hits above the 'nothing fits' threshold that are relevant.",
-)
+@_flag("--workers", type=click.IntRange(min=1), metavar="N")
+@_flag("--calibrate", type=click.Path(), metavar="F.h5")
+@_flag("--precision", default=0.9, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @trust_option
 def command(source: str, output: str, as_json: bool, **options: Any) -> None:

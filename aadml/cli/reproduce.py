@@ -8,44 +8,31 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aadml.cli.progress import note
-from aadml.cli.settings import set_option
+from aadml.cli.settings import flags_of, set_option
 from aadml.cli.sweeps import MAX_EPOCHS, command_line, machine_options, show, work
 from aadml.cli.trust import trust_option
 
 if TYPE_CHECKING:
     from aadml.studies.forecast import Forecast
 
+_flag = flags_of("aadml.papers.reproduction:reproduce")
+
 
 @click.command()
 @click.argument("paper", type=click.Choice(["paper", "mei", "3cmlf", "xie"]))
-@click.option("--vegas", type=click.Path(), metavar="F.h5", help="Features of VEGAS, in any layout.")
-@click.option("--ave", type=click.Path(), metavar="G.h5", help="Features of AVE, in any layout.")
-@click.option(
-    "--audiocaps", type=click.Path(), metavar="FOLDER", help="Folder of AudioCaps, for the audio-text papers."
-)
-@click.option(
-    "--clotho",
-    type=click.Path(),
-    metavar="FOLDER",
-    help="Folder of Clotho, for the audio-text papers.  [default: the sample clips]",
-)
-@click.option("--quick", is_flag=True, help="Use shortened schedules and two seeds: the whole page takes minutes.")
-@click.option(
-    "--only",
-    metavar="PARTS",
-    help="Parts, separated by commas: table-1, table-2, table-3, figure-3, figure-4, figure-5, clock-draw.",
-)
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    help="Number of seeds per row.  [default: 5; 2 with --quick]",
-)
+@_flag("--vegas", type=click.Path(), metavar="F.h5")
+@_flag("--ave", type=click.Path(), metavar="G.h5")
+@_flag("--audiocaps", type=click.Path(), metavar="FOLDER")
+@_flag("--clotho", type=click.Path(), metavar="FOLDER")
+@_flag("--quick", is_flag=True)
+@_flag("--only", metavar="PARTS")
+@_flag("--seeds", type=click.IntRange(min=1))
 @set_option
 @MAX_EPOCHS
 @machine_options
 @click.option("--yes", is_flag=True, help="Start a job of more than an hour without confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Output folder.  [default: reproductions/PAPER]")
+@_flag("-o", "--output", type=click.Path(path_type=Path))
 @trust_option
 def command(as_json: bool, yes: bool, **options: Any) -> None:
     """Train every row of a PAPER's tables and figures, and write them beside the published values.

@@ -51,13 +51,15 @@ def reproduce(
 
     Args:
         paper: "paper" (AADML), or an audio-text paper ("mei", "3cmlf", "xie").
-        vegas: features of VEGAS in any layout.
-        ave: features of AVE in any layout; parts that need a missing data set are left out.
+        vegas: features of VEGAS, in any layout.
+        ave: features of AVE, in any layout; parts that need a missing data set are left out.
         audiocaps: AudioCaps, for the audio-text papers: a folder or a manifest.
-        clotho: Clotho, as a folder or a manifest; without AudioCaps and Clotho, the sample clips are used.
-        only: parts of the AADML paper, separated by commas; None selects all parts.
-        quick: whether schedules are shortened, audio-text networks are narrow, and two seeds are the default.
-        seeds: number of seeds per row; 5 by default.
+        clotho: Clotho, for the audio-text papers: a folder or a manifest. Without AudioCaps and Clotho, the sample
+            clips are used.
+        only: parts of the AADML paper, separated by commas: table-1, table-2, table-3, figure-3, figure-4, figure-5,
+            clock-draw; by default all.
+        quick: shorten the schedules and narrow the audio-text networks, so that the whole page takes minutes.
+        seeds: number of seeds per row; by default 5, or 2 if the schedules are shortened.
         settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         trust_code: import the code from outside aadml that a run of the folder names as `module:name`.

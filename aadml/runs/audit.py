@@ -43,18 +43,18 @@ def audit(
 
     Args:
         run: a run or a model folder; a model needs `data`.
-        data: a feature file of any layout, or data in memory; required except for a run. If `Clips` are passed, all
-            clips are scored, and no check compares them with training clips.
+        data: feature file of any layout, for an external encoder or a model on other data; in Python also data in
+            memory. If `Clips` are passed, all clips are scored, and no check compares them with training clips.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
             or its name, "module:function"; the module may be next to the data or in the current folder. A lambda, a
             local function or a function of a script has no name, and its verdict on inference is unknown.
         command: a command line with {input} and {output}, executed without a shell.
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
-        protocol: for a run or model: a key of PROTOCOLS, or leaks joined by "+".
+        protocol: protocol of a run or model (`aadml list protocols`), or leaks joined by "+".
         split: split to score.
         retrain: train the run three more times, with unchanged and changed scored clips, and compare the weights.
-        time_limit: limit in seconds for each process.
+        time_limit: time limit of each process, in seconds.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
 

@@ -74,18 +74,18 @@ def build(
 
     Args:
         source: a feature file, a manifest, or a folder of media.
-        output: the index file.
-        model: a model, or the path of a run or model folder; None indexes the features themselves.
-        audio: name of the audio extractor if there is no model. If any extractor is named, only the modalities of named
-            extractors are indexed; the default is `log-mel` and `hog-color`. "none" excludes audio from the default.
-        visual: name of the visual extractor; see `audio`.
+        output: index file to write.
+        model: run or model folder (in Python also a model); without a model, features are indexed unchanged.
+        audio: audio extractor if there is no model; by default log-mel, if no extractor is named. If any extractor is
+            named, only the modalities of named extractors are indexed. "none" excludes audio from the default.
+        visual: visual extractor if there is no model; by default hog-color, if no extractor is named.
         options: options of these extractors, by modality.
-        weights: "auto", a file, or "untrained", for extractors that have weights.
-        media: a manifest with the media of the clips of a feature file.
+        weights: weights of the extractors with weights: "auto", a file, or "untrained".
+        media: manifest with the media of the clips of a feature file.
         moments: keep features over time, so that a hit has its best moment; an index that has moments keeps them.
         allow_other_features: accept features of another extractor than the model was trained on.
-        workers: decoding processes; None starts one per processor.
-        calibrate: a feature file with validation clips for fitting probabilities; by default `source`.
+        workers: number of decoding processes; by default one per processor.
+        calibrate: feature file whose validation clips fit the probabilities; by default the indexed clips.
         precision: share of best hits above the threshold that fit. If no hit reaches the threshold, a search reports
             that nothing fits.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.

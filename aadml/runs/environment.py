@@ -14,7 +14,7 @@ from aadml.comparison.clips import Splits
 from aadml.comparison.features import Features, StoredSource
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import parse_object, read_as
+from aadml.feature_extraction.ground.json_values import parse_as
 from aadml.runs.manifest import ENVIRONMENT, RunManifest, read_manifest
 
 _ROWS_AT_ONCE = 1 << 14
@@ -77,8 +77,7 @@ def read_environment(run: Path | RunManifest) -> Environment:
         InputError: the folder is not a run, or the file is damaged.
     """
     manifest = read_manifest(run)
-    place = manifest.folder / ENVIRONMENT
-    return read_as(Environment, parse_object(manifest.read(ENVIRONMENT), place), place)
+    return parse_as(Environment, manifest.read(ENVIRONMENT), manifest.folder / ENVIRONMENT)
 
 
 def installed_version(package: str) -> str | None:

@@ -12,7 +12,7 @@ from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import parse_object, read_as
+from aadml.feature_extraction.ground.json_values import parse_as, parse_object
 from aadml.model.files import load_model
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
@@ -167,5 +167,4 @@ def read_audit(manifest: RunManifest) -> AuditRecord | None:
     """Read the last audit of a run; None if the run was not audited."""
     if AUDIT not in manifest.files:
         return None
-    place = manifest.folder / AUDIT
-    return read_as(AuditRecord, parse_object(manifest.read(AUDIT), place), place)
+    return parse_as(AuditRecord, manifest.read(AUDIT), manifest.folder / AUDIT)

@@ -1,6 +1,7 @@
 """Loading of a model's network, with or without weights, and of the processor of its inputs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
@@ -15,7 +16,7 @@ from aadml.feature_extraction.ground.transformers_library import silent, transfo
 from aadml.feature_extraction.hub.families import Tower
 from aadml.feature_extraction.hub.snapshot import Snapshot
 
-UNREADABLE = (
+_UNREADABLE = (
     OSError,
     ValueError,
     RuntimeError,
@@ -29,6 +30,15 @@ UNREADABLE = (
 """Exceptions of `transformers` for files that are missing, damaged or of another kind."""
 
 
+@contextmanager
+def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
+    """Raise an `InputError` with the problem for an exception of `transformers` about the files of a model."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); download the model again") from error
+
+
 def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
     """Load the network of a tower with its weights, in float32; `settings` are options of the network's class.
 
@@ -37,17 +47,12 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
     """
     network_class, config = class_of(snapshot, tower)
     names = {rf"^{tower.within}_model\.": ""} if tower.within else None
-    try:
-        with silent(transformers_for(f"hf:{snapshot.model}")):
-            network, report = network_class.from_pretrained(
-                snapshot.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32,
-                use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, config=config,
-                key_mapping=names, **settings,
-            )  # fmt: skip
-    except UNREADABLE as error:
-        raise InputError(
-            f"{snapshot.model}: cannot be loaded ({first_line(error)}); download the model again"
-        ) from error
+    with refused(snapshot, "cannot be loaded"), silent(transformers_for(f"hf:{snapshot.model}")):
+        network, report = network_class.from_pretrained(
+            snapshot.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32,
+            use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, config=config,
+            key_mapping=names, **settings,
+        )  # fmt: skip
     missing = sorted(report["missing_keys"])
     if missing:
         raise InputError(
@@ -64,18 +69,13 @@ def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
     """Build the network of a tower from its configuration, with random weights that the caller replaces."""
     network_class, config = class_of(snapshot, tower)
     library = transformers_for(f"hf:{snapshot.model}")
-    try:
+    with refused(snapshot, "its config.json does not describe a network"):
         config = config or configuration_of(snapshot)
         config_class: Any = getattr(network_class, "config_class", None)
         if config_class is not None and not isinstance(config, config_class):
             config = config_class.from_pretrained(snapshot.folder, local_files_only=True)
         with silent(library):
             return _used(network_class(config).eval(), tower)
-    except UNREADABLE as error:
-        raise InputError(
-            f"{snapshot.model}: its config.json does not describe a network ({first_line(error)}); "
-            "download the model again"
-        ) from error
 
 
 def _used(network: Any, tower: Tower) -> Any:
@@ -101,16 +101,11 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
     if not any((snapshot.folder / name).is_file() for name in needs):
         raise InputError(f"{snapshot.model}: {' or '.join(needs)} is missing; copy the file beside the weights")
     transformers = transformers_for(f"hf:{snapshot.model}")
-    try:
-        with silent(transformers):
-            load = getattr(transformers, kind).from_pretrained
-            if kind.startswith("Auto"):
-                load = partial(load, trust_remote_code=False)
-            return load(snapshot.folder, local_files_only=True, **options)
-    except UNREADABLE as error:
-        raise InputError(
-            f"{snapshot.model}: its {kind} cannot be loaded ({first_line(error)}); download the model again"
-        ) from error
+    with refused(snapshot, f"its {kind} cannot be loaded"), silent(transformers):
+        load = getattr(transformers, kind).from_pretrained
+        if kind.startswith("Auto"):
+            load = partial(load, trust_remote_code=False)
+        return load(snapshot.folder, local_files_only=True, **options)
 
 
 def configuration_of(snapshot: Snapshot, part: str = "") -> Any:
@@ -120,13 +115,9 @@ def configuration_of(snapshot: Snapshot, part: str = "") -> Any:
         InputError: the configuration cannot be read, or has no such part.
     """
     config = transformers_for(f"hf:{snapshot.model}").AutoConfig
-    try:
+    with refused(snapshot, "its config.json cannot be read"):
         content = config.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False)
         return attrgetter(part)(content) if part else content
-    except UNREADABLE as error:
-        raise InputError(
-            f"{snapshot.model}: its config.json cannot be read ({first_line(error)}); download the model again"
-        ) from error
 
 
 def class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
@@ -152,11 +143,11 @@ def _check_importable(package: str, model: str) -> None:
     except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision that does not match torch
         raise InputError(
             f"{model}: its pictures need {package} and torchvision, and {package} cannot be imported "
-            f"({first_line(error)}); install both for this torch, or use another model for pictures"
+            f"({_first_line(error)}); install both for this torch, or use another model for pictures"
         ) from error
 
 
-def first_line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the first line of an error of `transformers`, or a short text for weights of other shapes."""
     if "ignore_mismatched_sizes" in str(error):
         return "the shapes of its weights contradict its config.json"

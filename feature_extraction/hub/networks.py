@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.hub.families import FAMILIES, Item, Pool, Tower
-from aadml.feature_extraction.hub.loading import UNREADABLE, first_line, network_of
+from aadml.feature_extraction.hub.loading import network_of, refused
 from aadml.feature_extraction.hub.snapshot import Snapshot, remember
 from aadml.feature_extraction.media import Pictures, Sound, Text
 
@@ -197,11 +197,6 @@ def encoder(
     run = Runner(network, pool, device, half, preparation.batch)
     checksum = snapshot.weights_checksum()
     remember(snapshot, checksum)
-    try:
+    with refused(snapshot, "its network and its processor do not match"):
         dimension = run([preparation.items(preparation.trial)])[0].shape[1]
-    except UNREADABLE as error:
-        raise InputError(
-            f"{snapshot.model}: its network and its processor do not match ({first_line(error)}); "
-            "download the model again"
-        ) from error
     return PretrainedEncoder(snapshot, tower, run, preparation, name, checksum, dimension)

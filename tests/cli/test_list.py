@@ -2,10 +2,12 @@ import json
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
+from aadml.cli.settings import DescribedFlag
 from aadml.configuration.catalog import SECTIONS, TABLES, WITH_OPTIONS, listing, options
 from aadml.configuration.config import FIXED, TOWERS, Common
 from aadml.feature_extraction.ground.errors import InputError
@@ -104,6 +106,23 @@ def test_the_help_of_a_flag_that_sets_a_key_is_the_sentence_of_its_declaration()
     epochs = schema(Training)["epochs"].sentence
     assert f"--epochs INTEGER {epochs[0].upper()}{epochs[1:]} [training.epochs]" in text
     assert "--seed INTEGER Seed of initial weights" in text
+
+
+def test_the_help_of_a_flag_is_the_sentence_of_the_argument_in_the_docstring():
+    text = " ".join(CliRunner().invoke(cli, ["extract", "--help"]).stdout.split())
+    assert "--time-limit FLOAT Limit on the processor time to decode one modality of a clip, in seconds." in text
+
+
+def test_every_described_flag_has_a_sentence():
+    flags = 0
+    for name in cli.list_commands(click.Context(cli)):
+        command = cli.get_command(click.Context(cli), name)
+        context = click.Context(command)
+        for flag in (option for option in command.params if isinstance(option, DescribedFlag) and not option.hidden):
+            assert flag.get_help_record(context), (name, flag.name)
+            assert flag.help.endswith((".", "]")), (name, flag.name, flag.help)
+            flags += 1
+    assert flags > 50
 
 
 def test_the_help_lists_the_commands_after_the_command_list_was_imported(aadml):

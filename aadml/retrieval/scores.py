@@ -234,19 +234,36 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
     return VectorScores((len(q), len(g)), q.shape[1], query_rows, gallery_rows, copies=find_copies(g))
 
 
-def unit_of_scores(queries: Tensor, gallery: Tensor, similarity: str) -> float:
-    """Return the power of two that scales scores of these sets to the unit of the similarity.
+def pair_scores(queries: Tensor, items: Tensor, similarity: str) -> NDArray[np.float64]:
+    """Compute the scores of p pairs of a query and an item, in the unit of the similarity.
 
-    A score of `score_source` times this factor is a cosine, an inner product, a negative squared distance, or the
-    agreement of two codes, independent of other queries and gallery items.
+    The score of a pair is the score of `score_source`, divided by its power of two, and depends on the pair alone.
 
     Args:
-        queries: (q, d) finite floats.
-        gallery: (n, d) finite floats.
+        queries: (p, d) finite floats.
+        items: (p, d) finite floats.
         similarity: key of SIMILARITIES.
+
+    Returns:
+        (p,) cosines, inner products, negative squared distances or agreements of codes, rounded to 24 binary digits.
     """
-    if similarity == "dot":
-        return 1 / (_power(_lengths(queries).max()) * _power(_lengths(gallery).max()))
+    scores = np.empty(len(queries))
+    step = max(1, TILE // queries.shape[1])
+    for start in range(0, len(queries), step):
+        x, y = (side[start : start + step].detach().cpu().double().numpy() for side in (queries, items))
+        if similarity == "euclidean":
+            x = y = x - y
+        elif similarity == "hamming":
+            x, y = 2.0 * (x > 0) - 1, 2.0 * (y > 0) - 1
+        scores[start : start + step] = _row_products(x, y)
+        if similarity == "cosine":
+            lengths = np.sqrt(_row_products(x, x)) * np.sqrt(_row_products(y, y))
+            scores[start : start + step] /= np.where(lengths == 0, 1, lengths)
     if similarity == "euclidean":
-        return 1 / _center_and_scale(queries, gallery)[1] ** 2
-    return 1 / _power(torch.tensor(float(queries.shape[1]))) if similarity == "hamming" else 1.0
+        scores *= -1
+    fractions, exponents = np.frexp(scores)
+    return np.asarray(np.ldexp(fractions.astype(np.float32).astype(np.float64), exponents))
+
+
+def _row_products(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.einsum("ij,ij->i", x, y))

@@ -1,9 +1,10 @@
-"""Exact search in one modality: a fast product selects candidates, and the kernel of `aadml.retrieval` ranks them.
+"""Exact search in one modality: a fast product selects candidates, and the scores of `aadml.retrieval` rank them.
 
 The error of the product in float32 has a known bound. Every item that may be among the best k, within twice the bound,
-is scored again by the kernel of the evaluation. The result equals that of scoring every item by the kernel.
+is scored again in float64. The result equals that of scoring every item in float64.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,12 +16,15 @@ from torch import Tensor
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.frame_word import FRAME_WORD
-from aadml.retrieval.scores import Indices, score_source, unit_of_scores
+from aadml.retrieval.scores import Indices, pair_scores
 
 Floats = NDArray[np.floating[Any]]
+Hidden = Callable[[int], NDArray[np.bool_]]
+"""Number of a query -> whether an item is excluded from its results (n,)."""
 
 _ROUNDING = 2.0**-24  # the largest relative error of one operation in float32
-_GATHERED = 4  # vectors are gathered if at most one item in four is searched
+_PRODUCTS, _BLOCK = 1 << 26, 64  # largest numbers of scores and of queries in a block
+_GROUP = 64  # items of a group, whose largest score bounds the k-th largest score from below
 
 
 @dataclass(frozen=True)
@@ -44,82 +48,111 @@ class Gallery:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def scores(self, queries: Tensor, rows: Indices | None = None) -> NDArray[np.float64]:
-        """Compute the scores of items (m,) by `aadml.retrieval`, in the unit of the similarity, averaged over queries.
+    def only(self, rows: Indices) -> "Gallery":
+        """Return a gallery of the items `rows` (m,), with a contiguous copy of their vectors."""
+        part = Gallery(torch.from_numpy(self.vectors.numpy().take(rows, axis=0)), self.similarity)
+        part.__dict__.update(_range=self._range, _factors=self._factors[rows])  # cached properties
+        return part
+
+    def scores(self, queries: Tensor) -> NDArray[np.float64]:
+        """Compute the scores of the items (n,) in the unit of the similarity, averaged over queries.
 
         Args:
             queries: (q, d), for example the sound and the picture of one clip.
-            rows: (m,) items; None for all.
         """
-        gallery = self.vectors if rows is None else self.vectors[torch.from_numpy(rows)]
-        single = [
-            score_source(query, gallery, self.similarity).block(0, 1)[0].astype(np.float64)
-            * unit_of_scores(query, gallery, self.similarity)
-            for query in queries[:, None]
-        ]
-        return np.asarray(sum(single) / len(single))
+        return self._scores(queries[None], np.zeros(len(self), dtype=np.int64), np.arange(len(self)))
 
-    def best(self, queries: Tensor, k: int, rows: Indices | None = None) -> tuple[Indices, NDArray[np.float64]]:
+    def best(self, queries: Tensor, k: int) -> tuple[Indices, NDArray[np.float64]]:
         """Return the k best items, or all if there are fewer.
 
         Args:
             queries: (q, d) float32; the score of an item is the mean over the queries.
             k: at least 1.
-            rows: (m,) items that are searched, ascending; None for all.
 
         Returns:
             Rows and scores, best first; items of equal score in the order of the vectors.
+
+        Raises:
+            InputError: a query holds NaN or infinity.
         """
-        rows = self._candidates(queries, k, rows)
-        if not len(rows):
-            return rows, np.zeros(0)
-        scores = self.scores(queries, rows)
-        order = np.argsort(-scores, kind="stable")[:k]
-        return rows[order], scores[order]
+        return next(self.best_of_each(queries[None], k))
 
-    def _candidates(self, queries: Tensor, k: int, rows: Indices | None) -> Indices:
-        """Return the items that may be among the k best, ascending."""
-        count = len(self) if rows is None else len(rows)
-        everything = np.arange(len(self), dtype=np.int64) if rows is None else rows
-        if k >= count:
-            return everything
-        gathered = rows if rows is not None and _GATHERED * count < len(self) else None
-        with np.errstate(over="ignore", invalid="ignore"):
-            fast = np.asarray(sum(self._products(query, gathered) for query in queries.numpy())) / len(queries)
-            margin = max(self._error(query) for query in queries)
-        fast = fast[rows] if rows is not None and gathered is None else fast
-        if not (np.isfinite(margin) and np.isfinite(fast).all()):
-            return everything  # some numbers exceed the range of float32
-        bound = np.partition(fast, count - k)[count - k] - 2 * margin
-        return np.asarray(everything[fast >= bound])
+    def best_of_each(
+        self, queries: Tensor, k: int, hidden: Hidden | None = None
+    ) -> Iterator[tuple[Indices, NDArray[np.float64]]]:
+        """Yield what `best` returns for each of many queries.
 
-    def _products(self, query: Floats, rows: Indices | None) -> Floats:
-        """Compute the scores of items (m,) in float32, up to a term that is equal for all items."""
-        vectors = self._compared if rows is None else self._compared[rows]
+        Args:
+            queries: (b, q, d) float32.
+            k: at least 1.
+            hidden: items that are excluded for a query; None for none.
+        """
+        if not np.isfinite(queries.numpy()).all():
+            raise InputError("the query holds NaN or infinity; pass finite vectors")
+        step = max(1, min(_BLOCK, len(queries), _PRODUCTS // max(1, len(self))))
+        room = np.empty((step, len(self)), dtype=np.float32)
+        for start in range(0, len(queries), step):
+            block = queries[start : start + step]
+            chosen = [
+                _largest(products, k, margin, None if hidden is None else hidden(start + number))
+                for number, (products, margin) in enumerate(
+                    zip(*self._products(block, room[: len(block)]), strict=True)
+                )
+            ]
+            counts = [len(rows) for rows in chosen]
+            rows, numbers = np.concatenate(chosen), np.repeat(np.arange(len(block)), counts)
+            scores = self._scores(block, numbers, rows)
+            order = np.lexsort((-scores, numbers))  # stable: items of equal score keep their order
+            for end, count in zip(np.cumsum(counts), counts, strict=True):
+                best = order[end - count : end][:k]
+                yield rows[best], scores[best]
+
+    def _scores(self, queries: Tensor, numbers: Indices, rows: Indices) -> NDArray[np.float64]:
+        """Compute the scores of pairs of a query `numbers` (p,) and an item `rows` (p,)."""
+        items, pairs = (
+            torch.from_numpy(v.numpy().take(p, axis=0)) for v, p in ((self.vectors, rows), (queries, numbers))
+        )
+        single = [pair_scores(query, items, self.similarity) for query in pairs.unbind(1)]
+        return np.asarray(sum(single) / len(single))
+
+    def _products(self, queries: Tensor, room: Floats) -> tuple[Floats, Floats]:
+        """Compute the scores of b queries up to a factor and a term that are equal for all items, and their errors.
+
+        Args:
+            queries: (b, q, d) float32.
+            room: buffer (b, n) float32 for the scores.
+
+        Returns:
+            Scores (b, n), and a bound (b,) on the error of any score, which is infinite if float32 allows no bound.
+        """
+        values = (_code(queries) if self.similarity == "hamming" else queries).numpy()
+        lengths = np.linalg.norm(values.astype(np.float64), axis=2)
         if self.similarity == "cosine":
-            lengths = self._factors if rows is None else self._factors[rows]
-            return np.asarray(vectors @ (query / (_length(query) or 1.0)).astype(np.float32) * lengths)
-        if self.similarity == "euclidean":  # up to the squared length of the query
-            squares = self._factors if rows is None else self._factors[rows]
-            return np.asarray(vectors @ (2 * query) - squares)
-        return np.asarray(vectors @ (_code(query) if self.similarity == "hamming" else query))
+            values = (values / np.where(lengths == 0, 1, lengths)[:, :, None]).astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = np.matmul(values.sum(axis=1), self._compared.T, out=room)
+            if self.similarity == "cosine":
+                products *= self._factors
+            elif self.similarity == "euclidean":  # half of the negative squared distance
+                products -= values.shape[1] * self._factors
+        return products, self._errors(lengths)
 
-    def _error(self, query: Tensor) -> float:
-        """Return a bound on the error of `_products` for any item; infinity if float32 allows no bound."""
-        d, length = self.vectors.shape[1], _length(query.numpy())
-        nonzero = self._lengths[self._lengths > 0]
-        if d > 1 << 20 or not nonzero.min(initial=1) > 1e-15 or not nonzero.max(initial=1) < 1e15:
-            return float("inf")
+    def _errors(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a bound (b,) on the errors of products of queries with these lengths (b, q)."""
+        smallest, largest = self._range
+        if self.vectors.shape[1] > 1 << 20 or not smallest > 1e-15 or not largest < 1e15:
+            return np.full(len(lengths), np.inf)
         if self.similarity == "hamming":
-            return 0.0
-        largest = 1.0 if self.similarity == "cosine" else length * float(nonzero.max(initial=0))
-        squares = float(nonzero.max(initial=0)) ** 2 if self.similarity == "euclidean" else 0.0
-        return 2 * (d + 16) * _ROUNDING * (largest + squares)
+            return np.zeros(len(lengths))
+        sizes = np.ones_like(lengths)
+        if self.similarity != "cosine":
+            sizes = lengths * largest + (largest**2 if self.similarity == "euclidean" else 0.0)
+            sizes[(lengths > 1e15) | (lengths < 1e-15) & (lengths > 0)] = np.inf
+        return np.asarray(2 * (self.vectors.shape[1] + 16) * _ROUNDING * sizes.sum(axis=1))
 
     @cached_property
     def _compared(self) -> NDArray[np.float32]:
-        vectors = self.vectors.numpy()
-        return _code(vectors) if self.similarity == "hamming" else vectors
+        return np.asarray((_code(self.vectors) if self.similarity == "hamming" else self.vectors).numpy())
 
     @cached_property
     def _lengths(self) -> NDArray[np.float64]:
@@ -127,17 +160,43 @@ class Gallery:
         return np.asarray(torch.cat(parts).numpy())
 
     @cached_property
+    def _range(self) -> tuple[float, float]:
+        """Smallest and largest length of the vectors that are not zero."""
+        nonzero = self._lengths[self._lengths > 0]
+        return float(nonzero.min(initial=1)), float(nonzero.max(initial=0))
+
+    @cached_property
     def _factors(self) -> NDArray[np.float32]:
-        """Inverse length of each vector for cosines, else its squared length."""
+        """Inverse length of each vector for cosines, else half its squared length."""
         if self.similarity == "cosine":
             lengths = self._lengths
             return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(np.float32)
-        return (self._lengths**2).astype(np.float32)
+        with np.errstate(over="ignore"):
+            return (self._lengths**2 / 2).astype(np.float32)
 
 
-def _length(values: Floats) -> float:
-    return float(np.linalg.norm(np.asarray(values, dtype=np.float64)))
+def _largest(values: Floats, k: int, margin: float, hidden: NDArray[np.bool_] | None) -> Indices:
+    """Return the places, ascending, of the k largest values and of values that exceed the k-th largest less 2 margins.
+
+    Args:
+        values: (n,).
+        k: at least 1.
+        margin: not negative; infinity returns all places.
+        hidden: (n,) whether a place is excluded; None for none.
+    """
+    shown = len(values) if hidden is None else len(values) - int(hidden.sum())
+    if k >= shown or not np.isfinite(margin):
+        return np.arange(len(values)) if hidden is None else np.flatnonzero(~hidden)
+    if hidden is not None:
+        values = np.where(hidden, np.float32(-np.inf), values)
+    groups = len(values) // _GROUP
+    high = values
+    if groups > 2 * k:  # k groups reach a value, so k values reach it
+        largest = values[: groups * _GROUP].reshape(_GROUP, groups).max(axis=0)
+        high = values[values >= np.partition(largest, groups - k)[groups - k]]
+    bound = np.float32(np.partition(high, len(high) - k)[len(high) - k] - 2 * margin)
+    return np.flatnonzero(values >= np.nextafter(bound, np.float32(-np.inf)))
 
 
-def _code(values: Floats) -> NDArray[np.float32]:
-    return np.where(values > 0, np.float32(1), np.float32(-1))
+def _code(values: Tensor) -> Tensor:
+    return 2.0 * (values > 0) - 1.0

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -255,29 +256,31 @@ def _calibrated(
     if not classes and not np.isin(queries.numbers, numbers).all():
         return None
     labels = np.asarray([index.labels.get(int(n), "") for n in numbers], dtype=object)
-    searched = labels != "" if classes else np.ones(len(numbers), dtype=bool)
-    count = min(HITS, int(searched.sum()) - classes)
+    rows, asking = np.arange(len(numbers)), np.arange(len(queries))
+    if classes:
+        rows, asking = np.flatnonzero(labels != ""), np.flatnonzero(np.asarray(queries.labels, dtype=object) != "")
+    count = min(HITS, len(rows) - classes)
     if count < 1:
         return None
-    scores, fits, absent = [], [], []
-    for row, (label, number) in enumerate(zip(queries.labels, queries.numbers, strict=True)):
-        if classes and not label:
-            continue
-        query = torch.stack([queries.vectors[m][row] for m in modalities])
-        fitting = labels == label if classes else numbers == number
-        hits, hit_scores = gallery.best(
-            query, count, np.flatnonzero(searched & (numbers != number)) if classes else None
-        )
-        scores.append(hit_scores)
-        fits.append(fitting[hits])
-        if classes:
-            _, other = gallery.best(query, 1, np.flatnonzero(searched & ~fitting))
-            absent.append(other[0] if len(other) else np.nan)
+    searched = gallery if len(rows) == len(gallery) else gallery.only(rows)
+    vectors = torch.stack([queries.vectors[m] for m in modalities], 1)[torch.from_numpy(asking)]
+    same_clip = partial(_equal, numbers[rows], queries.numbers[asking])
+    relevant = same_clip
+    if classes:
+        _, codes = np.unique([*labels[rows], *(queries.labels[n] for n in asking)], return_inverse=True)
+        relevant = partial(_equal, codes[: len(rows)], codes[len(rows) :])
+    hits = list(searched.best_of_each(vectors, count, same_clip if classes else None))
+    scores, fits = np.stack([best for _, best in hits]), np.stack([relevant(n)[h] for n, (h, _) in enumerate(hits)])
+    absent = [best for _, best in searched.best_of_each(vectors, 1, relevant)] if classes else []
     return calibrate(
-        modalities, to, Sample(np.stack(scores), np.stack(fits)), gallery=int(searched.sum()), precision=precision,
+        modalities, to, Sample(scores, fits), gallery=len(rows), precision=precision,
         posteriors=classes and _are_posteriors(queries, gallery, modalities), relevance="class" if classes else "pair",
-        absent=np.asarray(absent) if classes else None,
+        absent=np.concatenate(absent) if classes else None,
     )  # fmt: skip
+
+
+def _equal(items: NDArray[np.int64], queries: NDArray[np.int64], query: int) -> NDArray[np.bool_]:
+    return np.asarray(items == queries[query])
 
 
 def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Sequence[Modality]) -> bool:

@@ -55,7 +55,7 @@ class _State:
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
         clips: number of a caption -> number of its clip.
-        filters: rows of a gallery that meet a condition, for the latest conditions.
+        filters: rows of a gallery that meet a condition and a copy of their vectors, for the latest conditions.
     """
 
     version: int
@@ -64,7 +64,7 @@ class _State:
     galleries: Galleries
     calibrations: dict[Query, Calibration]
     clips: dict[int, int]
-    filters: dict[tuple[Modality, Where], NDArray[np.int64]] = field(default_factory=dict)
+    filters: dict[tuple[Modality, Where], tuple[NDArray[np.int64], Gallery]] = field(default_factory=dict)
 
 
 def _read_state(database: sqlite3.Connection, path: Path) -> _State:
@@ -314,28 +314,29 @@ class Index:
             raise InputError("vectors is empty; pass {modality: tensor (1, e)}")
         with self._reading():
             numbers, gallery = self._gallery(to)
-            rows = None if where is None else self._rows(to, (where, tuple(parameters)))
+            if where is not None:
+                rows, gallery = self._filtered(to, (where, tuple(parameters)))
+                numbers = numbers[rows]
             queries = torch.cat([vector.float() for vector in vectors.values()])
             if queries.shape[1] != gallery.vectors.shape[1]:
                 raise InputError(
                     f"the query has {queries.shape[1]} dimensions, but the items of the index have "
                     f"{gallery.vectors.shape[1]}; pass features of the extractor of the index"
                 )
-            places, scores = gallery.best(queries, int(k), rows)
+            places, scores = gallery.best(queries, int(k))
             nearest = numbers[places].tolist()
             self._state.items.check(nearest)
             items = list(items_of(self._database, nearest))
             stretches = read_moments(self._database, to, nearest)
             moments = [best_moment(vectors_over_time, queries, self.similarity) for vectors_over_time in stretches]
             calibration = self._state.calibrations.get((tuple(vectors), to))
-        among = len(gallery) if rows is None else len(rows)
-        chances = [None] * len(items) if calibration is None else calibration.probability(scores, among).tolist()
+        chances = [None] * len(items) if calibration is None else calibration.probability(scores, len(gallery)).tolist()
         hits = (
             Hit(item, number, float(score), chance, self._places(item), moment)
             for item, number, score, chance, moment in zip(items, nearest, scores, chances, moments, strict=True)
         )
         reason = "" if calibration else why_uncalibrated(self._state.facts.calibration)
-        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, calibration, reason)
+        return Found(tuple(hits), tuple(vectors), to, len(gallery), self.similarity, calibration, reason)
 
     @checked_call
     def item(self, number: int) -> tuple[Item, dict[str, str]]:
@@ -377,15 +378,21 @@ class Index:
         with self._reading():
             pass
 
-    def _rows(self, to: Modality, where: Where) -> NDArray[np.int64]:
-        """Return the rows of a gallery that meet a condition, cached for the latest conditions."""
-        cache = self._state.filters
+    def _filtered(self, to: Modality, where: Where) -> tuple[NDArray[np.int64], Gallery]:
+        """Return the rows of a gallery that meet a condition, and these items.
+
+        The latest conditions are cached. Apart from the last one, their copies have at most as many vectors as `to`.
+        """
+        cache, (numbers, gallery) = self._state.filters, self._gallery(to)
         if (to, where) not in cache:
-            if len(cache) >= _FILTERS:
-                cache.pop(next(iter(cache)))
             self._state.items.check_all()
-            numbers = matching(self._database, *where, seconds=self.filter_seconds)
-            cache[to, where] = np.flatnonzero(np.isin(self._gallery(to)[0], numbers)).astype(np.int64)
+            matches = matching(self._database, *where, seconds=self.filter_seconds)
+            rows = np.flatnonzero(np.isin(numbers, matches)).astype(np.int64)
+            while len(cache) >= _FILTERS or (
+                cache and sum(len(r) for r, _ in cache.values()) + len(rows) > len(gallery)
+            ):
+                cache.pop(next(iter(cache)))
+            cache[to, where] = rows, gallery.only(rows)
         return cache[to, where]
 
     def _gallery(self, modality: Modality) -> tuple[NDArray[np.int64], Gallery]:

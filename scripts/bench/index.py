@@ -1,92 +1,114 @@
-"""How long exact search takes, beside a plain NumPy product and argpartition of the same vectors in the same run.
+"""Exact search and calibration beside NumPy: ratios of processor time, measured by turns in one process.
 
-Usage: scripts/bench/index.py [ITEMS...] prints, for each number of items of 128 dimensions, the median over the same
-questions: of the best ten of all items, and of those that meet a filter; the filter's first time beside.
+Usage: scripts/bench/index.py [--items 100000 1000000] [--build 8000 64000] [--rounds 9]
+
+Items have 128 dimensions and cosine as similarity. NumPy's ways are a product and `argpartition` of vectors of length
+one, a gather of the rows that meet a filter, the same product and partition on a kept copy of these rows, and for 1,000
+queries products and partitions in blocks of 64 queries. Set OMP_NUM_THREADS=1.
 """
 
+import argparse
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import torch
 
-from aadml.search.facts import IndexFacts, PlainRecord, SourceRecord, StateRecord, near
-from aadml.search.index import Index
-from aadml.search.store import Entry, Item, create
+from aadml.feature_extraction.feature_file import FeatureFile, write_features
+from aadml.search.build_index import build
+from aadml.search.exact_search import Gallery
 
-QUESTIONS, DIMENSION, K = 30, 128, 10
-
-
-def timed(work):
-    begin = time.perf_counter()
-    work()
-    return 1000 * (time.perf_counter() - begin)
+DIMENSION, K, QUERIES, SHARE = 128, 10, 1000, 0.1
 
 
-def written(path, count):
-    """Write an index of random vectors, a tenth of them of each class."""
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, nargs="*", default=[100_000, 1_000_000])
+    parser.add_argument("--build", type=int, nargs="*", default=[8000, 64_000])
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
+    print(
+        "| work | ours, ms: least, median | NumPy, ms: least, median | ratio of least, of medians |\n|---|---|---|---|"
+    )
+    for count in options.items:
+        searches(count, options.rounds)
+    begin = time.process_time()
+    import sklearn.linear_model  # noqa: F401
+
+    print(f"| importing scikit-learn, once | {1000 * (time.process_time() - begin):.0f} | | |")
+    for count in options.build:
+        building(count)
+
+
+def searches(count, rounds):
     generator = np.random.default_rng(0)
-    features = {m: {"extractor": "random", "parameters": {}} for m in ("audio",)}
-    scaling = {"shift.audio": [0.0] * DIMENSION, "scale.audio": [1.0] * DIMENSION}
-    facts = IndexFacts(
-        SourceRecord(near("none", path.parent)),
-        PlainRecord(features=features, dimensions={"audio": DIMENSION}, scaling=scaling),
-        StateRecord(1, "cosine"),
-    )
-    entries = (
-        Entry(Item(f"clip {n:08}", {}, "", f"class {n % 10}"), b"", {"audio": generator.normal(size=DIMENSION)})
-        for n in range(count)
-    )
-    create(path, facts, {}, entries)
-
-
-def plain(vectors, query):
-    scores = vectors @ query
-    best = np.argpartition(scores, -K)[-K:]
-    return best[np.argsort(-scores[best])]
-
-
-def resident():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1e6 for line in lines if line.startswith("VmRSS:"))
-
-
-def measure(count):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "index"
-        making = timed(lambda: written(path, count)) / 1000
-        before = resident()
-        begin = time.perf_counter()
-        index = Index(path)
-        opening = time.perf_counter() - begin
-        own = index._state.galleries["audio"][1].vectors.numpy()
-        index.nearest({"audio": torch.ones(1, DIMENSION)}, "audio")  # prepares lengths
-        memory = resident() - before
-        unit = own / np.linalg.norm(own, axis=1, keepdims=True)
-        queries = np.random.default_rng(1).normal(size=(QUESTIONS, DIMENSION)).astype(np.float32)
-        where = "label = 'class 3'"
-        first = timed(lambda: index.nearest({"audio": torch.ones(1, DIMENSION)}, "audio", where=where))
-        times = {"plain": [], "search": [], "filtered": []}
-        for query in queries:
-            asked = {"audio": torch.from_numpy(query[None])}
-            times["plain"].append(timed(lambda: plain(unit, query)))  # noqa: B023
-            times["search"].append(timed(lambda: index.nearest(asked, "audio", k=K)))  # noqa: B023
-            times["filtered"].append(timed(lambda: index.nearest(asked, "audio", k=K, where=where)))  # noqa: B023
-        median = {name: statistics.median(values) for name, values in times.items()}
+    vectors = generator.standard_normal((count, DIMENSION), dtype=np.float32)
+    queries = generator.standard_normal((QUERIES, DIMENSION), dtype=np.float32)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    kept = np.flatnonzero(generator.random(count) < SHARE)
+    gallery, copy = Gallery(torch.from_numpy(vectors), "cosine"), unit[kept]
+    gallery.best(torch.ones(1, DIMENSION), K)  # computes lengths
+    warm = gallery.only(kept)
+    one, each = torch.from_numpy(queries[:1]), torch.from_numpy(queries[:, None])
+    works = {
+        "one query": (lambda: gallery.best(one, K), lambda: plain(unit, queries[:1])),
+        "filter, first": (lambda: gallery.only(kept).best(one, K), lambda: vectors[kept]),
+        "filter, warm": (lambda: warm.best(one, K), lambda: plain(copy, queries[:1])),
+        "1,000 queries": (lambda: list(gallery.best_of_each(each, K)), lambda: blocked(unit, queries)),
+    }
+    for name, (ours, peer) in works.items():
+        few = max(2, rounds // 4) if name == "1,000 queries" else rounds
+        pairs = [(milliseconds(ours), milliseconds(peer)) for _ in range(few)]
+        a, b = zip(*pairs, strict=True)
+        least, median = (min(a), min(b)), (statistics.median(a), statistics.median(b))
         print(
-            f"| {count:,} | {median['plain']:.1f} | {median['search']:.1f} | {median['filtered']:.1f} | {first:.0f} "
-            f"| {opening:.1f} | {memory:.2f} | {making:.0f} | {path.stat().st_size / 1e9:.2f} |",
+            f"| {name}, {count:,} | {least[0]:.2f}, {median[0]:.2f} | {least[1]:.2f}, {median[1]:.2f} | "
+            f"{least[0] / least[1]:.2f}, {median[0] / median[1]:.2f} |",
             flush=True,
         )
 
 
+def building(count):
+    """Build an index of sound and pictures of ten classes, 1,000 clips of them for validation."""
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 10, count)
+    means = generator.standard_normal((10, DIMENSION))
+    features = {
+        m: (means[labels] + 2 * generator.standard_normal((count, DIMENSION))).astype(np.float32)
+        for m in ("audio", "visual")
+    }
+    content = FeatureFile(
+        features=features, labels=labels, ids=tuple(f"clip {n}" for n in range(count)),
+        splits=tuple("valid" if n % (count // 1000) == 0 else "train" for n in range(count)),
+        class_names=tuple(f"class {n}" for n in range(10)), provenance={m: {"extractor": "random"} for m in features},
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "features.h5"
+        write_features(source, content)
+        whole = milliseconds(lambda: build(source, Path(folder) / "calibrated"))
+        with patch("aadml.search.build_index.calibrate_index"):
+            bare = milliseconds(lambda: build(source, Path(folder) / "bare"))
+        print(f"| building, {count:,} | {whole:.0f}, of which calibration {whole - bare:.0f} | | |", flush=True)
+
+
+def plain(vectors, queries):
+    scores = queries @ vectors.T
+    best = np.argpartition(scores, -K, axis=1)[:, -K:]
+    return np.take_along_axis(best, np.argsort(-np.take_along_axis(scores, best, 1), axis=1), 1)
+
+
+def blocked(vectors, queries):
+    return [plain(vectors, queries[start : start + 64]) for start in range(0, len(queries), 64)]
+
+
+def milliseconds(work):
+    begin = time.process_time()
+    work()
+    return 1000 * (time.process_time() - begin)
+
+
 if __name__ == "__main__":
-    print(
-        "| items | NumPy, ms | search, ms | filtered, ms | a filter's first time, ms | opening, s | memory, GB "
-        "| writing, s | file, GB |\n|---|---|---|---|---|---|---|---|---|"
-    )
-    for number in map(int, sys.argv[1:] or (100_000, 1_000_000)):
-        measure(number)
+    main()

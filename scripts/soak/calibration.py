@@ -50,9 +50,9 @@ def best_of(index, asked, to, numbers, *, absent=False):
         fitting = own == number if paired else names == labels[number]
         kept = ~fitting if absent else np.full(len(own), True) if paired else own != number
         rows = np.flatnonzero(kept)
-        places, scores = gallery.best(question, 1, rows)
+        places, scores = gallery.only(rows).best(question, 1)
         chances.append(float(curve.probability(scores, len(rows))[0]))
-        fits.append(fitting[places[0]])
+        fits.append(fitting[rows[places[0]]])
     return np.asarray(chances), np.asarray(fits), curve
 
 
@@ -163,10 +163,10 @@ def measure_unseen(data, loss):
                     for is_known, clips in asking.items():
                         rows = clips.rows("test")
                         features = torch.from_numpy(np.array(clips.features[asked][rows]))
-                        others = [np.flatnonzero(items != numbers.get(clips.ids[row], -1)) for row in rows]
+                        own = [items == numbers.get(clips.ids[row], -1) for row in rows]
                         questions = index.encoder.embed(features, asked)[:, None]
-                        found = [gallery.best(one, 1, kept)[1] for one, kept in zip(questions, others, strict=True)]
-                        best[is_known] = np.concatenate(found)
+                        found = gallery.best_of_each(questions, 1, own.__getitem__)
+                        best[is_known] = np.concatenate([scores for _, scores in found])
                     told, counts = auroc(best[True], best[False]), f"{len(best[True])}, {len(best[False])}"
                     print(f"| {Path(data).stem} | {loss} | {asked} to {to} | {counts} | {told:.3f} |", flush=True)
 

@@ -6,7 +6,7 @@ import torch
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import scores
-from aadml.retrieval.scores import SIMILARITIES, find_copies, score_source, unit_of_scores
+from aadml.retrieval.scores import SIMILARITIES, find_copies, pair_scores, score_source
 
 
 def vectors(count, dimension, seed=0):
@@ -30,6 +30,11 @@ def test_cosine_is_the_definition():
             assert found[i, j] == pytest.approx(float(q @ g / q.norm() / g.norm()), abs=1e-14)
 
 
+def pairs(queries, gallery, similarity):
+    every = torch.cartesian_prod(torch.arange(len(queries)), torch.arange(len(gallery)))
+    return pair_scores(queries[every[:, 0]], gallery[every[:, 1]], similarity).reshape(len(queries), len(gallery))
+
+
 def test_euclidean_and_dot_order_as_their_definitions_do_and_differ_by_a_power_of_two():
     queries, gallery = vectors(7, 5).double(), vectors(11, 5, 1).double()
     for similarity, expected in (
@@ -42,7 +47,7 @@ def test_euclidean_and_dot_order_as_their_definitions_do_and_differ_by_a_power_o
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_scores_times_their_unit_are_what_the_similarity_means(seed):
+def test_scores_of_pairs_are_what_the_similarity_means_and_what_an_evaluation_scales_by_a_power_of_two(seed):
     queries, gallery = vectors(7, 5, seed).double() * 9, vectors(11, 5, seed + 2).double() / 7
     apart = (queries[:, None] - gallery[None]).square().sum(2)
     agreeing = (2 * ((queries[:, None] > 0) == (gallery[None] > 0)).double() - 1).sum(2)
@@ -50,8 +55,12 @@ def test_scores_times_their_unit_are_what_the_similarity_means(seed):
     meant = {"cosine": cosine, "dot": queries @ gallery.T, "euclidean": -apart, "hamming": agreeing}
     assert meant.keys() == SIMILARITIES.keys()
     for similarity, expected in meant.items():
-        found = whole(queries, gallery, similarity, "float64") * unit_of_scores(queries, gallery, similarity)
-        np.testing.assert_allclose(found, expected.numpy(), rtol=1e-9, atol=1e-9, err_msg=similarity)
+        found = pairs(queries, gallery, similarity)
+        np.testing.assert_allclose(found, expected.numpy(), rtol=1e-7, atol=1e-7, err_msg=similarity)
+        nonzero = found != 0
+        units = np.unique(np.log2(whole(queries, gallery, similarity)[nonzero].astype(np.float64) / found[nonzero]))
+        assert len(units) == 1, similarity
+        assert units[0] == round(units[0])
 
 
 def test_hamming_orders_by_the_number_of_agreeing_signs():
@@ -83,8 +92,8 @@ def test_an_item_of_length_zero_leaves_the_tiny_others_apart(similarity):
     queries, gallery = vectors(5, 6).double(), torch.cat([half, -half, torch.zeros(1, 6)])
     plain, tiny = (whole(queries * scale, gallery * scale, similarity) for scale in (1.0, 1e-60))
     assert np.array_equal(np.argsort(plain, axis=1), np.argsort(tiny, axis=1))
-    unit = unit_of_scores(queries * 1e-60, gallery * 1e-60, similarity)
-    assert np.allclose(tiny * (unit * 1e120), plain * unit_of_scores(queries, gallery, similarity), rtol=1e-5)
+    scaled = pairs(queries * 1e-60, gallery * 1e-60, similarity) * 1e120
+    assert np.allclose(scaled, pairs(queries, gallery, similarity), rtol=1e-5)
 
 
 def test_euclidean_keeps_small_differences_far_from_the_origin():

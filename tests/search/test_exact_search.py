@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval.scores import SIMILARITIES, score_source, unit_of_scores
+from aadml.retrieval.scores import SIMILARITIES, pair_scores
 from aadml.search.exact_search import Gallery
 
 KINDS = ("normal", "ties", "posteriors", "near", "shifted", "tiny", "huge", "zeros")
@@ -41,7 +41,8 @@ def test_it_finds_what_scoring_everything_finds(similarity, kind, seed, k, queri
     asked, vectors = drawn(kind, queries, 5, seed + 1), drawn(kind, 80, 5, seed)
     gallery = Gallery(vectors, similarity)
     rows = None if share is None else np.flatnonzero(np.random.default_rng(seed).random(80) < share)
-    found, scores = gallery.best(asked, k, rows)
+    found, scores = (gallery if rows is None else gallery.only(rows)).best(asked, k)
+    found = found if rows is None else rows[found]
     among = np.arange(80) if rows is None else rows
     every = gallery.scores(asked)[among]
     wanted = np.argsort(-every, kind="stable")[:k]
@@ -56,9 +57,9 @@ def test_it_finds_what_scoring_everything_finds(similarity, kind, seed, k, queri
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_scores_are_those_of_an_evaluation_in_the_unit_of_the_similarity(similarity):
     asked, vectors = drawn("normal", 7, 6, 0), drawn("normal", 50, 6, 1)
-    together = score_source(asked, vectors, similarity).block(0, 7) * unit_of_scores(asked, vectors, similarity)
-    alone = np.stack([Gallery(vectors, similarity).scores(one[None]) for one in asked])
-    np.testing.assert_allclose(alone, together, rtol=1e-6, atol=1e-6)
+    for one in asked:
+        wanted = pair_scores(one.expand_as(vectors), vectors, similarity)
+        assert Gallery(vectors, similarity).scores(one[None]).tolist() == wanted.tolist()
 
 
 def test_the_units_are_the_definitions():
@@ -82,12 +83,45 @@ def test_equal_scores_stand_in_the_order_of_the_items():
     assert len(set(scores)) == 1
 
 
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_queries_find_what_each_finds_among_the_items_that_are_not_hidden(kind, similarity, monkeypatch):
+    monkeypatch.setattr("aadml.search.exact_search._BLOCK", 7)  # blocks of seven queries
+    gallery = Gallery(drawn(kind, 900, 6, 0), similarity)
+    asked = drawn(kind, 40, 6, 1).reshape(20, 2, 6)
+    hidden = np.random.default_rng(2).random((20, 900)) < 0.4
+    hidden[3] = True
+    hidden[4, 5:] = True
+    for k in (1, 9):
+        together = list(gallery.best_of_each(asked, k, lambda query: hidden[query]))
+        assert len(together) == 20
+        for query, without, (found, scores) in zip(asked, hidden, together, strict=True):
+            rows = np.flatnonzero(~without)
+            places, wanted = gallery.only(rows).best(query, k)
+            assert (found.tolist(), scores.tolist()) == (rows[places].tolist(), wanted.tolist())
+
+
+def test_an_item_in_every_group_is_found_where_best_items_lie_together():
+    vectors = drawn("normal", 5000, 4, 0)
+    vectors[1000:1400] += 20
+    vectors[1400:1500] = vectors[1399]
+    gallery, asked = Gallery(vectors, "dot"), torch.ones(1, 4)
+    for k in (1, 10, 100, 450):
+        found, _ = gallery.best(asked, k)
+        assert found.tolist() == np.argsort(-gallery.scores(asked), kind="stable")[:k].tolist()
+
+
+def test_queries_that_are_not_finite_are_refused():
+    with pytest.raises(InputError, match="NaN or infinity"):
+        Gallery(torch.ones(2, 3), "dot").best(torch.tensor([[1.0, torch.nan, 0.0]]), 1)
+
+
 def test_several_queries_are_averaged_and_a_filter_may_leave_nothing():
     vectors, asked = drawn("normal", 20, 4, 0), drawn("normal", 2, 4, 1)
     gallery = Gallery(vectors, "dot")
     mean = (gallery.scores(asked[:1]) + gallery.scores(asked[1:])) / 2
     np.testing.assert_allclose(gallery.scores(asked), mean, rtol=1e-6)
-    found, scores = gallery.best(asked, 3, np.zeros(0, dtype=np.int64))
+    found, scores = gallery.only(np.zeros(0, dtype=np.int64)).best(asked, 3)
     assert len(found) == len(scores) == 0
 
 

@@ -149,3 +149,16 @@ def test_a_search_parses_facts_and_looks_for_moments_once(timed, timed_features,
         parsed.clear()
         index.search(audio=timed.features["audio"][7], to="audio", k=10)
         assert len(parsed) == 1
+
+
+def test_copies_of_filtered_vectors_are_bounded_and_serve_later_searches(features, tmp_path):
+    with Index.build(features, tmp_path / "index") as index:
+        vectors = index._state.galleries["audio"][1].vectors
+        conditions = ["number % 2 = 0", "number % 2 = 1", "number % 3 = 0", "number > 1", "number % 3 = 0"]
+        for where in conditions:
+            alone = index.nearest({"audio": vectors[:1]}, "audio", k=5, where=where)
+            again = index.nearest({"audio": vectors[:1]}, "audio", k=5, where=where)
+            assert [hit.number for hit in alone.hits] == [hit.number for hit in again.hits]
+            copies = list(index._state.filters.values())
+            assert sum(len(rows) for rows, _ in copies) <= len(vectors)
+            assert torch.equal(copies[-1][1].vectors, vectors[torch.from_numpy(copies[-1][0])])

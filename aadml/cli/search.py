@@ -43,7 +43,8 @@ def command(
 ) -> None:
     """Search INDEX with a query.
 
-    Scores are computed as in `aadml evaluate`; equal scores are ordered by id. --where reads the columns id, split,
+    Scores are computed as in `aadml evaluate`; equal scores are ordered by a second key
+    (for posteriors, the cosine of centered log-posteriors), then by id. --where reads the columns id, split,
     label, audio, visual, and the columns of the manifest.
     """
     import aadml

@@ -11,8 +11,9 @@ from aadml.feature_extraction.feature_file import UNLABELLED
 from aadml.reports.page import Section, render
 from aadml.reports.players import ClipMedia, Players, make_players
 from aadml.retrieval.galleries import items
+from aadml.retrieval.posteriors import second_keys
 from aadml.retrieval.results import DirectionResult, Evaluation
-from aadml.retrieval.scores import score_source
+from aadml.retrieval.scores import score_source, unit_of_scores
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 
 QUERIES = 6
@@ -97,12 +98,11 @@ def queries(
     players = make_players(media, [embeddings.ids[row] for row in rows], room, on_note=on_note)
     clips = {row: _shown(embeddings, row, players) for row in rows}
     html = render("queries.html", ranked=ranked, clips=clips)
-    scaling = "" if evaluation.similarity == "cosine" else ", scaled by a power of two"
     notes = [
         "The best, middle and worst queries of each direction, by average precision (AP), with their first results. "
         f"A hit is {RELEVANCE_IN_WORDS[evaluation.relevance]}; 'own clip' marks the query's clip in the other "
         "modality. "
-        f"Scores: {evaluation.similarity}{scaling}."
+        f"Scores: {evaluation.similarity}."
     ]
     if not media:
         notes.append("No media files of the clips were found; pass --media MANIFEST to show players.")
@@ -118,18 +118,17 @@ def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[
     order = np.argsort(-result.average_precision, kind="stable")
     picks = order[np.unique(np.linspace(0, len(order) - 1, min(QUERIES, len(order))).round().astype(int))]
     rows = evaluated[picks]
-    source = score_source(
-        embeddings.of(query, torch.from_numpy(rows)),
-        embeddings.of(candidates, torch.from_numpy(gallery)),
-        embeddings.similarity,
-    )
+    sides = (embeddings.of(query, torch.from_numpy(rows)), embeddings.of(candidates, torch.from_numpy(gallery)))
+    unit = unit_of_scores(*sides, embeddings.similarity)
+    blocks = unit * np.asarray(score_source(*sides, embeddings.similarity).block(0, len(rows)), dtype=np.float64)
     hits = embeddings.relevant.between(embeddings, rows, gallery).block(np.arange(len(rows)))
-    for pick, row, scores, hit in zip(picks, rows, np.asarray(source.block(0, len(rows))), hits, strict=True):
+    for place, (pick, row, scores, hit) in enumerate(zip(picks, rows, blocks, hits, strict=True)):
+        keys = second_keys(sides[0][place : place + 1], sides[1], embeddings.similarity)
+        order = np.lexsort((-scores,) if keys is None else (-keys, -scores))
         partner = labels[gallery] == labels[row] if candidates in embeddings.once else ids[gallery] == ids[row]
         best = scores[partner].max() if partner.any() else None
         results = tuple(
-            Result(int(gallery[n]), float(scores[n]), bool(hit[n]), bool(partner[n]))
-            for n in np.argsort(-scores, kind="stable")[:RESULTS]
+            Result(int(gallery[n]), float(scores[n]), bool(hit[n]), bool(partner[n])) for n in order[:RESULTS]
         )
         rank = None if best is None else (int((scores > best).sum()) + 1, int((scores >= best).sum()))
         yield RankedQuery(int(row), float(result.average_precision[pick]), rank, results)

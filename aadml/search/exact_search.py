@@ -16,6 +16,7 @@ from torch import Tensor
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.frame_word import FRAME_WORD
+from aadml.retrieval.posteriors import second_keys
 from aadml.retrieval.scores import Indices, pair_scores
 
 Floats = NDArray[np.floating[Any]]
@@ -70,7 +71,7 @@ class Gallery:
             k: at least 1.
 
         Returns:
-            Rows and scores, best first; items of equal score in the order of the vectors.
+            Rows and scores, best first. Items of equal score are ordered by `aadml.retrieval.posteriors`, then by row.
 
         Raises:
             InputError: a query holds NaN or infinity.
@@ -102,10 +103,18 @@ class Gallery:
             counts = [len(rows) for rows in chosen]
             rows, numbers = np.concatenate(chosen), np.repeat(np.arange(len(block)), counts)
             scores = self._scores(block, numbers, rows)
-            order = np.lexsort((-scores, numbers))  # stable: items of equal score keep their order
-            for end, count in zip(np.cumsum(counts), counts, strict=True):
-                best = order[end - count : end][:k]
-                yield rows[best], scores[best]
+            for query, end, count in zip(block, np.cumsum(counts), counts, strict=True):
+                own = slice(end - count, end)
+                best = self._order(query, rows[own], scores[own])[:k]
+                yield rows[own][best], scores[own][best]
+
+    def _order(self, queries: Tensor, rows: Indices, scores: NDArray[np.float64]) -> Indices:
+        """Return the order of items (p,) by their scores, then by `aadml.retrieval.posteriors`, then by row."""
+        order = np.argsort(-scores, kind="stable")
+        if len(np.unique(scores)) == len(scores):
+            return order
+        keys = second_keys(queries, self.vectors[torch.from_numpy(rows)], self.similarity)
+        return order if keys is None else np.lexsort((-keys, -scores))
 
     def _scores(self, queries: Tensor, numbers: Indices, rows: Indices) -> NDArray[np.float64]:
         """Compute the scores of pairs of a query `numbers` (p,) and an item `rows` (p,)."""

@@ -16,6 +16,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.feature_extraction.ground.strings import Note
+from aadml.retrieval.posteriors import are_posteriors
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
 from aadml.search.captions import as_clips, clips_of_captions
 from aadml.search.checksums import ItemChecks
@@ -286,9 +287,7 @@ def _equal(items: NDArray[np.int64], queries: NDArray[np.int64], query: int) -> 
 def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Sequence[Modality]) -> bool:
     """Return whether scores are probabilities of a common class: inner products of vectors that sum to one."""
     sides = [*(queries.vectors[m] for m in modalities), gallery.vectors[:1000]]
-    return gallery.similarity == "dot" and all(
-        bool((side >= 0).all() and ((side.double().sum(1) - 1).abs() < 1e-4).all()) for side in sides
-    )
+    return gallery.similarity == "dot" and all(map(are_posteriors, sides))
 
 
 def summary(calibration: Calibration) -> str:

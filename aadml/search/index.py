@@ -19,6 +19,7 @@ from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import consent_to, is_trusting, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.model import Model
+from aadml.retrieval.posteriors import second_keys
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
@@ -93,6 +94,21 @@ def _identity(path: Path) -> tuple[int, int]:
     except FileNotFoundError:
         return 0, 0
     return status.st_dev, status.st_ino
+
+
+def _queries(vectors: Mapping[Modality, Tensor], gallery: Gallery) -> Tensor:
+    """Return the vectors of a query (q, e), checked against those of the items."""
+    if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
+        raise InputError(f"vectors has type {type(vectors).__name__}; pass {{modality: tensor (1, e)}}")
+    if not vectors:
+        raise InputError("vectors is empty; pass {modality: tensor (1, e)}")
+    queries = torch.cat([vector.float() for vector in vectors.values()])
+    if queries.shape[1] != gallery.vectors.shape[1]:
+        raise InputError(
+            f"the query has {queries.shape[1]} dimensions, but the items of the index have "
+            f"{gallery.vectors.shape[1]}; pass features of the extractor of the index"
+        )
+    return queries
 
 
 class Index:
@@ -308,22 +324,14 @@ class Index:
         """Return the k items whose vectors are nearest to a query, which has one vector (1, e) per modality."""
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
-        if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
-            raise InputError(f"vectors has type {type(vectors).__name__}; pass {{modality: tensor (1, e)}}")
-        if not vectors:
-            raise InputError("vectors is empty; pass {modality: tensor (1, e)}")
         with self._reading():
             numbers, gallery = self._gallery(to)
+            queries = _queries(vectors, gallery)
             if where is not None:
                 rows, gallery = self._filtered(to, (where, tuple(parameters)))
                 numbers = numbers[rows]
-            queries = torch.cat([vector.float() for vector in vectors.values()])
-            if queries.shape[1] != gallery.vectors.shape[1]:
-                raise InputError(
-                    f"the query has {queries.shape[1]} dimensions, but the items of the index have "
-                    f"{gallery.vectors.shape[1]}; pass features of the extractor of the index"
-                )
             places, scores = gallery.best(queries, int(k))
+            second = second_keys(queries, gallery.vectors[torch.from_numpy(places)], self.similarity)
             nearest = numbers[places].tolist()
             self._state.items.check(nearest)
             items = list(items_of(self._database, nearest))
@@ -331,9 +339,12 @@ class Index:
             moments = [best_moment(vectors_over_time, queries, self.similarity) for vectors_over_time in stretches]
             calibration = self._state.calibrations.get((tuple(vectors), to))
         chances = [None] * len(items) if calibration is None else calibration.probability(scores, len(gallery)).tolist()
+        keys = [None] * len(items) if second is None else second.tolist()
         hits = (
-            Hit(item, number, float(score), chance, self._places(item), moment)
-            for item, number, score, chance, moment in zip(items, nearest, scores, chances, moments, strict=True)
+            Hit(item, number, float(score), chance, self._places(item), moment, key)
+            for item, number, score, chance, moment, key in zip(
+                items, nearest, scores, chances, moments, keys, strict=True
+            )
         )
         reason = "" if calibration else why_uncalibrated(self._state.facts.calibration)
         return Found(tuple(hits), tuple(vectors), to, len(gallery), self.similarity, calibration, reason)

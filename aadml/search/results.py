@@ -23,6 +23,7 @@ class Hit:
         probability: probability that the hit fits; None if the index has no calibration of such queries.
         media: modality -> path of the file; empty if unknown.
         moment: the stretch that fits the query best; None if the index has no moments of the clip.
+        second_key: key that orders hits of equal score, see `aadml.retrieval.posteriors`; None without such a key.
         ranks: modality -> rank of the clip, best first, if a query searched several modalities; else empty.
     """
 
@@ -32,6 +33,7 @@ class Hit:
     probability: float | None
     media: Mapping[str, str]
     moment: Moment | None = None
+    second_key: float | None = None
     ranks: Mapping[Modality, int] = field(default_factory=dict)
 
     @property
@@ -50,7 +52,7 @@ class Found:
     """Results of a search.
 
     Attributes:
-        hits: best first; equal scores in the order of their ids.
+        hits: best first; equal scores by their second key, then by id.
         asked: modalities of the query that were compared.
         to: modality of the items; several modalities are joined by "+".
         among: number of items that were searched.
@@ -92,8 +94,9 @@ class Found:
         """Return the hit of a rank as JSON values, without the paths of its files."""
         hit = self.hits[rank - 1]
         return {
-            "rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability, "label": hit.item.label,
-            "split": hit.item.split, "columns": dict(hit.item.columns), "range": _times(hit.item.segment),
+            "rank": rank, "id": hit.id, "score": hit.score, "second_key": hit.second_key,
+            "probability": hit.probability, "label": hit.item.label, "split": hit.item.split,
+            "columns": dict(hit.item.columns), "range": _times(hit.item.segment),
             "caption": None if hit.item.caption is None else asdict(hit.item.caption),
             "moment": None if hit.moment is None else {"seconds": hit.moment.seconds, "score": hit.moment.score},
             "ranks": dict(hit.ranks),

@@ -15,6 +15,8 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import score_source
 from aadml.search import Index
 from aadml.search import index as indexes
+from aadml.search.store import create
+from tests.search.small_index import COLUMNS, FACTS, entry
 
 
 def content(**changes):
@@ -162,3 +164,15 @@ def test_copies_of_filtered_vectors_are_bounded_and_serve_later_searches(feature
             copies = list(index._state.filters.values())
             assert sum(len(rows) for rows, _ in copies) <= len(vectors)
             assert torch.equal(copies[-1][1].vectors, vectors[torch.from_numpy(copies[-1][0])])
+
+
+def test_hits_by_certain_posteriors_are_ordered_by_their_second_key(tmp_path):
+    logits = torch.randn(30, 3, generator=torch.Generator().manual_seed(0)).double() + torch.tensor([40, 0, 0])
+    vectors = torch.softmax(logits, 1).float().numpy()
+    entries = [replace(entry(f"{n:02}"), vectors={"audio": vector}) for n, vector in enumerate(vectors)]
+    create(tmp_path / "i", replace(FACTS, state=replace(FACTS.state, similarity="dot")), COLUMNS, entries)
+    with Index(tmp_path / "i") as index:
+        hits = index.nearest({"audio": torch.from_numpy(vectors[7:8])}, "audio", k=10).hits
+    assert hits[0].id == "07"
+    assert {hit.score for hit in hits} == {1.0}
+    assert np.diff([hit.second_key for hit in hits]).max() < 0

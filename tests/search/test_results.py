@@ -32,8 +32,8 @@ def test_the_json_holds_facts_and_hits():
         "asked": ["audio"], "to": "visual", "among": 100, "looked_at": 100, "similarity": "cosine",
         "nothing_fits": False, "calibration": {"threshold": 0.6, "precision": 0.9, "clips": 40},
         "hits": [
-            {"rank": 1, "id": "rain", "score": 0.5, "probability": 0.7, "label": "weather", "split": "test",
-             "columns": {"year": "1999"}, "range": None, "caption": None,
+            {"rank": 1, "id": "rain", "score": 0.5, "second_key": None, "probability": 0.7, "label": "weather",
+             "split": "test", "columns": {"year": "1999"}, "range": None, "caption": None,
              "moment": {"seconds": 1.5, "score": 0.8}, "ranks": {},
              "media": {"audio": "rain.wav"}}
         ],

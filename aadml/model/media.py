@@ -1,7 +1,6 @@
 """Reading of media for a model, and extraction of features with the extractor of its training data."""
 
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,14 +13,11 @@ from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
-from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.feature_extraction.ground.json_values import nested
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.ground.segment import Segment
-from aadml.feature_extraction.jobs.extract import execute
-from aadml.feature_extraction.jobs.plan import ExtractionPlan
-from aadml.feature_extraction.manifest import Manifest, Row
+from aadml.feature_extraction.jobs.in_memory import extract_in_memory
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_path
 from aadml.model.facts import Facts, difference, fingerprint
 
@@ -67,18 +63,7 @@ def raw_media(facts: Facts, paths: Sequence[str], segments: Sequence[Segment] = 
 
 def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:
     """Extract the features (n, d) of existing media files, or of texts, with an extractor."""
-    modality = chosen.modality
-    rows = tuple(Row(str(i), {modality: path}, label="-", split="test", columns={}) for i, path in enumerate(items))
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "features.h5"
-        manifest = Manifest("media", rows, ("-",))
-        outcome = execute(ExtractionPlan(manifest, place, [chosen], workers=min(2, len(items))))
-        if outcome.failures:
-            failure = outcome.failures[0]
-            raise InputError(
-                f"{failure.media}: cannot be read as {modality} ({failure.reason}, {failure.detail}); pass another file"
-            )
-        return torch.from_numpy(read_features(place).features[modality])
+    return torch.from_numpy(extract_in_memory(chosen, items))
 
 
 def extractor_of(facts: Facts, modality: Modality) -> Extractor:

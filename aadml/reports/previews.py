@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,9 @@ from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.checksummed_json import seal, unseal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
+from aadml.feature_extraction.ground.kept_workers import worker_pool
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
-from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
+from aadml.feature_extraction.ground.worker_pool import Finished, Lost, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.jobs.failures import ABSENT
 from aadml.feature_extraction.media import Clip, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
@@ -57,15 +57,24 @@ EDITION = 2
 
 _LIMITS = Limits(seconds=1e9)  # only the beginning is decoded, so the length is not limited
 _QUALITY = 80  # of a JPEG
+_WAVE = (11, 114, 133)  # color of a waveform
 
 
 @dataclass(frozen=True)
 class PreviewSource:
-    """Paths of the files of a clip, empty for a modality without file, and the part of the files that is the clip."""
+    """Files of a clip.
+
+    Attributes:
+        visual: path of the file with the picture; empty if there is none.
+        audio: path of the file with the sound; empty if there is none.
+        segment: part of the files that is the clip.
+        still: whether the preview is only a picture: a frame, or the waveform of a clip without picture.
+    """
 
     visual: str
     audio: str
     segment: Segment = WHOLE
+    still: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,8 @@ class Preview:
 
 def preview_of(source: PreviewSource) -> Preview:
     """Build the preview of a clip in this process; if a file cannot be decoded, the preview has a reason."""
+    if source.still:
+        return _still(source)
     frames, reason = _tried(source.visual, source.segment, _frames)
     sound, silence = _tried(source.audio, source.segment, _sound)
     moving = frames is not None and len(frames.values) > 1
@@ -100,19 +111,45 @@ def preview_of(source: PreviewSource) -> Preview:
     return Preview(kind, _text(media), picture, reason or silence)
 
 
-def _frames(path: str, segment: Segment) -> Clip:
-    """Decode the first seconds at a small size; a still picture keeps its exact aspect ratio."""
+def _still(source: PreviewSource) -> Preview:
+    """Build the picture of a clip: its frame after one second, or the waveform of a clip without picture."""
+    frames, reason = _tried(source.visual or source.audio, source.segment, _first_frames)
+    if frames is not None:
+        return Preview(picture=_text(_jpeg(_smaller(frames.values[-1]))), reason=reason)
+    sound, silence = _tried(source.audio, source.segment, _sound)
+    if sound is None:
+        return Preview(reason=reason or silence or "missing")
+    width, height = SIDES[0], SIDES[0] * 3 // 4
+    peaks = [np.abs(part).max(initial=0.0) for part in np.array_split(sound.values, width // 2)]
+    picture = np.full((height, width, 3), 244, dtype=np.uint8)
+    for column, peak in enumerate(peaks):
+        reach = max(1, round(min(1.0, float(peak)) * (height // 2 - 8)))
+        picture[height // 2 - reach : height // 2 + reach, 2 * column] = _WAVE
+    return Preview(picture=_text(_jpeg(picture)))
+
+
+def _first_frames(path: str, segment: Segment) -> Clip:
+    return decode(path, Frames(1.0, limit=2), _LIMITS, 0.0, segment)
+
+
+def _smaller(frame: NDArray[Any]) -> NDArray[Any]:
+    """Resize a frame to at most the smallest side of a preview, with its exact aspect ratio."""
     import cv2
 
+    scale = min(1.0, SIDES[0] / max(frame.shape[:2]))
+    height, width = (max(1, round(side * scale)) for side in frame.shape[:2])
+    return np.asarray(cv2.resize(frame, (width, height), interpolation=cv2.INTER_AREA))
+
+
+def _frames(path: str, segment: Segment) -> Clip:
+    """Decode the first seconds at a small size; a still picture keeps its exact aspect ratio."""
     first = decode(path, Frames(limit=1), _LIMITS, 0.0, segment).values[0]
     height, width = shape_of(*first.shape[:2])
     inputs = Frames(FRAME_RATE, height, width, limit=int(SECONDS * FRAME_RATE))
     clip = decode(path, inputs, _LIMITS, 0.0, segment)
     if len(clip.values) > 1:
         return clip
-    scale = min(1.0, SIDES[0] / max(first.shape[:2]))
-    height, width = (max(1, round(side * scale)) for side in first.shape[:2])
-    return replace(clip, values=cv2.resize(first, (width, height), interpolation=cv2.INTER_AREA)[None])
+    return replace(clip, values=_smaller(first)[None])
 
 
 def shape_of(height: int, width: int) -> tuple[int, int]:
@@ -167,15 +204,15 @@ def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _in_worker(task: tuple[str, PreviewSource], report: object) -> Preview:
+def _in_worker(task: tuple[str, PreviewSource, str], report: object) -> Preview:
+    tempfile.tempdir = task[2]
     return preview_of(task[1])
 
 
-def _set_up(folder: str) -> None:
-    """Configure decoders to print nothing, and keep temporary files in a folder."""
+def _set_up() -> None:
+    """Configure decoders to print nothing."""
     import av
 
-    tempfile.tempdir = folder
     av.logging.set_level(None)
 
 
@@ -198,7 +235,7 @@ def make_previews(
         on_note: called if previews cannot be cached.
     """
     folder = cache or weights_folder().parent / "previews"
-    keys = [_key(source) for source in sources]
+    keys = [key_of(source) for source in sources]
     previews = {key: _cached(folder, key) for key in dict.fromkeys(keys) if key}
     missing = {key: source for key, source in zip(keys, sources, strict=True) if key and previews[key] is None}
     refusal = ""
@@ -218,22 +255,26 @@ def _built(sources: Mapping[str, PreviewSource]) -> Iterator[tuple[str, Preview]
     """Yield previews with their keys, built in as many processes as there are cores."""
     workers = max(1, min(len(sources), processors()))
     with tempfile.TemporaryDirectory() as folder:  # a worker that is killed leaves files
-        conditions = Conditions(30 * PROCESSOR_SECONDS, PROCESSOR_SECONDS, setup=partial(_set_up, folder))
-        with WorkerPool(_in_worker, workers, conditions) as pool:
-            for event in pool.work_off(sources.items()):
+        conditions = Conditions(30 * PROCESSOR_SECONDS, PROCESSOR_SECONDS, setup=_set_up)
+        with worker_pool(_in_worker, workers, conditions) as pool:
+            for event in pool.work_off([(key, source, folder) for key, source in sources.items()]):
                 if isinstance(event, Finished):
                     yield event.task[0], event.value
                 elif isinstance(event, Lost):
                     yield event.task[0], Preview(reason="timeout" if event.late else "crashed")
 
 
-def _key(source: PreviewSource) -> str:
-    """Return a checksum of everything that determines the bytes of a preview; empty if there is no file to read."""
+def key_of(source: PreviewSource) -> str:
+    """Return a checksum of everything that determines the bytes of a preview; "" if there is no file to read."""
     stamps = {path: stamp_of(path) for path in (source.visual, source.audio) if path}
     sums = {path: content_of(path, stamp) if stamp else "" for path, stamp in stamps.items()}
     if not any(sums.values()):
         return ""
-    content = [sums.get(source.visual), sums.get(source.audio), *filter(None, [str(source.segment)])]
+    content = [
+        sums.get(source.visual),
+        sums.get(source.audio),
+        *filter(None, [str(source.segment), "still" * source.still]),
+    ]
     return hashlib.sha256(json.dumps([content, _rules()], sort_keys=True).encode()).hexdigest()
 
 

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.kept_workers import keep_workers
 from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import STYLE
 from aadml.reports.previews import PreviewSource, make_previews
@@ -182,7 +183,8 @@ def application(index: Index, access: Access, limits: ClientLimits) -> Starlette
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
+        with keep_workers():
+            yield
         index.close()
 
     return Starlette(

@@ -1,6 +1,7 @@
 """Decoding in worker processes; a file that crashes or hangs its decoder does not affect other files."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.kept_workers import worker_pool
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.ground.worker_pool import Lost, Reported, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
@@ -126,13 +128,13 @@ def decode_all(
             yield from decoded_by(pool, iter([task]))
 
 
-def decoders(settings: DecodingSettings, workers: int) -> WorkerPool[Task]:
+def decoders(settings: DecodingSettings, workers: int) -> AbstractContextManager[WorkerPool[Task]]:
     """Return a pool of decoding processes, to be used as a context manager."""
     limit = settings.time_limit
     conditions = Conditions(
         _PATIENCE * limit, limit, gives_way=settings.gives_way, setup=partial(av.logging.set_level, None)
     )
-    return WorkerPool(partial(_decoded, dict(settings.wanted), settings.limits), workers, conditions, settings.watch)
+    return worker_pool(partial(_decoded, dict(settings.wanted), settings.limits), workers, conditions, settings.watch)
 
 
 def decoded_by(

@@ -16,7 +16,6 @@ from typing import Any
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, decoded_by, decoders
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
-from aadml.feature_extraction.ground.worker_pool import WorkerPool
 from aadml.feature_extraction.manifest import is_text
 
 _SILENCE_SECONDS = 600.0  # longest time without a result, beyond the time limit of a clip
@@ -32,7 +31,8 @@ class DecodingActor:
     """Ray actor with a pool of one decoding process, which decodes one clip at a time."""
 
     def __init__(self, settings: DecodingSettings) -> None:
-        self._pool: WorkerPool[Task] = decoders(settings, 1).__enter__()
+        self._open = decoders(settings, 1)
+        self._pool = self._open.__enter__()
 
     def decode(self, task: Task) -> list[DecodedPart]:
         """Decode a clip; if the process dies, decode the clip once more in a new process."""

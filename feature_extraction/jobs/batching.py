@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Description, Extractor
-from aadml.feature_extraction.engines.decoding_workers import DecodedPart
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, Wanted
 
 _Batch = list[tuple[int, DecodedPart]]
+
+
+def wanted_of(extractor: Extractor, *, keeps_time: bool = False) -> Wanted:
+    """Return the work of the decoding processes: all steps without a network, with pooling if it is the last step."""
+    pools = extractor.describe is None and not keeps_time
+    return Wanted(extractor.inputs, extractor.prepare, extractor.minimum_seconds, extractor.pool if pools else None)
 
 
 class Describer:

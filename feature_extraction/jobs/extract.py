@@ -16,14 +16,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.engines import Engine, engine_of
-from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, Wanted
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of, text_stamp
 from aadml.feature_extraction.ground.segment import WHOLE
 from aadml.feature_extraction.jobs.assembly import Account, assemble, refuse_foreign, write
-from aadml.feature_extraction.jobs.batching import Describer
+from aadml.feature_extraction.jobs.batching import Describer, wanted_of
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure, deciding_reason
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.ledger.ledger import DamagedValues, Ledger, open_ledger
@@ -141,7 +140,9 @@ def _run(job: _Job, decode: Engine) -> tuple[bool, Account]:
 def _work(job: _Job, decode: Engine) -> None:
     """Decode the clips that are not in the ledger, and extract their features."""
     plan, extractors = job.plan, job.plan.by_modality
-    wanted = {name: _wanted(extractor, plan) for name, extractor in extractors.items()}
+    wanted = {
+        name: wanted_of(extractor, keeps_time=plan.keeps_time(extractor)) for name, extractor in extractors.items()
+    }
     has_network = any(extractor.describe is not None for extractor in extractors.values())
     watch = functools.partial(_watch, job)
     settings = DecodingSettings(wanted, plan.time_limit, plan.limits, gives_way=has_network, watch=watch)
@@ -156,12 +157,6 @@ def _work(job: _Job, decode: Engine) -> None:
                 else:
                     describer.add(task.number, part)
             _count(job, job.reasons.pop(task.number) + [part.reason for part in parts])
-
-
-def _wanted(extractor: Extractor, plan: ExtractionPlan) -> Wanted:
-    """Return the work of the decoding processes: all steps without a network, with pooling if it is the last step."""
-    pools = extractor.describe is None and not plan.keeps_time(extractor)
-    return Wanted(extractor.inputs, extractor.prepare, extractor.minimum_seconds, extractor.pool if pools else None)
 
 
 def _tasks(job: _Job) -> Iterator[Task]:

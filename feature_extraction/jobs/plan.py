@@ -17,6 +17,8 @@ from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.manifest import TEXT_COLUMNS, Manifest, Row
 from aadml.feature_extraction.media import Limits, decoder_versions
 
+TIME_LIMIT = 120.0
+"""Seconds of processor time for the decoding of one modality of a clip."""
 PCA_WHITENING = "pca-whitening"
 """Name of the fit that shards leave to `merge`."""
 
@@ -44,7 +46,7 @@ class ExtractionPlan:
     extractors: Sequence[Extractor]
     engine: str = "local"
     workers: int | None = None
-    time_limit: float = 120.0
+    time_limit: float = TIME_LIMIT
     limits: Limits = field(default_factory=Limits)
     shard: tuple[int, int] = (0, 1)
     retry_failed: bool = False

@@ -38,15 +38,15 @@ def test_a_preview_is_kept_under_the_content_of_its_files_and_the_rules_in_any_o
     def key(visual, audio="", **rules):
         monkeypatch.setattr(previews, "_rules", lambda: [rules])
         paths = (str(tmp_path / name) if name else "" for name in (visual, audio))
-        return previews._key(PreviewSource(*paths))
+        return previews.key_of(PreviewSource(*paths))
 
     own = key("one", rate=1, side=2)
     assert own == key("same", rate=1, side=2) == key("one", side=2, rate=1)
     others = [key("other", rate=1, side=2), key("", "one", rate=1, side=2), key("one", "one", rate=1, side=2),
               key("one", rate=1, side=3)]  # fmt: skip
     assert len({own, *others}) == 5
-    segments = [previews._key(PreviewSource(str(tmp_path / "one"), "", Segment(0.0, end))) for end in (1.0, 2.0)]
-    assert len({previews._key(PreviewSource(str(tmp_path / "one"), "")), *segments}) == 3
+    segments = [previews.key_of(PreviewSource(str(tmp_path / "one"), "", Segment(0.0, end))) for end in (1.0, 2.0)]
+    assert len({previews.key_of(PreviewSource(str(tmp_path / "one"), "")), *segments}) == 3
     assert key("", "absent") == ""
 
 
@@ -77,6 +77,7 @@ def test_previews_are_kept_by_content_and_made_again_where_damaged(tmp_path, spo
 
 def crash(task, report):
     """Stand in for `_in_worker`: a decoder that crashes while it has a temporary file."""
+    tempfile.tempdir = task[2]
     tempfile.mkdtemp()
     os._exit(3)
 

@@ -160,3 +160,17 @@ def test_the_preview_of_a_segment_is_its_first_seconds(spoken):
     whole, part = (PreviewSource("", str(spoken), segment) for segment in (WHOLE, Segment(0.25, 0.5)))
     lengths = [len(decoded(preview_of(source))[1]) for source in (whole, part)]
     assert abs(lengths[1] - RATE / 4) < 4096 < lengths[0] - RATE / 4
+
+
+def test_a_still_is_a_frame_or_a_waveform(tmp_path, short, spoken):
+    def picture(visual, audio):
+        preview = preview_of(PreviewSource(visual, audio, still=True))
+        assert (preview.type, preview.media, preview.reason) == ("", "", "")
+        return cv2.imdecode(np.frombuffer(base64.b64decode(preview.picture), np.uint8), cv2.IMREAD_COLOR)
+
+    assert picture(str(short), str(short)).shape == (58, 104, 3)
+    assert (picture("", str(short)) == picture(str(short), "")).all()  # the sound of a video has its picture
+    wave = picture("", str(spoken)).mean(2)
+    assert wave[66].mean() < 200 < wave[0].mean()  # the waveform lies in the middle
+    (tmp_path / "text.wav").write_text("no sound")
+    assert preview_of(PreviewSource("", str(tmp_path / "text.wav"), still=True)).reason

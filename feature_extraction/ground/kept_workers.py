@@ -1,0 +1,56 @@
+"""Worker processes that a server keeps between tasks, since starting a process takes longer than most tasks."""
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from aadml.feature_extraction.ground.worker_pool import WorkerPool
+from aadml.feature_extraction.ground.worker_process import Conditions, Work
+
+_lock = Lock()
+_kept: list[dict[bytes, list[WorkerPool[Any]]]] = []  # idle pools of each open `keep_workers`
+
+
+@contextmanager
+def keep_workers() -> Iterator[None]:
+    """Reuse the processes of ended pools, within the context, for later pools with equal work and conditions."""
+    idle: dict[bytes, list[WorkerPool[Any]]] = {}
+    _kept.append(idle)
+    try:
+        yield
+    finally:
+        with _lock:
+            _kept.remove(idle)
+        for pool in (pool for equal in idle.values() for pool in equal):
+            pool.__exit__(None, None, None)
+
+
+@contextmanager
+def worker_pool(
+    work: Work[Any],
+    workers: int,
+    conditions: Conditions | None = None,
+    watch: Callable[[Sequence[float]], None] | None = None,
+) -> Iterator[WorkerPool[Any]]:
+    """Open a pool, or reuse a pool that `keep_workers` kept; see `WorkerPool` for the arguments."""
+    if not _kept:
+        with WorkerPool(work, workers, conditions, watch) as pool:
+            yield pool
+        return
+    key = pickle.dumps((work, workers, conditions))
+    with _lock:
+        equal = _kept[-1].get(key) if _kept else None
+        pool = equal.pop() if equal else WorkerPool(work, workers, conditions)
+    try:
+        yield pool
+    except BaseException:
+        pool.__exit__(None, None, None)  # a worker may still be busy
+        raise
+    with _lock:
+        kept = bool(_kept)
+        if kept:
+            _kept[-1].setdefault(key, []).append(pool)
+    if not kept:
+        pool.__exit__(None, None, None)

@@ -1,4 +1,6 @@
-"""`aadml serve`: a local search page of an index."""
+"""`aadml serve`: a search page of an index, and its JSON API."""
+
+import logging
 
 import click
 
@@ -7,20 +9,34 @@ from aadml.cli.trust import trust_option
 
 @click.command("serve")
 @click.argument("index", type=click.Path())
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(1024, 65535), help="Local port.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(1024, 65535), help="Port to listen on.")
+@click.option("--root-path", default="", metavar="PATH", help="Path below which a reverse proxy serves the page.")
+@click.option(
+    "--token-file", type=click.Path(), metavar="FILE", help="File with the token of a team; required beyond localhost."
+)
 @click.option("--model", type=click.Path(), metavar="RUN", help="Folder of the model, if it was moved.")
 @trust_option
-def command(index: str, port: int, model: str | None) -> None:
-    """Serve a page that searches INDEX: drop a sound, a picture or a clip, and play the hits.
+def command(index: str, host: str, port: int, root_path: str, token_file: str | None, model: str | None) -> None:
+    """Serve a page that searches INDEX: look around, drop a sound, a picture or a clip, and play the hits.
 
-    The page is served to this machine only, and nothing is written. Each printed address opens the page in one
-    browser; after that, the next address is printed. Ctrl-C stops the server.
+    Only judgments of hits are written, into INDEX.judgments.csv. Each printed address opens the page in one browser;
+    after that, the next address is printed. With --token-file, the address opens it in any browser. Each request is
+    logged to stderr as a line of JSON. Ctrl-C stops the server.
     """
     import aadml
 
+    log = logging.getLogger("aadml.requests")
+    log.addHandler(logging.StreamHandler())
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    opens = "opens in any browser" if token_file else "opens in one browser"
     aadml.serve(
         index,
+        host=host,
         port=port,
+        root_path=root_path,
+        token_file=token_file,
         model=model,
-        on_note=lambda address: click.echo(f"{address} (opens in one browser; Ctrl-C stops the server)"),
+        on_note=lambda address: click.echo(f"{address} ({opens}; Ctrl-C stops the server)"),
     )

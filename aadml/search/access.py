@@ -1,13 +1,17 @@
 """Access control of a served index: only its own pages may read it, in browsers that opened a printed address."""
 
+import re
 import secrets
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.uploads import ClientLimits, discard
 
 HEADERS = {
@@ -18,46 +22,62 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-PAGE = frozenset({"/", "/page.css", "/page.js"})
-"""Paths that contain no data of the index; every other path requires the cookie."""
+PAGE_FILES = {
+    "/": "page.html", "/page.css": "page.css", "/page.js": "page.js", "/cards.js": "cards.js",
+    "/browse.js": "browse.js", "/docs": "docs.html", "/docs.js": "docs.js", "/openapi.json": "openapi.json",
+}  # fmt: skip
+"""Path -> file of the page."""
+PAGE = frozenset({*PAGE_FILES, "/health"})
+"""Paths that contain no data of the index; every other path requires the cookie or the bearer token."""
+_TOKEN, _ROOT = re.compile(r"[\w-]{32,200}", re.ASCII), re.compile(r"(/[\w.-]+)+", re.ASCII)
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 UNKNOWN_BROWSER = "this browser has not opened the address that `aadml serve` printed last; open that address"
 
 
 class Access:
-    """Token of the printed address, and the cookie that a browser receives in exchange for the token.
+    """Tokens of printed addresses, and the cookie that a browser receives in exchange for a token.
 
-    Every token is exchanged once. A new token follows each exchange, so the latest printed address always admits one
-    more browser. The cookie is valid until the server ends.
+    Without a token of the team, every token is exchanged once, and a new token follows each exchange, so that the
+    latest printed address always admits one more browser. A token of the team admits any browser, and programs send it
+    as `Authorization: Bearer TOKEN`. The cookie is valid until the server ends.
 
     Args:
         port: port of the server. The name of the cookie contains it, because browsers send cookies to every port of a
             host.
         on_address: called with the address that contains the newest token.
+        host: name of the server in printed addresses.
+        root: path below which a reverse proxy serves the page, such as "/clips"; "" for none.
+        team: token of the team; "" for tokens that are exchanged once.
     """
 
-    def __init__(self, port: int, on_address: Callable[[str], None]) -> None:
-        self.port = port
-        self._on_address = on_address
+    def __init__(
+        self, port: int, on_address: Callable[[str], None], *, host: str = "127.0.0.1", root: str = "", team: str = ""
+    ) -> None:
+        self.port, self.root, self.team = port, root, team
+        self._on_address, self._host = on_address, host
         self._cookie, self._secret = f"aadml-{port}", secrets.token_urlsafe(32)
         self._token: str | None = None
 
     def renew(self) -> None:
-        """Create a token and announce the address that contains it."""
-        self._token = secrets.token_urlsafe(32)
-        self._on_address(f"http://127.0.0.1:{self.port}/?token={self._token}")
+        """Create a token, or use the token of the team, and announce the address that contains it."""
+        self._token = self.team or secrets.token_urlsafe(32)
+        self._on_address(f"http://{self._host}:{self.port}{self.root}/?token={self._token}")
 
-    def exchange(self, token: str) -> Response:
+    def exchange(self, token: str, *, secure: bool) -> Response:
         """Redirect to the address without a token; set the cookie if the token is current."""
-        response = RedirectResponse("/", 303, HEADERS)
+        response = RedirectResponse(f"{self.root}/", 303, HEADERS)
         if self._token is not None and _equal(token, self._token):
-            self._token = None
-            response.set_cookie(self._cookie, self._secret, httponly=True, samesite="strict")
-            response.background = BackgroundTask(self.renew)
+            response.set_cookie(self._cookie, self._secret, httponly=True, samesite="strict", secure=secure)
+            if not self.team:
+                self._token = None
+                response.background = BackgroundTask(self.renew)
         return response
 
     def known(self, request: Request) -> bool:
-        """Return whether a request has the cookie."""
-        return _equal(request.cookies.get(self._cookie, ""), self._secret)
+        """Return whether a request has the cookie or the bearer token."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        is_bearer = bool(self.team) and kind.lower() == "bearer" and _equal(token, self.team)
+        return is_bearer or _equal(request.cookies.get(self._cookie, ""), self._secret)
 
 
 class Guard:
@@ -71,30 +91,80 @@ class Guard:
 
     def __init__(self, app: ASGIApp, access: Access, limits: ClientLimits) -> None:
         self._app, self._access, self._limits = app, access, limits
-        self._hosts = frozenset(f"{name}:{access.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+        self._hosts = frozenset(f"{name}:{access.port}" for name in LOOPBACK)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or pass it on to the application."""
         app: Callable[[Scope, Receive, Send], Awaitable[None]] = self._app
         if scope["type"] == "http":
+            scope = {**scope, "path": self._path(scope["path"])}
             app = await self._refused(Request(scope, receive)) or app
         await app(scope, receive, send)
 
+    def _path(self, path: str) -> str:
+        """Return a path without the prefix of a reverse proxy, which proxies may keep or remove."""
+        root = self._access.root
+        return path.removeprefix(root) if root and path.startswith(f"{root}/") else path
+
+    def _is_addressed(self, request: Request) -> bool:
+        """Return whether a request is addressed to this server, and comes from its page or from no page.
+
+        Only loopback names count without a token of the team; with such a token, browsers and proxies may use any name.
+        """
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if self._access.team:
+            return bool(host) and (origin is None or urlsplit(origin).netloc == host)
+        return host in self._hosts and (origin is None or origin.removeprefix("http://") in self._hosts)
+
     async def _refused(self, request: Request) -> Response | None:
         """Return the response to a request that is not passed on."""
-        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
-        addressed = request.headers.get("host", "") in self._hosts
-        if not addressed or (origin is not None and origin.removeprefix("http://") not in self._hosts):
+        site = request.headers.get("sec-fetch-site", "none")
+        if not self._is_addressed(request):
             return PlainTextResponse("this page can only be opened on this machine\n", 403, HEADERS)
         if request.url.path in PAGE:
             exchanged = request.method == "GET" and "token" in request.query_params
-            return self._access.exchange(request.query_params["token"]) if exchanged else None
+            secure = request.headers.get("x-forwarded-proto") == "https"
+            return self._access.exchange(request.query_params["token"], secure=secure) if exchanged else None
         if site not in ("same-origin", "none"):
             return PlainTextResponse("other pages cannot read the index\n", 403, HEADERS)
         if not self._access.known(request):
             await discard(request, self._limits.seconds)
             return JSONResponse({"error": UNKNOWN_BROWSER}, 403, HEADERS)
         return None
+
+
+def team_token(host: str, path: str | Path | None) -> str:
+    """Read the token of a team.
+
+    Raises:
+        InputError: the file cannot be read, the token is short, or the host requires a token and there is none.
+    """
+    if path is None:
+        if host not in LOOPBACK:
+            raise InputError(f"--host {host}: is reached from other machines; pass --token-file FILE as well")
+        return ""
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--token-file {path}: cannot be read ({error}); pass a text file") from error
+    if not _TOKEN.fullmatch(token):
+        raise InputError(
+            f"--token-file {path}: does not hold one token of 32 to 200 letters, digits, - and _; "
+            "write one by `openssl rand -hex 32`"
+        )
+    return token
+
+
+def checked_root(path: str) -> str:
+    """Return the path of a reverse proxy without a slash at its end.
+
+    Raises:
+        InputError: the path does not begin with a slash, or has other characters than letters, digits, - . _ and /.
+    """
+    root = path.rstrip("/")
+    if root and not _ROOT.fullmatch(root):
+        raise InputError(f"--root-path {path[:80]!r}: is not a path; pass a path such as /clips")
+    return root
 
 
 def _equal(value: str, secret: str) -> bool:

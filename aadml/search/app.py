@@ -1,6 +1,7 @@
-"""Search page: a local ASGI app that reads one index and the media of its clips."""
+"""Search page and its JSON API: an ASGI app that reads one index and the media of its clips."""
 
 import asyncio
+import base64
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
@@ -19,20 +20,25 @@ from starlette.routing import Route
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.kept_workers import keep_workers
 from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import STYLE
-from aadml.reports.previews import PreviewSource, make_previews
-from aadml.search.access import HEADERS, Access, Guard
+from aadml.reports.previews import PreviewSource, key_of, make_previews
+from aadml.search.access import HEADERS, PAGE_FILES, Access, Guard, checked_root, team_token
 from aadml.search.encoders import ModelEncoder
 from aadml.search.index import Index
-from aadml.search.results import Found
+from aadml.search.journal import Journal
+from aadml.search.judgments_file import JudgmentsFile
+from aadml.search.results import Found, times_of
+from aadml.search.store import Item
 from aadml.search.uploads import ClientLimits, uploaded
 
 ALL = "all"
 """Value of `to` for words that search every modality."""
 
-MOST_HITS, MOST_PREVIEWS = 100, 8
+MOST_HITS, MOST_CLIPS = 100, 100
+"""Largest number of hits of a query, and of clips of a page."""
 
 
 class Service:
@@ -45,7 +51,13 @@ class Service:
 
     def __init__(self, index: Index, limits: ClientLimits) -> None:
         self._index, self._limits = index, limits
-        self._answers, self._previews = asyncio.Semaphore(limits.answers), asyncio.Semaphore(1)
+        self._answers, self._previews = asyncio.Semaphore(limits.answers), asyncio.Semaphore(limits.previews)
+        self._uploads = asyncio.Semaphore(limits.uploads)
+        self._judgments = JudgmentsFile(index.path.with_name(f"{index.path.name}.judgments.csv"))
+
+    async def health(self, _: Request) -> Response:
+        """Return that the server is running."""
+        return _json({"status": "ok"})
 
     async def facts(self, _: Request) -> Response:
         """Return the facts of the index that the page shows."""
@@ -72,8 +84,37 @@ class Service:
         return _json({
             "name": index.path.name, "items": len(index), "modalities": list(index.modalities), "questions": questions,
             "vectors": index.counts(), "columns": index.columns(), "model": model, "most_bytes": self._limits.bytes,
-            "example": "label = 'dog'" if index.has_labels() else "id LIKE '%rain%'",
+            "judgments": self._judgments.path.name,
         })  # fmt: skip
+
+    async def clips(self, request: Request) -> Response:
+        """Return a page of the clips that meet a condition, with counts by column."""
+        values = request.query_params
+        offset, limit = _number(values.get("offset", "0")), _number(values.get("limit", "24"))
+        if limit > MOST_CLIPS:
+            raise HTTPException(400, f"limit is {limit}; pass a whole number up to {MOST_CLIPS}")
+        where = values.get("where") or None
+        browsed = await run_in_threadpool(lambda: self._index.browse(where=where, offset=offset, limit=limit))
+        return _json({
+            "total": browsed.total, "counts": browsed.counts, "examples": [_clip(*each) for each in browsed.examples],
+            "clips": [_clip(*each) for each in browsed.clips],
+        })  # fmt: skip
+
+    async def map(self, request: Request) -> Response:
+        """Return the map of the vectors of a modality: number, x and y in thousandths, and class of each point."""
+        modality = _modality(request.query_params.get("of"))
+        layout = await run_in_threadpool(self._index.layout, modality)
+        classes = {name: place for place, name in enumerate(sorted({*layout.labels}))}
+        places = (1000 * layout.places).round().astype(int).tolist()
+        rows = zip(layout.numbers.tolist(), places, layout.labels, strict=True)
+        points = [[number, *place, classes[name]] for number, place, name in rows]
+        return _json({"classes": list(classes), "points": points})
+
+    async def clip(self, request: Request) -> Response:
+        """Return a clip of the index, by its id or its number."""
+        number = await self._chosen(request)
+        item, _ = await run_in_threadpool(self._index.item, number)
+        return _json(_clip(number, item))
 
     async def search(self, request: Request) -> Response:
         """Search by an upload or by words."""
@@ -85,7 +126,7 @@ class Service:
             raise HTTPException(
                 400, f"kind: {kind[:40]!r} is not a kind of query; choose from audio, visual, clip and text"
             )
-        async with uploaded(request, self._limits) as path:
+        async with self._turn(self._uploads), uploaded(request, self._limits) as path:
             query: Any = {kind: path}
             try:
                 return await self._found(lambda: self._index.search(**query, to=to, k=k, where=where))
@@ -96,41 +137,79 @@ class Service:
     async def like(self, request: Request) -> Response:
         """Search by a clip of the index."""
         _, _, k, where = _query(request)
-        to = _modality(request.query_params.get("to"))
-        number, modality = _number(request.query_params.get("number", "")), _modality(request.query_params.get("from"))
+        to, modality = _modality(request.query_params.get("to")), _modality(request.query_params.get("from"))
+        number = await self._chosen(request)
         return await self._found(lambda: self._index.like(number, modality, to=to, k=k, where=where))
 
-    async def previews(self, request: Request) -> Response:
-        """Return players and pictures of clips of the index, by their numbers."""
-        numbers = [_number(number) for number in request.query_params.get("numbers", "").split(",")]
-        if len(numbers) > MOST_PREVIEWS:
-            raise HTTPException(400, f"numbers: {len(numbers)} clips in one request; request at most {MOST_PREVIEWS}")
-        items = await run_in_threadpool(lambda: [self._index.item(number) for number in numbers])
-        sources = [PreviewSource(paths.get("visual", ""), paths.get("audio", ""), i.segment) for i, paths in items]
-        async with self._previews:
-            previews = await run_in_threadpool(make_previews, sources)
-        contents = [
-            {"type": p.type, "media": p.media, "picture": p.picture, "words": REASONS.get(p.reason, "")}
-            for p in previews
-        ]
-        return _json(contents)
+    async def picture(self, request: Request) -> Response:
+        """Return the picture of a clip as JPEG, or the waveform of a clip without picture."""
+        return await self._preview(request, still=True)
+
+    async def media(self, request: Request) -> Response:
+        """Return the first seconds of a clip, encoded for browsers."""
+        return await self._preview(request, still=False)
+
+    async def _preview(self, request: Request, *, still: bool) -> Response:
+        number = await self._chosen(request)
+        item, paths = await run_in_threadpool(self._index.item, number)
+        source = PreviewSource(paths.get("visual", ""), paths.get("audio", ""), item.segment, still)
+        tag = f'"{await run_in_threadpool(key_of, source)}"'
+        headers = {**HEADERS, "Cache-Control": "private, no-cache", "ETag": tag}  # each use asks for access again
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        async with self._turn(self._previews):
+            (preview,) = await run_in_threadpool(make_previews, [source])
+        content = preview.picture if still else preview.media
+        if not content:
+            raise HTTPException(404, REASONS.get(preview.reason, "the clip has no media of this kind"))
+        return Response(base64.b64decode(content), media_type="image/jpeg" if still else preview.type, headers=headers)
+
+    async def judge(self, request: Request) -> Response:
+        """Write whether an item fits a query into the file of judgments."""
+        values = request.query_params
+        fits = {"1": True, "0": False}.get(values.get("grade", ""))
+        if fits is None:
+            raise HTTPException(400, f"grade: {values.get('grade', '')[:40]!r} is not a grade; pass 1 or 0")
+        query, item = values.get("query", ""), values.get("item", "")
+        count = await run_in_threadpool(lambda: self._judgments.record(query, item, fits=fits))
+        return _json({"judgments": count})
+
+    async def _chosen(self, request: Request) -> int:
+        """Return the number of the clip that a request names by `clip` (its id) or by `number`."""
+        if "clip" in request.query_params:
+            return await run_in_threadpool(self._index.number, request.query_params["clip"])
+        return _number(request.query_params.get("number", ""))
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
+        """Wait for a free place."""
+        try:
+            async with asyncio.timeout(self._limits.waiting):
+                await places.acquire()
+        except TimeoutError:
+            raise HTTPException(503, "too many requests at a time; try again") from None
+        try:
+            yield
+        finally:
+            places.release()
 
     async def _found(self, search: Callable[[], Found]) -> Response:
         """Search in a thread, after waiting for a free place."""
-        try:
-            async with asyncio.timeout(self._limits.waiting):
-                await self._answers.acquire()
-        except TimeoutError:
-            raise HTTPException(503, "too many queries at a time; try again") from None
-        try:
+        async with self._turn(self._answers):
             results = await run_in_threadpool(search)
-        finally:
-            self._answers.release()
         hits = [
-            {**results.hit_to_json(rank), "number": hit.number, "has": sorted(hit.media)}
+            {**results.hit_to_json(rank), "number": hit.number, "has": sorted(hit.media), "clip": hit.item.clip}
             for rank, hit in enumerate(results.hits, 1)
         ]
         return _json({**results.facts_to_json(), "uncalibrated": results.uncalibrated, "hits": hits})
+
+
+def _clip(number: int, item: Item) -> JsonObject:
+    """Return what the page shows of a clip."""
+    return {
+        "number": number, "id": item.id, "label": item.label, "has": sorted(item.media), "columns": dict(item.columns),
+        "range": times_of(item.segment),
+    }  # fmt: skip
 
 
 def _query(request: Request) -> tuple[str, Modality | None, int, str | None]:
@@ -165,16 +244,17 @@ def _refusal(_: Request, error: Exception) -> Response:
     return _json({"error": " ".join(str(error).split()).replace("--", "")}, 400)
 
 
-def _file(name: str, kind: str, before: str = "") -> Response:
+def _file(name: str) -> Response:
     content = files("aadml.search").joinpath("page", name).read_text(encoding="utf-8")
-    return Response(before + content, media_type=kind, headers=HEADERS)
+    kind = {"html": "text/html", "css": "text/css", "js": "text/javascript"}.get(name.rpartition(".")[2])
+    return Response(STYLE * (name == "page.css") + content, media_type=kind or "application/json", headers=HEADERS)
 
 
 def application(index: Index, access: Access, limits: ClientLimits) -> Starlette:
     """Build the app of an index.
 
     Args:
-        index: index that is searched. The app only reads it, and closes it at the end.
+        index: index that is searched. The app writes only the file of judgments, and closes the index at the end.
         access: token of the printed address, and cookie.
         limits: limits of clients.
     """
@@ -187,17 +267,18 @@ def application(index: Index, access: Access, limits: ClientLimits) -> Starlette
             yield
         index.close()
 
+    answers = (
+        service.health, service.facts, service.clips, service.clip, service.map, service.like, service.picture,
+        service.media,
+    )  # fmt: skip
     return Starlette(
         routes=[
-            Route("/", _file("page.html", "text/html"), methods=["GET"]),
-            Route("/page.css", _file("page.css", "text/css", STYLE), methods=["GET"]),
-            Route("/page.js", _file("page.js", "text/javascript"), methods=["GET"]),
-            Route("/facts", service.facts),
+            *(Route(path, _file(name), methods=["GET"]) for path, name in PAGE_FILES.items()),
+            *(Route(f"/{answer.__name__}", answer) for answer in answers),
             Route("/search", service.search, methods=["POST"]),
-            Route("/like", service.like),
-            Route("/previews", service.previews),
+            Route("/judge", service.judge, methods=["POST"]),
         ],
-        middleware=[Middleware(Guard, access=access, limits=limits)],
+        middleware=[Middleware(Journal), Middleware(Guard, access=access, limits=limits)],
         exception_handlers={HTTPException: _refusal, InputError: _refusal},
         lifespan=lifespan,
     )
@@ -206,28 +287,38 @@ def application(index: Index, access: Access, limits: ClientLimits) -> Starlette
 def serve(
     index: str | Path,
     *,
+    host: str = "127.0.0.1",
     port: int = 8765,
+    root_path: str = "",
+    token_file: str | Path | None = None,
     model: str | Path | None = None,
     trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve the search page of an index on this machine until the process is interrupted.
+    """Serve the search page of an index until the process is interrupted.
 
     Each printed address opens the page in one browser; then the next address is printed. Other requests are refused.
+    With a token of the team, the printed address opens the page in any browser.
 
     Args:
         index: the index file.
-        port: port of the loopback interface.
+        host: address to listen on. Beyond this machine, `token_file` is required.
+        port: port to listen on.
+        root_path: path below which a reverse proxy serves the page, such as "/clips".
+        token_file: file with the token of the team, at least 32 characters; programs send it as a bearer token.
         model: current path of the model of the index, if the model was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         on_note: called with the address of the page, and with the next address when a browser has opened the page.
 
     Raises:
-        InputError: the file is not an index, its model is missing, or the port is in use.
+        InputError: the file is not an index, its model is missing, the port is in use, or there is no valid token.
     """
     from aadml.search.server import run
 
+    access = Access(
+        port, on_note or (lambda _: None), host=host, root=checked_root(root_path), team=team_token(host, token_file)
+    )
     opened = Index(index, model=model, trust_code=trust_code)
     _ = opened.encoder  # raises the error of a missing model before the first query
-    limits, access = ClientLimits(), Access(port, on_note or (lambda _: None))
-    run(application(opened, access, limits), port, limits, access.renew)
+    limits = ClientLimits()
+    run(application(opened, access, limits), host, port, limits, access.renew)

@@ -21,6 +21,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.model import Model
 from aadml.retrieval.posteriors import second_keys
 from aadml.search.best_moment import best_moment, read_moments
+from aadml.search.browsing import Browsed, VectorMap, browse, vector_map
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
 from aadml.search.captions import as_clips, clips_of_captions
@@ -57,6 +58,7 @@ class _State:
         calibrations: (modalities of the query, modality of the items) -> calibration.
         clips: number of a caption -> number of its clip.
         filters: rows of a gallery that meet a condition and a copy of their vectors, for the latest conditions.
+        layouts: maps of the vectors, by modality.
     """
 
     version: int
@@ -66,6 +68,7 @@ class _State:
     calibrations: dict[Query, Calibration]
     clips: dict[int, int]
     filters: dict[tuple[Modality, Where], tuple[NDArray[np.int64], Gallery]] = field(default_factory=dict)
+    layouts: dict[Modality, VectorMap] = field(default_factory=dict)
 
 
 def _read_state(database: sqlite3.Connection, path: Path) -> _State:
@@ -235,11 +238,6 @@ class Index:
         with self._reading() as database:
             return searchable_columns(database)
 
-    def has_labels(self) -> bool:
-        """Return whether any item has a class."""
-        with self._reading():
-            return self._database.execute("SELECT 1 FROM item WHERE label != '' LIMIT 1").fetchone() is not None
-
     @property
     def encoder(self) -> IndexEncoder:
         """Encoder of the queries, loaded for the first query."""
@@ -360,6 +358,33 @@ class Index:
             self._state.items.check([number])
             (item,) = items_of(self._database, [number])
         return item, self._places(item)
+
+    def number(self, name: str) -> int:
+        """Return the number of the item with an id.
+
+        Raises:
+            InputError: the index has no item of this id.
+        """
+        with self._reading() as database:
+            row = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
+            if row is None:
+                raise InputError(f"clip {name[:80]!r} is not in this index; pass the id of a clip")
+            self._state.items.check(row)
+        return int(row[0])
+
+    def browse(self, *, where: str | None = None, offset: int = 0, limit: int = 24) -> Browsed:
+        """Return a page of the clips that meet a condition, with counts of the values of their columns."""
+        with self._reading() as database:
+            self._state.items.check_all()
+            numbers = None if where is None else matching(database, where, seconds=self.filter_seconds).tolist()
+            return browse(database, numbers, offset, limit)
+
+    def layout(self, modality: Modality) -> VectorMap:
+        """Return the map of the vectors of a modality."""
+        with self._reading() as database:
+            if modality not in self._state.layouts:
+                self._state.layouts[modality] = vector_map(database, *self._gallery(modality))
+            return self._state.layouts[modality]
 
     @checked_call
     def export(self, output: str | Path, *, kind: str = "npy") -> list[Path]:

@@ -96,13 +96,13 @@ class Found:
         return {
             "rank": rank, "id": hit.id, "score": hit.score, "second_key": hit.second_key,
             "probability": hit.probability, "label": hit.item.label, "split": hit.item.split,
-            "columns": dict(hit.item.columns), "range": _times(hit.item.segment),
+            "columns": dict(hit.item.columns), "range": times_of(hit.item.segment),
             "caption": None if hit.item.caption is None else asdict(hit.item.caption),
             "moment": None if hit.moment is None else {"seconds": hit.moment.seconds, "score": hit.moment.score},
             "ranks": dict(hit.ranks),
         }  # fmt: skip
 
 
-def _times(segment: Segment) -> list[float | None] | None:
+def times_of(segment: Segment) -> list[float | None] | None:
     """Return start and end in seconds, None for an open end; None for a whole recording."""
     return None if segment.is_whole else [segment.start, None if segment.end == math.inf else segment.end]

@@ -1,4 +1,4 @@
-"""Server of the search page: uvicorn on the loopback interface, with a time limit for the head of a request."""
+"""Server of the search page: uvicorn, with a time limit for the head of a request."""
 
 import asyncio
 import socket
@@ -54,29 +54,31 @@ class Impatient(H11Protocol):
             self.transport.abort()
 
 
-def listening(port: int) -> socket.socket:
-    """Open the port of the loopback interface.
+def listening(port: int, host: str = "127.0.0.1") -> socket.socket:
+    """Open a port.
 
     Raises:
-        InputError: the port is in use or cannot be opened.
+        InputError: the port is in use, or the address is not one of this machine.
     """
-    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        opened.bind(("127.0.0.1", port))
+        opened.bind((host.strip("[]"), port))
     except OSError as error:
         opened.close()
-        raise InputError(f"--port {port}: cannot be opened ({error.strerror}); choose another port") from error
+        raise InputError(
+            f"--host {host} --port {port}: cannot be opened ({error.strerror}); choose another address or port"
+        ) from error
     return opened
 
 
-def run(app: ASGIApp, port: int, limits: ClientLimits, on_start: Callable[[], None]) -> None:
+def run(app: ASGIApp, host: str, port: int, limits: ClientLimits, on_start: Callable[[], None]) -> None:
     """Serve an app until the process is interrupted."""
     config = uvicorn.Config(
         app, http=Impatient, ws="none", log_level="error", access_log=False, server_header=False,
         limit_concurrency=limits.connections, timeout_keep_alive=5, timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=16_384,
     )  # fmt: skip
-    with listening(port) as opened:
+    with listening(port, host) as opened:
         on_start()
         uvicorn.Server(config).run([opened])

@@ -22,7 +22,9 @@ class ClientLimits:
         bytes: largest size of an upload.
         seconds: longest duration of an upload.
         answers: number of queries that are answered at a time.
-        waiting: longest time that a query waits for its turn, in seconds.
+        previews: number of previews that are built at a time.
+        uploads: number of uploads that are received or searched at a time.
+        waiting: longest time that a request waits for its turn, in seconds.
         connections: number of connections that are open at a time.
         filter: seconds of processor time that the condition of a query may take.
     """
@@ -30,8 +32,10 @@ class ClientLimits:
     bytes: int = 100_000_000
     seconds: float = 60.0
     answers: int = 2
-    waiting: float = 60.0
-    connections: int = 64
+    previews: int = 2
+    uploads: int = 64
+    waiting: float = 120.0
+    connections: int = 256
     filter: float = 0.2
 
 

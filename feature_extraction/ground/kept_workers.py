@@ -49,8 +49,8 @@ def worker_pool(
         pool.__exit__(None, None, None)  # a worker may still be busy
         raise
     with _lock:
-        kept = bool(_kept)
-        if kept:
+        is_keeping = bool(_kept)
+        if is_keeping:
             _kept[-1].setdefault(key, []).append(pool)
-    if not kept:
+    if not is_keeping:
         pool.__exit__(None, None, None)

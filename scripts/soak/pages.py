@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -65,8 +65,9 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium())
         rows = [check(browser, options, title, address) for title, address in pages.items()]
         with served(options.pages or Path(name)) as address:
-            media = options.pages or Path(name)
-            rows.append(check(browser, options, "search", address, lambda page: ask(page, media / "media/still.png")))
+            still = (options.pages or Path(name)) / "media/still.png"
+            for title, prepare in (("clips", browse), ("hits", lambda page: ask(page, still)), ("api", read_api)):
+                rows.append(check(browser, options, f"search-{title}", address(), prepare))
         browser.close()
     record = report(rows, options, json.loads((options.axe.parent / "package.json").read_text())["version"])
     print(record)
@@ -164,8 +165,8 @@ def write_data(folder: Path, seed: int) -> Path:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve the search page of a folder of media; yield its address."""
+def served(folder: Path) -> Iterator[Callable[[], str]]:
+    """Serve the search page of a folder of media; yield a function that returns the address for one more browser."""
     index = folder / "media.index"
     if not index.is_file():
         Index.build(folder / "media", index, workers=1).close()
@@ -179,19 +180,31 @@ def served(folder: Path) -> Iterator[str]:
     thread.start()
     while not server.started:
         time.sleep(0.05)
-    yield addresses[-1]
+    yield lambda: addresses[-1]
     server.should_exit = True
     thread.join(timeout=30)
 
 
 def ask(page: Page, picture: Path) -> None:
-    """Search by a picture, and wait for the players."""
-    page.wait_for_function("() => document.title === 'media.index'")
+    """Search by a picture, and open every part of the page."""
+    browse(page)
     page.set_input_files("#file", picture)
     page.wait_for_selector("#hits button.player", timeout=60_000)
-    page.wait_for_function(
-        "() => ![...document.querySelectorAll('.absent')].some((one) => /loading/.test(one.innerText))"
-    )
+    page.wait_for_load_state("networkidle")
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+
+
+def browse(page: Page) -> None:
+    """Show all clips."""
+    page.goto(page.url.partition("docs")[0].partition("#")[0])
+    page.wait_for_selector("#clips .card")
+    page.wait_for_load_state("networkidle")
+
+
+def read_api(page: Page) -> None:
+    """Show the page of the API."""
+    page.goto(f"{page.url.partition('docs')[0].partition('#')[0]}docs")
+    page.wait_for_selector("#paths section")
 
 
 def check(browser: Browser, options: argparse.Namespace, title: str, address: str, prepare: Any = None) -> tuple:

@@ -36,6 +36,7 @@ class Site:
         self.port = self.socket.getsockname()[1]
         self.access = Access(self.port, self.addresses.append)
         self.access.renew()
+        self.index = index
         self.app = application(index, self.access, limits)
         config = uvicorn.Config(
             self.recording(self.app), http=Impatient, ws="none", log_level="critical",

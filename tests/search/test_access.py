@@ -7,7 +7,9 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import access
+from aadml.search.uploads import ClientLimits
 
 
 @pytest.mark.parametrize(
@@ -30,12 +32,12 @@ def test_what_is_not_addressed_to_this_machine_is_refused(site, headers):
 
 def test_every_route_but_the_page_needs_the_cookie(site):
     paths = {route.path for route in site.app.routes}
-    assert paths > {"/", "/page.css", "/page.js", "/facts"}
+    assert paths > {*access.PAGE, "/facts"}
     for path in paths:
-        method = "POST" if path == "/search" else "GET"
+        method = "POST" if path in ("/search", "/judge") else "GET"
         for cookie in ("", f"{site.cookie}x", site.cookie[:-1], site.cookie.replace("=", "x="), "\xff="):
             status, content, _ = site.ask(path, method, Cookie=cookie)
-            if path in ("/", "/page.css", "/page.js"):
+            if path in access.PAGE:
                 assert status == 200
                 continue
             assert status == 403
@@ -46,7 +48,8 @@ def test_every_route_but_the_page_needs_the_cookie(site):
 
 @pytest.mark.parametrize("kind", ["cross-site", "same-site", "None", ""])
 def test_other_pages_get_the_page_and_no_data(site, kind):
-    for path in ("/facts", "/like?number=3&from=audio&to=audio", "/previews?numbers=1", "/nowhere"):
+    data = ("/facts", "/like?number=3&from=audio&to=audio", "/picture?number=1", "/map?of=audio", "/clips")
+    for path in (*data, "/nowhere"):
         status, content, _ = site.ask(path, Sec_Fetch_Site=kind)
         assert (status, content) == (403, b"other pages cannot read the index\n")
     assert site.ask("/search?kind=audio&to=audio", "POST", b"x", Sec_Fetch_Site=kind)[:2] == (403, content)
@@ -83,4 +86,62 @@ def test_the_cookie_is_for_this_site_and_not_for_scripts_and_is_not_the_token(si
     assert len(value) >= 43  # 32 random bytes
     assert all(value not in address for address in site.addresses)
     other = access.Access(site.port, site.addresses.append)
-    assert other.exchange("").headers.get("set-cookie") is None  # nothing was printed
+    assert other.exchange("", secure=False).headers.get("set-cookie") is None  # nothing was printed
+
+
+TEAM = "0123456789abcdef" * 2
+
+
+def guarded(path="/facts", root="", team=TEAM, **headers):
+    """The status and the location of a request to a guarded app."""
+    from starlette.applications import Starlette
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+    from starlette.testclient import TestClient
+
+    app = Starlette(routes=[Route(name, PlainTextResponse("data")) for name in ("/facts", "/")])
+    place = access.Access(8765, lambda _: None, root=root, team=team)
+    place.renew()
+    client = TestClient(access.Guard(app, place, ClientLimits()), follow_redirects=False)
+    return client.get(path, headers={"host": "search.example", **headers})
+
+
+def test_a_token_of_the_team_admits_programs_and_any_number_of_browsers():
+    assert guarded().status_code == 403
+    for wrong in (f"Bearer {TEAM[:-1]}", f"Basic {TEAM}", f"Bearer {TEAM} ", TEAM, "Bearer"):
+        assert guarded(authorization=wrong).status_code == 403 or wrong.strip() == f"Bearer {TEAM}"
+    assert guarded(authorization=f"Bearer {TEAM}").text == "data"
+    assert guarded(authorization=f"Bearer {TEAM}", origin="http://evil.example").status_code == 403
+    assert guarded(authorization=f"Bearer {TEAM}", origin="https://search.example").text == "data"
+    assert guarded(team="", authorization="Bearer ", host="127.0.0.1:8765").status_code == 403
+    for _ in range(2):
+        answer = guarded(f"/?token={TEAM}", **{"x-forwarded-proto": "https"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        assert "Secure" in answer.headers["set-cookie"]
+
+
+@pytest.mark.parametrize("path", ["/clips/facts", "/facts"])
+def test_a_proxy_may_keep_or_remove_the_root_path(path):
+    assert guarded(path, root="/clips", authorization=f"Bearer {TEAM}").text == "data"
+    assert guarded("/clips/?token=" + TEAM, root="/clips").headers["location"] == "/clips/"
+
+
+def test_beyond_this_machine_a_long_token_is_required(tmp_path):
+    assert access.team_token("127.0.0.1", None) == ""
+    with pytest.raises(InputError, match="pass --token-file FILE as well"):
+        access.team_token("0.0.0.0", None)
+    for content in ("short", f"{TEAM}\n{TEAM}", ""):
+        (tmp_path / "token").write_text(content)
+        with pytest.raises(InputError, match="does not hold one token of 32 to 200 letters"):
+            access.team_token("0.0.0.0", tmp_path / "token")
+    (tmp_path / "token").write_text(f"{TEAM}\n")
+    assert access.team_token("0.0.0.0", tmp_path / "token") == TEAM
+    with pytest.raises(InputError, match="cannot be read"):
+        access.team_token("127.0.0.1", tmp_path / "nowhere")
+
+
+def test_a_root_path_is_a_plain_path():
+    assert [access.checked_root(path) for path in ("", "/", "/clips/", "/a/b-c")] == ["", "", "/clips", "/a/b-c"]
+    for path in ("clips", "/cl ips", "//x", "/a?b"):
+        with pytest.raises(InputError, match="pass a path such as /clips"):
+            access.checked_root(path)

@@ -1,25 +1,27 @@
 """The server of the page: what it answers, and what it refuses to everybody."""
 
-import asyncio
 import json
+import logging
+import re
 import threading
-from dataclasses import replace
 from urllib.parse import quote
 
-import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
-from aadml.feature_extraction.feature_file import UNLABELLED, read_features, write_features
-from aadml.search import Index
-from aadml.search.app import application
-from aadml.search.uploads import ClientLimits
+from aadml.retrieval.judgments import read_judgments
+from aadml.search import Index, access
 
 
 def test_the_page_and_its_parts_load_nothing_from_elsewhere(site):
-    for path, kind in (("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript")):
+    for path, kind in (
+        ("/", "text/html"),
+        ("/page.css", "text/css"),
+        ("/page.js", "text/javascript"),
+        ("/docs", "text/html"),
+    ):
         status, content, headers = site.ask(path)
         assert status == 200
         assert headers["content-type"].startswith(kind)
@@ -36,17 +38,87 @@ def test_facts(site):
     assert found["questions"] == [["audio", "audio"], ["visual", "visual"], ["clip", "audio"], ["clip", "visual"]]
     assert found["columns"][:3] == ["id", "split", "label"]
     assert found["model"] == "the index has no model, so each modality is searched by itself"
-    assert found["example"] == "label = 'dog'"
     assert found["most_bytes"] == 200_000
 
 
-def test_without_labels_the_example_of_a_condition_reads_another_column(features, tmp_path):
-    content = read_features(features)
-    write_features(tmp_path / "f.h5", replace(content, labels=np.full(len(content.ids), UNLABELLED)))
-    with Index.build(tmp_path / "f.h5", tmp_path / "i") as index:
-        (route,) = [route for route in application(index, None, ClientLimits()).routes if route.path == "/facts"]
-        response = asyncio.run(route.endpoint(None))
-        assert json.loads(response.body)["example"] == "id LIKE '%rain%'"
+def test_clips_are_browsed_with_counts_that_follow_the_condition(site):
+    page = json.loads(site.ask("/clips?limit=5")[1])
+    assert page["total"] == sum(page["counts"]["label"].values()) == 35
+    assert page["counts"]["split"] == {"train": 20, "test": 10, "valid": 5}
+    assert len({clip["label"] for clip in page["examples"]}) == len(page["examples"]) == 3
+    shown = [
+        clip["id"]
+        for offset in range(0, 35, 5)
+        for clip in json.loads(site.ask(f"/clips?limit=5&offset={offset}")[1])["clips"]
+    ]
+    assert len(set(shown)) == 35
+    part = json.loads(site.ask("/clips?where=split+%3D+%27valid%27")[1])
+    assert (part["total"], part["counts"]["split"]) == (5, {"valid": 5})
+    assert {clip["id"] for clip in part["clips"]} < set(shown)
+    assert json.loads(site.ask(f"/clip?clip={shown[0]}")[1]) == json.loads(site.ask("/clips?limit=1")[1])["clips"][0]
+
+
+def test_the_map_has_a_point_for_each_clip(site):
+    layout = json.loads(site.ask("/map?of=visual")[1])
+    assert len({number for number, *_ in layout["points"]}) == 35
+    assert {0, 1000} == {
+        edge
+        for place in (1, 2)
+        for edge in (min(p[place] for p in layout["points"]), max(p[place] for p in layout["points"]))
+    }
+    assert len(layout["classes"]) == 3
+
+
+def test_judgments_are_written_and_replaced_and_read_by_an_evaluation(site, tmp_path):
+    for item, grade in (("a, b", 1), ("c", 0), ("a, b", 0), ("a, b", 1)):
+        status, content, _ = site.ask(f"/judge?query=q&item={quote(item)}&grade={grade}", "POST")
+        assert status == 200
+    assert json.loads(content) == {"judgments": 2}
+    (path,) = site.index.path.parent.glob("*.judgments.csv")
+    assert path.read_text() == 'query,item,grade\nq,"a, b",1\nq,c,0\n'
+    assert read_judgments(path).grades == {"q": {"a, b": 1.0}}
+    for values in (
+        "query=q&item=c&grade=2",
+        "query=&item=c&grade=1",
+        "query=q%0Ar&item=c&grade=1",
+        f"query={'q' * 501}&item=c&grade=1",
+    ):
+        assert site.ask(f"/judge?{values}", "POST")[0] == 400
+    path.write_text("own notes")
+    assert "move the file" in json.loads(site.ask("/judge?query=q&item=c&grade=1", "POST")[1])["error"]
+    assert path.read_text() == "own notes"
+
+
+def test_the_document_of_the_api_describes_every_route_and_the_page_uses_only_these(site):
+    document = json.loads(site.ask("/openapi.json")[1])
+    data = {route.path: route.methods - {"HEAD"} for route in site.app.routes}
+    assert {path: {m.upper() for m in methods} for path, methods in document["paths"].items()} == {
+        path: methods for path, methods in data.items() if path not in access.PAGE_FILES
+    }
+    script = "".join(site.ask(f"/{name}.js")[1].decode() for name in ("page", "cards", "browse"))
+    assert set(re.findall(r"answer\([`\"](\w+)", script)) | {"picture", "media", "health"} == {
+        path[1:] for path in document["paths"]
+    }
+    body = json.loads(site.ask("/like?number=3&from=audio&to=audio")[1])
+    schemas = document["components"]["schemas"]
+    assert body.keys() == schemas["Results"]["properties"].keys()
+    assert body["hits"][0].keys() == schemas["Hit"]["properties"].keys()
+    for path, name in (
+        ("/facts", "Facts"),
+        ("/clips", "Clips"),
+        ("/clip?number=1", "Clip"),
+        ("/map?of=audio", "Map"),
+        ("/health", "Health"),
+    ):
+        assert json.loads(site.ask(path)[1]).keys() == schemas[name]["properties"].keys()
+
+
+def test_each_request_is_a_line_of_json_without_the_question(site, caplog):
+    with caplog.at_level(logging.INFO, "aadml.requests"):
+        site.ask("/clips?where=secret")
+    (line,) = [json.loads(record.message) for record in caplog.records if record.name == "aadml.requests"]
+    assert (line["method"], line["path"], line["status"]) == ("GET", "/clips", 400)
+    assert "secret" not in str(line)
 
 
 def test_a_clip_of_the_index_asks(site):
@@ -70,11 +142,14 @@ def test_a_clip_of_the_index_asks(site):
         ("/like?number=-1&from=audio&to=audio", "is not a whole number"),
         ("/like?number=1&from=audio&to=audio&k=1000000", "1 to 100"),
         ("/like?number=1&from=audio&to=audio&where=1)%20UNION%20SELECT%20value%20FROM%20meta", "where"),
-        ("/previews?numbers=../../secret.txt", "is not a whole number"),
-        ("/previews?numbers=1,2,3,4,5,6,7,8,9", "request at most 8"),
-        ("/previews?numbers=" + "9" * 400, "is not a whole number"),
-        ("/previews?numbers=%D9%A1", "is not a whole number"),
-        ("/previews?numbers=777", "clip number 777 is not in this index"),
+        ("/picture?number=../../secret.txt", "is not a whole number"),
+        ("/media?number=" + "9" * 400, "is not a whole number"),
+        ("/picture?number=%D9%A1", "is not a whole number"),
+        ("/picture?number=777", "clip number 777 is not in this index"),
+        ("/clip?clip=..%2Fsecret.txt", "clip '../secret.txt' is not in this index"),
+        ("/clips?limit=101", "limit is 101; pass a whole number up to 100"),
+        ("/clips?where=1)%20UNION%20SELECT%20value%20FROM%20meta", "where"),
+        ("/map?of=smell", "is not a modality"),
     ],
 )
 def test_a_wrong_question_is_a_sentence(site, path, says):
@@ -103,7 +178,7 @@ def test_a_filter_of_the_page_gets_a_fifth_of_a_second(site):
     assert json.loads(content)["error"].endswith("the condition takes longer than 0.2 s; simplify it")
 
 
-def test_it_writes_nothing(site):
+def test_it_writes_nothing_but_judgments(site):
     for method in ("PUT", "DELETE", "PATCH"):
         assert site.ask("/search", method)[0] == 405
     assert site.ask("/search")[0] == 405
@@ -120,6 +195,6 @@ def test_words_without_a_model_that_reads_are_refused(site):
 def test_items_are_read_outside_the_event_loop(site, monkeypatch):
     threads, item = [], Index.item
     monkeypatch.setattr(Index, "item", lambda *words: threads.append(threading.current_thread()) or item(*words))
-    assert site.ask("/previews?numbers=1")[0] == 200
+    assert site.ask("/clip?number=1")[0] == 200
     assert threads
     assert site.thread not in threads

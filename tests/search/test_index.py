@@ -10,7 +10,7 @@ import torch
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import UNLABELLED, read_features, write_features
+from aadml.feature_extraction.feature_file import read_features, write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import score_source
 from aadml.search import Index
@@ -103,15 +103,6 @@ def test_the_file_of_a_replaced_index_is_closed(features, tmp_path):
         index.like(1, "audio", to="audio", k=1)
         assert is_closed(before)
         assert not is_closed(index._database)
-
-
-@pytest.mark.parametrize(("labelled", "has_labels"), [(slice(0), False), (slice(1), True), (slice(None), True)])
-def test_an_index_has_labels_if_any_item_has_one(tmp_path, labelled, has_labels):
-    labels = np.full(90, UNLABELLED)
-    labels[labelled] = content().labels[labelled]
-    write_features(tmp_path / "f.h5", content(labels=labels))
-    with Index.build(tmp_path / "f.h5", tmp_path / "i") as index:
-        assert index.has_labels() is has_labels
 
 
 def test_a_removed_index_answers_nothing(features, tmp_path):

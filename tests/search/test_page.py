@@ -1,4 +1,4 @@
-"""The page of an index in a browser: dropped, played, filtered, by keyboard, light and dark, large and small."""
+"""The page of an index in a browser: looked around, asked, played, filtered, judged, by keyboard, light and dark."""
 
 import cv2
 import numpy as np
@@ -63,7 +63,7 @@ def opened(browser, site):
         page.on("request", lambda one: one.url.startswith((own, "blob:", "data:")) or events.append(one.url))
         page.add_init_script("window.harmed = 0; window.harm = () => { window.harmed += 1; };")
         page.goto(site.addresses[-1])
-        page.wait_for_function("() => document.title === 'my clips.index'", timeout=WAIT)
+        page.wait_for_selector("#clips .card", timeout=WAIT)
         return page, events
 
     yield opened
@@ -98,7 +98,7 @@ READABLE = """() => ({
   overflow: document.documentElement.scrollWidth - window.innerWidth,
   titles: document.querySelectorAll("h1").length, lang: document.documentElement.lang,
   nameless: [...document.querySelectorAll("button, input, select, img")].filter((one) => !one.alt
-    && !one.textContent.trim() && !one.getAttribute("aria-label") && !one.labels?.length).length,
+    && !one.closest("[aria-label]") && !one.textContent.trim() && !one.labels?.length).length,
 })"""
 
 FAINT = """() => {
@@ -121,15 +121,18 @@ def test_a_dropped_picture_finds_its_video_which_plays(opened, media, width, sch
     page, events = opened(width, scheme)
     drop(page, media / "a.png")
     assert hits(page, "a.png")[1] == "a.mp4"
-    page.wait_for_selector("li:nth-child(2) button.player", timeout=WAIT)
-    page.wait_for_function("() => document.querySelectorAll('.absent').length === 0", timeout=WAIT)
+    page.wait_for_function("() => document.querySelector('#query img').naturalWidth > 0", timeout=WAIT)  # the question
+    pictures = "() => [...document.querySelectorAll('#hits img')].every((one) => one.complete && one.naturalWidth > 0)"
+    page.wait_for_function(pictures, timeout=WAIT)
     player = page.query_selector("li:nth-child(2) button.player")
     player.focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("(one) => one.querySelector('video').currentTime > 0.2", arg=player, timeout=WAIT)
+    page.wait_for_function("(one) => one.querySelector('video')?.currentTime > 0.2", arg=player, timeout=WAIT)
     assert player.get_attribute("aria-pressed") == "true"
     assert page.evaluate(READABLE) == {"overflow": 0, "titles": 1, "lang": "en", "nameless": 0}
     assert page.evaluate(FAINT) == []
+    columns = page.evaluate("getComputedStyle(document.getElementById('hits')).gridTemplateColumns.split(' ').length")
+    assert columns == (2 if width == 390 else 5)
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 24, 30)"
     assert dark == (scheme == "dark")
     assert HOSTILE in page.inner_text("#hits")
@@ -137,60 +140,127 @@ def test_a_dropped_picture_finds_its_video_which_plays(opened, media, width, sch
     assert events == []
 
 
-def test_sounds_like_this_filters_and_words_for_what_is_not_there(opened, media):
+def test_the_whole_story(opened, media, site):
     page, events = opened()
+    assert page.inner_text("#all-title") == "Clips (5)"
+    page.wait_for_function("() => document.querySelectorAll('#clips img').length === 5", timeout=WAIT)
+    assert "a.mp4" in page.inner_text("#clips")
+    page.locator("#examples button").first.click()
+    page.wait_for_selector("#hits .card", timeout=WAIT)
+    assert page.locator("#hits .own").count() == 1  # the clip of the question is marked
     drop(page, media / "c.m4a")
     assert set(hits(page, "c.m4a")) == {"c.m4a", "a.mp4", "b.mp4", HOSTILE}
-    page.wait_for_selector("li:first-child button.player canvas", timeout=WAIT)  # sound is shown as a waveform
+    assert page.locator("#query audio").get_attribute("src").startswith("blob:")
     assert "no probabilities: the index has 0 of the 30 validation clips that are needed" in page.inner_text("#said")
-    page.get_by_label("Sounds like this: b.mp4").click()
+    page.locator("#hits").get_by_label("More like this: b.mp4").click()
     hits(page, "b.mp4")
+    link = page.url
+    assert "#clip=b.mp4&from=audio&to=audio" in link
+    page.click("#advanced summary")
     page.fill("#where", "id LIKE 'a%'")
     page.keyboard.press("Enter")
     assert hits(page, "a.mp4") == ["a.mp4"]
+    page.go_back()
+    assert len(hits(page, "b.mp4")) == 4
+    again = page.context.new_page()
+    again.goto(link)
+    assert len(hits(again, "b.mp4")) == 4
+    again.close()
+    page.locator("#hits").get_by_label("Does not fit: a.mp4").click()
+    page.wait_for_function("() => document.getElementById('said').textContent.startsWith('Noted')", timeout=WAIT)
+    (path,) = site.index.path.parent.glob("*.judgments.csv")
+    assert path.read_text() == "query,item,grade\nb.mp4,a.mp4,0\n"
+    with page.expect_download() as download:
+        page.click("#export")
+    lines = download.value.path().read_text().splitlines()
+    assert lines[0].startswith("rank,id,label,score,second_key,probability")
+    assert lines[1].startswith("1,b.mp4,")
+    assert len(lines) == 5
+    page.get_by_text("Show all clips").click()
+    page.wait_for_selector("#clips .card", timeout=WAIT)
+    assert page.evaluate("window.harmed") == 0
+    assert events == []
+
+
+def test_values_are_chosen_and_a_wrong_condition_is_a_sentence(opened):
+    page, events = opened()
+    route = {"label": {"bird": 3, "o'clock": 2}}
+
+    def clips(request):
+        request.fulfill(
+            json={**request.fetch().json(), "counts": route}
+            if "label" not in request.request.url
+            else {"total": 0, "clips": [], "examples": [], "counts": {}}
+        )
+
+    page.route("**/clips?*", clips)
+    page.reload()
+    page.get_by_role("button", name="o'clock").click()
+    page.wait_for_function("() => document.getElementById('all-title').textContent === 'Clips (0)'", timeout=WAIT)
+    page.get_by_role("button", name="o'clock").click()  # a chosen value stays, to be left again
+    page.wait_for_function("() => document.getElementById('all-title').textContent === 'Clips (5)'", timeout=WAIT)
+    page.unroute("**/clips?*")
+    page.click("#advanced summary")
     page.fill("#where", "weather = 'fine'")
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.getElementById('said').className === 'wrong'", timeout=WAIT)
-    assert "no such column: weather; choose from id" in page.inner_text("#said")
-    page.fill("#where", "0")
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => document.getElementById('said').textContent.startsWith('Nothing here')", timeout=WAIT)
     assert [event for event in events if "400 (Bad Request)" not in event] == []
+
+
+def test_a_point_of_the_map_shows_its_clip(opened):
+    page, events = opened()
+    page.wait_for_function("() => document.getElementById('map-note').textContent.startsWith('4 points')", timeout=WAIT)
+    page.locator("#map").click(position={"x": 5, "y": 5})
+    page.wait_for_selector("#picked .card video", timeout=WAIT)
+    assert events == []
 
 
 def test_everything_is_reached_by_keyboard_and_a_file_can_be_chosen(opened, media):
     page, events = opened(390)
     page.on("filechooser", lambda chooser: chooser.set_files(str(media / "a.mp4")))  # from now on, not from the key on
     page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
     page.wait_for_function("() => document.activeElement.id === 'file'", timeout=WAIT)
     assert page.evaluate("getComputedStyle(document.getElementById('drop')).outlineStyle") == "solid"
-    page.keyboard.press("Enter")
-    hits(page, "a.mp4")
     reached = set()
-    for _ in range(12):
+    for _ in range(30):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
-    assert {"kind", "to", "k", "where", "player"} <= reached | {"player"}
+    assert {"kind", "to", "k", "player"} <= reached
+    page.focus("#file")
+    page.keyboard.press("Enter")
+    hits(page, "a.mp4")
+    assert page.evaluate("document.activeElement.id") == "hits-title"  # a screen reader continues there
+    assert events == []
+
+
+def test_a_recording_of_the_microphone_asks(opened):
+    page, events = opened()
+    page.evaluate("""() => { navigator.mediaDevices.getUserMedia = async () => {
+      const context = new AudioContext(), tone = context.createOscillator();
+      const end = context.createMediaStreamDestination();
+      tone.connect(end); tone.start(); return end.stream; }; }""")
+    page.click("#record")
+    page.wait_for_function("() => document.getElementById('record').textContent === 'Stop and search'", timeout=WAIT)
+    page.wait_for_timeout(1500)
+    page.click("#record")
+    page.wait_for_selector("#hits .card", timeout=WAIT)
+    assert "recording.webm" in page.inner_text("#query")
     assert events == []
 
 
 def test_words_ask_what_words_can_find(opened):
     page, _ = opened()
     questions = [["audio", "audio"], ["visual", "visual"], ["clip", "audio"], ["clip", "visual"], ["text", "visual"]]
-
-    def facts(route):
-        route.fulfill(json={**route.fetch().json(), "questions": questions})
-
-    page.route("**/facts", facts)
+    page.route("**/facts", lambda route: route.fulfill(json={**route.fetch().json(), "questions": questions}))
     page.reload()
-    page.wait_for_function("() => document.title === 'my clips.index'", timeout=WAIT)
+    page.wait_for_selector("#clips .card", timeout=WAIT)
     assert page.input_value("#to") == "audio"
     page.fill("#words", "rain")
     assert page.input_value("#to") == "visual"
     with page.expect_request("**/search?*") as request:
-        page.click("button[type=submit]")
+        page.click("#words-row button")
     assert "kind=text" in request.value.url
     assert "to=visual" in request.value.url
-    page.fill("#words", "")
     page.select_option("#kind", "audio")
     assert page.input_value("#to") == "audio"

@@ -37,7 +37,7 @@ def test_the_server_has_limits_and_ends_idle_connections(monkeypatch):
     served = []
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: served.append((self.config, sockets[0])))
     started = []
-    server_room.run(lambda: None, 0, LIMITS, lambda: started.append(True))
+    server_room.run(lambda: None, "127.0.0.1", 0, LIMITS, lambda: started.append(True))
     ((config, opened),) = served
     assert started == [True]
     assert opened.fileno() == -1  # closed with the server

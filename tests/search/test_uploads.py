@@ -99,10 +99,13 @@ def test_an_upload_asks_and_leaves_nothing_behind(tmp_path, monkeypatch, served)
     status, content, _ = site.ask("/search?kind=visual&to=visual", "POST", b"no picture", X_Name="caf%C3%A9.png")
     assert status == 400
     assert json.loads(content)["error"].startswith("café.png: cannot be read as visual")
-    status, content, _ = site.ask(f"/previews?numbers={hits[0]['number']}")
-    (preview,) = json.loads(content)
-    assert status == 200
-    assert preview["picture"]
+    picture = f"/picture?number={hits[0]['number']}"
+    status, content, headers = site.ask(picture)
+    assert (status, headers["content-type"], headers["cache-control"]) == (200, "image/jpeg", "private, no-cache")
+    assert cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR).shape == (60, 80, 3)
+    assert site.ask(picture, If_None_Match=headers["etag"])[:2] == (304, b"")
+    assert site.ask(picture, If_None_Match=headers["etag"], Cookie="")[0] == 403
+    assert site.ask(f"/media?number={hits[0]['number']}")[0] == 404  # a still picture does not play
     (folder / "1.png").unlink()
-    status, content, _ = site.ask(f"/previews?numbers={hits[0]['number']}")
-    assert (status, json.loads(content)[0]["picture"]) == (200, "")
+    status, content, _ = site.ask(picture, If_None_Match=headers["etag"])
+    assert (status, json.loads(content)["error"]) == (404, "the file does not exist")

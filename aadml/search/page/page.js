@@ -1,225 +1,272 @@
-"use strict";
-(() => {
-  const at = (id) => document.getElementById(id);
-  const make = (tag, words = "", kind = "") => {
-    const one = document.createElement(tag);
-    one.textContent = words;
-    if (kind) one.className = kind;
-    return one;
-  };
-  let facts = null, asked = null, running = null, addresses = [], players = [];
+// The address after # holds the question, so that links and the back button reopen it: a clip of the index (clip, from),
+// words (text) or a file (file, only within this page), then to, k, where, and f.COLUMN for chosen values.
+import { answer, button, card, make, percent, scoreOf } from "./cards.js";
+import { condition, pageOf, showClips, showCounts, showMap } from "./browse.js";
 
-  const say = (words, kind = "") => { at("said").textContent = words; at("said").className = kind; };
-  const answer = async (address, options) => {
-    const reply = await fetch(address, options);
-    const content = await reply.json().catch(() => ({ error: "the server sent no valid response; try again" }));
-    if (content.error) throw new Error(content.error);
-    return content;
-  };
-  const allowed = (kind, to) => facts.questions.some(([one, other]) => one === kind && other === to);
-  const choose = (select, names, wanted) => {
-    select.replaceChildren(...names.map((name) => make("option", name)));
-    if (names.includes(wanted)) select.value = wanted;
-  };
-  const kinds = () => [...new Set(facts.questions.map(([kind]) => kind))];
-  const targets = () => {
-    const kind = at("words").value.trim() ? "text" : at("kind").value;
-    const names = facts.modalities.filter((to) => allowed(kind, to));
-    choose(at("to"), kind === "text" && names.length > 1 ? [...names, "all"] : names, at("to").value);
-  };
+const at = (id) => document.getElementById(id);
+const files = new Map();
+let facts = null, running = null, results = null, question = "";
 
-  const kindOf = (file) => {
-    const type = file.type.split("/")[0];
-    const wanted = { audio: "audio", image: "visual", video: "clip" }[type] || at("kind").value;
-    return kinds().includes(wanted) ? wanted : at("kind").value;
-  };
-  const limits = () => `to=${at("to").value}&k=${at("k").value}&where=${encodeURIComponent(at("where").value.trim())}`;
+const say = (words, kind = "") => { at("said").textContent = words; at("said").className = kind; };
+const allowed = (kind, to) => facts.questions.some(([from, other]) => from === kind && other === to);
+const kinds = () => [...new Set(facts.questions.map(([kind]) => kind))];
+const targets = (kind) => {
+  const names = facts.modalities.filter((to) => allowed(kind, to));
+  return kind === "text" && names.length > 1 ? [...names, "all"] : names;
+};
+// The other modality, where the index compares them.
+const across = (kind) => (kind === "text" && targets(kind).includes("all") ? "all" : targets(kind).find((to) => to !== kind) ?? targets(kind)[0]);
+const choose = (select, names, wanted) => {
+  select.replaceChildren(...names.map((name) => make("option", name)));
+  if (names.includes(wanted)) select.value = wanted;
+};
 
-  const ask = async () => {
-    const words = at("words").value.trim();
-    if (!asked && !words) { say("Drop or choose a file first."); return; }
-    if (running) running.abort();
-    const own = running = new AbortController();
-    say("Searching ...");
-    try {
-      let found;
-      const { signal } = own;
-      if (asked && asked.like) {
-        found = await answer(`/like?number=${asked.like}&from=${asked.from}&${limits()}`, { signal });
-      } else if (asked && asked.file) {
-        if (asked.file.size > facts.most_bytes) throw new Error(`the file is larger than ${facts.most_bytes / 1e6} MB; choose a smaller file`);
-        found = await answer(`/search?kind=${at("kind").value}&${limits()}`,
-          { method: "POST", body: asked.file, signal, headers: { "X-Name": encodeURIComponent(asked.file.name) } });
-      } else {
-        found = await answer(`/search?kind=text&text=${encodeURIComponent(words)}&${limits()}`, { method: "POST", signal });
-      }
-      show(found);
-    } catch (error) {
-      if (own === running && error.name !== "AbortError") say(error.message, "wrong");
-    }
-  };
+const state = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+const go = (values) => {
+  const next = `#${new URLSearchParams(Object.entries(values).filter(([, value]) => value))}`;
+  if (next === (location.hash || "#")) open(); else location.hash = next;
+};
+const subject = ({ clip, text, file }) => clip || text || file;
+const chosen = (values) => Object.fromEntries(Object.entries(values).filter(([name]) => name.startsWith("f."))
+  .map(([name, texts]) => [name.slice(2), JSON.parse(texts)]));
+const filters = () => Object.fromEntries(Object.entries(state()).filter(([name]) => name.startsWith("f.") || ["where", "k"].includes(name)));
 
-  const summary = (found) => {
-    const name = asked && asked.name ? `${asked.name}: ` : "";
-    const many = `${name}${found.hits.length} of ${found.among} clips, compared by ${found.asked.join(" and ")}`;
-    if (!found.hits.length) return "Nothing here: no clip meets the filter.";
-    if (found.nothing_fits) {
-      const { threshold, precision } = found.calibration;
-      return `Nothing here fits. No hit reaches the threshold ${percent(threshold)} (above it, ${percent(precision)} of the best hits fit). `
-        + `The nearest clips are shown. (${many})`;
-    }
-    return !found.uncalibrated ? many : `${many}; no probabilities: ${found.uncalibrated}`;
-  };
-  const percent = (chance) => `${Math.round(100 * chance)} %`;
+const toggle = (column, text) => {
+  const values = state(), before = chosen(values)[column] ?? [];
+  const after = before.includes(text) ? before.filter((other) => other !== text) : [...before, text];
+  go({ ...values, [`f.${column}`]: after.length ? JSON.stringify(after) : "" });
+};
 
-  const show = (found) => {
-    addresses.forEach((address) => URL.revokeObjectURL(address));
-    addresses = []; players = [];
-    at("hits").replaceChildren(...found.hits.map((hit) => card(hit, found.to)));
-    at("found").hidden = !found.hits.length;
-    say(summary(found), found.nothing_fits ? "none" : "");
-    const own = running;
-    (async () => {
-      for (let begin = 0; begin < found.hits.length && own === running; begin += 4) {
-        const part = found.hits.slice(begin, begin + 4);
-        const previews = await answer(`/previews?numbers=${part.map((hit) => hit.number).join(",")}`).catch(() => []);
-        if (own !== running) return;
-        part.forEach((hit, n) => preview(hit, previews[n] || {}));
-      }
-    })();
-  };
-
-  const card = (hit, target) => {
-    const ranks = Object.entries(hit.ranks);
-    const to = ranks.length ? ranks[0][0] : target;
-    const item = make("li");
-    item.dataset.number = hit.number;
-    const figure = make("figure");
-    figure.append(make("p", "loading preview ...", "absent note"));
-    const id = make("span", `${hit.rank}. ${hit.id}`, "id");
-    const chance = hit.probability === null ? `score ${hit.score.toFixed(4)}`
-      : `probability ${percent(hit.probability)} (score ${hit.score.toFixed(4)})`;
-    const when = hit.moment ? `best at ${hit.moment.seconds.toFixed(1)} s` : "";
-    const range = hit.range ? `${hit.range[0]}-${hit.range[1] ?? ""} s` : "";
-    const words = hit.caption ? [make("p", hit.caption.text || `caption ${hit.caption.number}`)] : [];
-    item.append(figure, id, ...words, make("p", [chance, hit.label, range, when, ...ranks.map(([name, rank]) => `${name} ${rank}`)].filter(Boolean).join(" · "), "facts"));
-    const columns = Object.entries(hit.columns);
-    if (columns.length) {
-      const details = make("details", "", "facts");
-      details.append(make("summary", "columns"), ...columns.map(([name, value]) => make("div", `${name}: ${value}`)));
-      item.append(details);
-    }
-    const more = make("p", "", "more");
-    for (const from of hit.has) {
-      if (!allowed(from, to)) continue;
-      const button = make("button", from === "audio" ? "Sounds like this" : "Looks like this");
-      button.type = "button";
-      button.setAttribute("aria-label", `${button.textContent}: ${hit.id}`);
-      button.addEventListener("click", () => {
-        asked = { like: hit.number, from, name: hit.id };
-        at("words").value = "";
-        at("kind").value = from;
-        targets();
-        at("to").value = to;
-        ask();
-      });
-      more.append(button);
-    }
-    item.append(more);
-    return item;
-  };
-
-  const blob = (base64, type) => {
-    const address = URL.createObjectURL(new Blob([Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))], { type }));
-    addresses.push(address);
-    return address;
-  };
-  const preview = (hit, one) => {
-    const figure = document.querySelector(`li[data-number="${hit.number}"] figure`);
-    if (!figure) return;
-    if (!one.type) {
-      const still = make("img", "", "still");
-      if (one.picture) { still.src = blob(one.picture, "image/jpeg"); still.alt = `A frame of ${hit.id}`; }
-      figure.replaceChildren(one.picture ? still : make("p", one.words || "no preview", "absent note"));
-      return;
-    }
-    const player = document.createElement(one.type.startsWith("video/") ? "video" : "audio");
-    const button = make("button", "", "player");
-    button.type = "button";
-    button.setAttribute("aria-label", `Play ${hit.id}`);
-    button.setAttribute("aria-pressed", "false");
-    player.preload = "auto";
-    player.playsInline = true;
-    if (one.picture && player.tagName === "VIDEO") player.poster = blob(one.picture, "image/jpeg");
-    player.src = blob(one.media, one.type);
-    button.append(player);
-    if (player.tagName === "AUDIO") { const picture = make("canvas"); button.append(picture); wave(picture, one.media); }
-    players.push(player);
-    player.addEventListener("play", () => players.forEach((other) => { if (other !== player) other.pause(); }));
-    for (const event of ["play", "pause", "ended"]) {
-      player.addEventListener(event, () => {
-        const playing = !player.paused && !player.ended;
-        button.classList.toggle("playing", playing);
-        button.setAttribute("aria-pressed", String(playing));
-      });
-    }
-    button.addEventListener("click", () => { if (player.paused) player.play().catch(() => {}); else player.pause(); });
-    if (hit.moment) {
-      player.addEventListener("loadedmetadata", () => {
-        if (hit.moment.seconds < player.duration - 0.2) player.currentTime = hit.moment.seconds;
-      });
-    }
-    figure.replaceChildren(button);
-  };
-
-  const wave = async (canvas, base64) => {
-    canvas.width = 400; canvas.height = 300;
-    try {
-      const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
-      const sound = await new OfflineAudioContext(1, 8000, 8000).decodeAudioData(bytes.buffer);
-      const samples = sound.getChannelData(0), pen = canvas.getContext("2d"), step = Math.max(1, samples.length / 200);
-      pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");
-      for (let bar = 0; bar < 200; bar += 1) {
-        let peak = 0;
-        for (let n = Math.floor(bar * step); n < Math.min((bar + 1) * step, samples.length); n += 1) {
-          peak = Math.max(peak, Math.abs(samples[n]));
-        }
-        pen.fillRect(bar * 2, 150 - 140 * peak, 1.5, Math.max(2, 280 * peak));
-      }
-    } catch { canvas.hidden = true; }
-  };
-
-  const take = (file) => {
-    if (!file) return;
-    asked = { file, name: file.name };
-    at("words").value = "";
-    at("kind").value = kindOf(file);
-    targets();
-    ask();
-  };
-  const drop = at("drop");
-  for (const event of ["dragenter", "dragover"]) {
-    drop.addEventListener(event, (one) => { one.preventDefault(); drop.classList.add("over"); });
-  }
-  drop.addEventListener("dragleave", () => drop.classList.remove("over"));
-  drop.addEventListener("drop", (one) => { one.preventDefault(); drop.classList.remove("over"); take(one.dataTransfer.files[0]); });
-  for (const event of ["dragover", "drop"]) window.addEventListener(event, (one) => one.preventDefault());
-  at("file").addEventListener("keydown", (one) => {
-    if (one.key === "Enter") { one.preventDefault(); at("file").click(); }
+const ways = (clip) => clip.has.filter((from) => kinds().includes(from)).flatMap((from) => {
+  const names = { audio: ["Sounds like this", "Sounds for this picture"], visual: ["Looks like this", "Pictures for this sound"] };
+  return targets(from).filter((to) => names[to]).map((to) => {
+    const words = names[to][from === to ? 0 : 1];
+    return button(words, () => go({ ...filters(), clip: clip.clip ?? clip.id, from, to }), `${words}: ${clip.id}`);
   });
-  at("file").addEventListener("change", () => { take(at("file").files[0]); at("file").value = ""; });
-  at("kind").addEventListener("change", targets);
-  at("words").addEventListener("input", () => { if (at("words").value) asked = null; targets(); });
-  at("question").addEventListener("submit", (one) => { one.preventDefault(); ask(); });
+});
 
-  answer("/facts").then((found) => {
-    facts = found;
-    at("name").textContent = document.title = facts.name;
-    const vectors = Object.entries(facts.vectors).map(([name, count]) => `${count} with ${name}`).join(", ");
-    at("about").textContent = `${facts.items} clips (${vectors}); ${facts.model}`;
-    at("columns").textContent = `Columns to filter by: ${facts.columns.join(", ")}; for example ${facts.example}`;
-    at("words-row").hidden = !kinds().includes("text");
-    choose(at("kind"), kinds().filter((kind) => kind !== "text"));
-    targets();
-  }).catch((error) => say(error.message, "wrong"));
-})();
+const likes = (clip) => {
+  const names = clip.has.filter((from) => kinds().includes(from));
+  if (!names.length) return [];
+  const from = names.includes(results?.to) && subject(state()) ? results.to : names[0], details = make("details");
+  details.append(make("summary", "other ways"), ...ways(clip));
+  return [button("More like this", () => go({ ...filters(), clip: clip.clip ?? clip.id, from, to: across(from) }), `More like this: ${clip.id}`), details];
+};
+
+const judge = (hit) => {
+  const record = (grade) => async (pressed) => {
+    try {
+      const { judgments } = await answer(`judge?${new URLSearchParams({ query: question, item: hit.clip, grade })}`, { method: "POST" });
+      pressed.parentElement.querySelectorAll("[data-grade]").forEach((other) => other.setAttribute("aria-pressed", String(other === pressed)));
+      say(`Noted as judgment ${judgments} in ${facts.judgments}.`);
+    } catch (error) { say(error.message, "wrong"); }
+  };
+  return [["Fits", 1], ["Does not fit", 0]].map(([words, grade]) => {
+    const element = button(words, record(grade), `${words}: ${hit.id}`);
+    element.dataset.grade = grade;
+    element.setAttribute("aria-pressed", "false");
+    return element;
+  });
+};
+
+const summary = (found) => {
+  const many = `${found.hits.length} of ${found.among} clips, compared by ${found.asked.join(" and ")}`;
+  if (!found.hits.length) return "Nothing here: no clip meets the filter.";
+  if (found.nothing_fits) {
+    const { threshold, precision } = found.calibration;
+    return `Nothing here fits. No hit reaches the threshold ${percent(threshold)} (above it, ${percent(precision)} of the best hits fit). `
+      + `The nearest clips are shown. (${many})`;
+  }
+  return !found.uncalibrated ? many : `${many}; no probabilities: ${found.uncalibrated}`;
+};
+
+const showQuestion = async (values, file) => {
+  const parts = [];
+  if (values.clip) {
+    const clip = await answer(`clip?${new URLSearchParams({ clip: values.clip })}`);
+    parts.push(card(clip, likes(clip), { tag: "div" }));
+  } else if (file) {
+    const type = file.type.split("/")[0], shown = document.createElement({ audio: "audio", video: "video" }[type] ?? "img");
+    shown.src = URL.createObjectURL(file);
+    if (type === "image") shown.alt = file.name; else { shown.controls = true; shown.setAttribute("aria-label", file.name); }
+    if (["audio", "video", "image"].includes(type)) parts.push(shown);
+    parts.push(make("p", file.name));
+  } else parts.push(make("p", `“${values.text}”`));
+  const from = values.clip ? `${values.from} of this clip, ` : "";
+  at("query").replaceChildren(...parts, make("p", `${from}searching ${values.to}`, "note"));
+};
+
+const show = (found, values) => {
+  results = found;
+  const tie = (hit) => hit.second_key !== null && found.hits.some((other) => other !== hit && scoreOf(other) === scoreOf(hit));
+  const shared = new Set(found.hits.filter(tie));
+  at("hits").replaceChildren(...found.hits.map((hit) =>
+    card(hit, [...likes(hit), ...judge(hit)], { hit, own: hit.clip === values.clip, tied: shared.has(hit) })));
+  at("found").hidden = !found.hits.length;
+  say(summary(found), found.nothing_fits ? "none" : "");
+};
+
+const asked = (values, where, signal) => {
+  const limits = { to: values.to, k: values.k || "12", where };
+  if (values.clip) return answer(`like?${new URLSearchParams({ clip: values.clip, from: values.from, ...limits })}`, { signal });
+  if (values.text) return answer(`search?${new URLSearchParams({ kind: "text", text: values.text, ...limits })}`, { method: "POST", signal });
+  const file = files.get(values.file);
+  if (!file) throw new Error("the file of this link is gone; drop the file again");
+  if (file.size > facts.most_bytes) throw new Error(`the file is larger than ${facts.most_bytes / 1e6} MB; choose a smaller file`);
+  return answer(`search?${new URLSearchParams({ kind: values.kind, ...limits })}`,
+    { method: "POST", body: file, signal, headers: { "X-Name": encodeURIComponent(file.name) } });
+};
+
+const complete = (values) => {
+  const kind = values.clip ? values.from || kinds().find((name) => allowed(name, values.to)) : values.text ? "text" : values.kind;
+  return { ...values, from: values.clip ? kind : "", to: values.to || across(kind) };
+};
+
+// Show what the address asks for.
+const open = async () => {
+  running?.abort();
+  const own = running = new AbortController();
+  let values = state();
+  const where = condition(chosen(values), values.where), file = files.get(values.file), asking = Boolean(subject(values));
+  at("where").value = values.where ?? "";
+  if (values.k) at("k").value = values.k;
+  at("asked").hidden = !asking;
+  at("all").hidden = at("map-part").hidden = asking;
+  at("examples").hidden = asking;
+  at("found").hidden = true;
+  at("hits").replaceChildren();
+  say(asking ? "Searching ..." : "");
+  try {
+    if (asking) {
+      values = complete(values);
+      question = values.clip || values.text || file?.name || "";
+      const search = asked(values, where, own.signal);
+      showQuestion(values, file).catch((error) => say(error.message, "wrong"));
+      const found = await search;
+      if (own !== running) return;
+      show(found, values);
+      at("hits-title").focus({ preventScroll: true });
+      at("asked").scrollIntoView();
+    }
+    const page = await pageOf(where, 0);
+    if (own !== running) return;
+    showCounts(page.counts, chosen(values), toggle, !asking);
+    if (asking) return;
+    showClips(page, likes, async (offset) => showClips(await pageOf(where, offset), likes, at("more").onclick));
+    showExamples(page.examples);
+    if (!at("map").dataset.of) drawMap();
+  } catch (error) {
+    if (own === running && error.name !== "AbortError") say(error.message, "wrong");
+  }
+};
+
+const showExamples = (examples) => {
+  const [from, to] = facts.questions.find(([kind, other]) => kind === "audio" && other === "visual") ?? facts.questions[0] ?? [];
+  const names = { audio: "sound", visual: "picture", text: "words", clip: "clip" };
+  const known = examples.filter((clip) => clip.has.includes(from));
+  at("examples").replaceChildren(...known.map((clip) => button(
+    `${names[to][0].toUpperCase()}${names[to].slice(1)}s for the ${names[from]} of ${clip.label || clip.id}`,
+    () => go({ clip: clip.id, from, to }))));
+};
+
+const drawMap = () => {
+  at("map").dataset.of = at("map-of").value;
+  showMap(at("map-of").value, likes).catch((error) => { at("map-note").textContent = error.message; });
+};
+
+const take = (file) => {
+  if (!file) return;
+  const key = String(files.size + 1), type = file.type.split("/")[0];
+  files.set(key, file);
+  const wanted = { audio: "audio", image: "visual", video: "clip" }[type] || at("kind").value;
+  const kind = kinds().includes(wanted) ? wanted : at("kind").value;
+  at("kind").value = kind;
+  const to = kind === at("kind").dataset.before && targets(kind).includes(at("to").value) ? at("to").value : across(kind);
+  choose(at("to"), targets(kind), to);
+  go({ ...filters(), file: key, kind, to });
+};
+
+const record = async () => {
+  const recording = at("record").recording;
+  if (recording) { recording.stop(); return; }
+  try {
+    const stream = await navigator.mediaDevices.getUserMedia({ audio: true }), parts = [];
+    const recorder = new MediaRecorder(stream);
+    recorder.ondataavailable = (event) => parts.push(event.data);
+    recorder.onstop = () => {
+      stream.getTracks().forEach((track) => track.stop());
+      at("record").recording = null;
+      at("record").textContent = "Record a sound";
+      at("record").setAttribute("aria-pressed", "false");
+      take(new File(parts, "recording.webm", { type: recorder.mimeType.replace("video", "audio") }));
+    };
+    recorder.start();
+    at("record").recording = recorder;
+    at("record").textContent = "Stop and search";
+    at("record").setAttribute("aria-pressed", "true");
+  } catch (error) { say(`the microphone cannot be used (${error.message})`, "wrong"); }
+};
+
+const save = () => {
+  const cell = (value) => {
+    const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? "");  // no formulas
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const columns = [...new Set(results.hits.flatMap((hit) => Object.keys(hit.columns)))];
+  const names = ["rank", "id", "label", "score", "second_key", "probability"];
+  const lines = [[...names, ...columns], ...results.hits.map((hit) => [...names.map((name) => hit[name]), ...columns.map((name) => hit.columns[name])])];
+  const link = make("a");
+  link.href = URL.createObjectURL(new Blob([lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("")], { type: "text/csv" }));
+  link.download = "hits.csv";
+  link.click();
+  URL.revokeObjectURL(link.href);
+};
+
+const listen = () => {
+  const drop = at("drop");
+  for (const event of ["dragenter", "dragover"]) drop.addEventListener(event, () => drop.classList.add("over"));
+  for (const event of ["dragleave", "drop"]) drop.addEventListener(event, () => drop.classList.remove("over"));
+  for (const event of ["dragover", "drop"]) window.addEventListener(event, (one) => one.preventDefault());
+  window.addEventListener("drop", (event) => take(event.dataTransfer.files[0]));
+  window.addEventListener("paste", (event) => take(event.clipboardData.files[0]));
+  at("file").addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); at("file").click(); } });
+  at("file").addEventListener("change", () => { take(at("file").files[0]); at("file").value = ""; });
+  at("kind").addEventListener("change", () => {
+    choose(at("to"), targets(at("kind").value), across(at("kind").value));
+    at("kind").dataset.before = at("kind").value;
+    if (state().file) go({ ...state(), kind: at("kind").value, to: at("to").value });
+  });
+  at("to").addEventListener("change", () => {
+    at("kind").dataset.before = at("kind").value;
+    if (subject(state())) go({ ...state(), to: at("to").value });
+  });
+  at("k").addEventListener("change", () => go({ ...state(), k: at("k").value }));
+  at("words").addEventListener("input", () => choose(at("to"), targets(at("words").value.trim() ? "text" : at("kind").value), at("to").value));
+  at("question").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = at("words").value.trim();
+    if (text) go({ ...filters(), text, to: targets("text").includes(at("to").value) ? at("to").value : across("text") });
+    else say("Drop or choose a file, or type words.");
+  });
+  at("condition").addEventListener("submit", (event) => { event.preventDefault(); go({ ...state(), where: at("where").value.trim() }); });
+  at("record").hidden = !(navigator.mediaDevices && window.MediaRecorder && kinds().includes("audio"));
+  at("record").addEventListener("click", record);
+  at("export").addEventListener("click", save);
+  at("map-of").addEventListener("change", drawMap);
+  window.addEventListener("hashchange", open);
+};
+
+answer("facts").then((found) => {
+  facts = found;
+  at("name").textContent = document.title = facts.name;
+  const names = { audio: "sounds", visual: "pictures", text: "texts" };
+  const vectors = Object.entries(facts.vectors).map(([name, count]) => `${count} ${names[name]}`).join(", ");
+  at("about").textContent = `${facts.items} clips (${vectors}); ${facts.model}`;
+  at("columns").textContent = `Columns: ${facts.columns.join(", ")}; for example id LIKE '%rain%'`;
+  at("words-row").hidden = !kinds().includes("text");
+  choose(at("kind"), kinds().filter((kind) => kind !== "text"));
+  choose(at("to"), targets(at("kind").value), across(at("kind").value));
+  choose(at("map-of"), facts.modalities);
+  listen();
+  return open();
+}).catch((error) => say(error.message, "wrong"));

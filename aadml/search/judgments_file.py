@@ -1,0 +1,58 @@
+"""File of judgments that the search page writes, for `aadml evaluate --relevance`."""
+
+import csv
+from pathlib import Path
+from threading import Lock
+
+from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.retrieval.judgments import HEADER
+
+LONGEST, MOST = 500, 100_000
+"""Largest number of characters of a name, and of judgments of a file."""
+
+
+class JudgmentsFile:
+    """CSV file with a line for each judged query and item.
+
+    Args:
+        path: path of the file, which is created by the first judgment.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = Lock()
+
+    def record(self, query: str, item: str, *, fits: bool) -> int:
+        """Write a judgment, which replaces an earlier one of the same query and item; return the number of judgments.
+
+        Raises:
+            InputError: a name is empty, too long or has a line break, or the file cannot be read or written.
+        """
+        for name in (query, item):
+            if not name.strip() or len(name) > LONGEST or len(name.splitlines()) != 1:
+                raise InputError(
+                    f"{name[:80]!r} is not a name of a judgment; pass one line of at most {LONGEST} characters"
+                )
+        with self._lock:
+            grades = self._read()
+            grades[query, item] = "1" if fits else "0"
+            if len(grades) > MOST:
+                raise InputError(f"{self.path}: holds {MOST} judgments already; move the file to begin a new one")
+            with atomic_path(self.path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows(
+                    [HEADER, *([*key, grade] for key, grade in grades.items())]
+                )
+            return len(grades)
+
+    def _read(self) -> dict[tuple[str, str], str]:
+        if not self.path.exists():
+            return {}
+        try:
+            head, *rows = csv.reader(self.path.read_text(encoding="utf-8").splitlines())
+            grades = {(query, item): grade for query, item, grade in rows}
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.path}: cannot be read as judgments ({error}); move the file") from error
+        if head != HEADER:
+            raise InputError(f"{self.path}: does not begin with {','.join(HEADER)}; move the file")
+        return grades

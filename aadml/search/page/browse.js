@@ -1,0 +1,84 @@
+// Gallery, counts by column, and map of the whole index.
+import { answer, button, card, make } from "./cards.js";
+
+const at = (id) => document.getElementById(id);
+const PAGE = 24, COLORS = 8, SHOWN = 12;
+const quoted = (text, mark) => mark + text.replaceAll(mark, mark + mark) + mark;
+
+// The SQL condition of chosen values ({column: [value, ...]}) and of a condition that was typed.
+export const condition = (values, typed) => [
+  ...Object.entries(values).map(([column, texts]) => `${quoted(column, '"')} IN (${texts.map((text) => quoted(text, "'")).join(", ")})`),
+  ...(typed ? [`(${typed}\n)`] : []),
+].join(" AND ");
+
+export const showCounts = (counts, values, toggle, opened) => {
+  const open = new Set([...document.querySelectorAll("#facets details[open]")].map((details) => details.dataset.column));
+  const columns = { ...Object.fromEntries(Object.keys(values).map((column) => [column, {}])), ...counts };
+  at("facets").replaceChildren(...Object.entries(columns).map(([column, found], n) => {
+    const details = make("details"), row = make("div", "", "values"), chosen = values[column] ?? [];
+    details.dataset.column = column;
+    details.open = open.has(column) || (opened && n === 0 && window.innerWidth > 500);
+    const name = column === "label" ? "class" : column;
+    details.append(make("summary", chosen.length ? `${name}: ${chosen.join(", ")}` : name), row);
+    const rest = chosen.filter((text) => !(text in found)).map((text) => [text, 0]);
+    const entries = [...rest, ...Object.entries(found)];
+    const pills = entries.map(([text, count]) => {
+      const pill = button(text, () => toggle(column, text));
+      pill.append(make("small", String(count)));
+      pill.setAttribute("aria-pressed", String(chosen.includes(text)));
+      return pill;
+    });
+    row.append(...pills.slice(0, SHOWN));
+    if (pills.length > SHOWN) row.append(button(`${pills.length - SHOWN} more`, (more) => more.replaceWith(...pills.slice(SHOWN))));
+    return details;
+  }));
+};
+
+export const showClips = (page, actions, more) => {
+  const cards = page.clips.map((clip) => card(clip, actions(clip)));
+  if (page.offset) at("clips").append(...cards); else at("clips").replaceChildren(...cards);
+  at("all-title").textContent = `Clips (${page.total})`;
+  const next = page.offset + PAGE;
+  at("more").hidden = next >= page.total;
+  at("more").onclick = () => more(next);
+};
+
+const color = (n, count) => (count > COLORS ? `hsl(${Math.round(360 * n / count)} 60% ${n % 2 ? 42 : 58}%)`
+  : getComputedStyle(document.documentElement).getPropertyValue(`--c${n}`));
+
+export const showMap = async (of, actions) => {
+  const canvas = at("map"), pen = canvas.getContext("2d"), edge = 14;
+  const { points, classes } = await answer(`map?of=${of}`);
+  const place = ([, x, y]) => [edge + x / 1000 * (canvas.width - 2 * edge), edge + (1000 - y) / 1000 * (canvas.height - 2 * edge)];
+  const size = points.length > 2000 ? 2 : 4;
+  const draw = (chosen) => {
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    for (const point of points) {
+      const [x, y] = place(point);
+      pen.fillStyle = color(point[3], classes.length);
+      pen.beginPath();
+      pen.arc(x, y, point === chosen ? 9 : size, 0, 7);
+      pen.fill();
+    }
+  };
+  draw();
+  at("map-note").textContent = `${points.length} points${classes.length > 1 ? " by class" : ""}; click a point to play its clip.`;
+  at("legend").replaceChildren(...(classes.length > 1 && classes.length <= 24 ? classes : []).map((name, n) => {
+    const item = make("li"), dot = make("i");
+    dot.style.background = color(n, classes.length);
+    item.append(dot, name || "no class");
+    return item;
+  }));
+  canvas.onclick = async (event) => {
+    const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width;
+    const [x, y] = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+    const far = (point) => { const [left, top] = place(point); return (left - x) ** 2 + (top - y) ** 2; };
+    const nearest = points.reduce((best, point) => (far(point) < far(best) ? point : best), points[0]);
+    draw(nearest);
+    const clip = await answer(`clip?number=${nearest[0]}`);
+    at("picked").replaceChildren(card(clip, actions(clip), { tag: "div" }));
+    at("picked").querySelector(".player")?.click();
+  };
+};
+
+export const pageOf = async (where, offset) => ({ offset, ...await answer(`clips?${new URLSearchParams({ where, offset, limit: PAGE })}`) });

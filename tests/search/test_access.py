@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+import aadml
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import access
 from aadml.search.uploads import ClientLimits
@@ -138,6 +139,11 @@ def test_beyond_this_machine_a_long_token_is_required(tmp_path):
     assert access.team_token("0.0.0.0", tmp_path / "token") == TEAM
     with pytest.raises(InputError, match="cannot be read"):
         access.team_token("127.0.0.1", tmp_path / "nowhere")
+
+
+def test_serving_beyond_this_machine_without_a_token_ends_before_the_index_is_opened():
+    with pytest.raises(InputError, match="pass --token-file FILE as well"):
+        aadml.serve("nowhere.index", host="0.0.0.0")
 
 
 def test_a_root_path_is_a_plain_path():

@@ -264,3 +264,35 @@ def test_words_ask_what_words_can_find(opened):
     assert "to=visual" in request.value.url
     page.select_option("#kind", "audio")
     assert page.input_value("#to") == "audio"
+
+
+def test_a_hit_states_its_probability_times_links_and_ties(opened):
+    page, events = opened()
+
+    def results(route):
+        content = route.fetch().json()
+        columns = {"source": "https://example.org/a?b=1", "bad": "javascript:harm()", "empty": ""}
+        hits = [
+            {**hit, "score": 1.0, "second_key": 0.5 - rank, "probability": [0.95, 0.5][rank], "range": [3725, None],
+             "moment": {"seconds": 61.0, "score": 1.0}, "columns": columns}
+            for rank, hit in enumerate(content["hits"][:2])
+        ]  # fmt: skip
+        threshold = {"threshold": 0.97, "precision": 0.9, "clips": 30}
+        route.fulfill(
+            json={**content, "nothing_fits": True, "calibration": threshold, "uncalibrated": "", "hits": hits}
+        )
+
+    page.route("**/like?*", results)
+    page.locator("#clips").get_by_label("More like this: b.mp4").click()
+    page.wait_for_selector("#hits .card", timeout=WAIT)
+    first, second = page.locator("#hits .card").all_inner_texts()
+    assert "fits almost certainly (95 %)" in first
+    assert "may fit (50 %)" in second
+    assert "1:02:05 to the end · best at 1:01 · score 1.000000 · second key 0.5000" in first
+    said = page.locator("#said")
+    assert said.get_attribute("class") == "none"
+    assert said.inner_text().startswith("Nothing here fits. No hit reaches the threshold 97 % (above it, 90 % of")
+    links = page.locator("#hits .card").first.locator("a")
+    assert [link.get_attribute("href") for link in links.all()] == ["https://example.org/a?b=1"]
+    assert links.first.get_attribute("rel") == "noreferrer noopener"
+    assert events == []

@@ -2,6 +2,7 @@
 
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -9,6 +10,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.search import Index
 from aadml.search import server as server_room
 from aadml.search.uploads import ClientLimits
 
@@ -76,3 +78,10 @@ def test_many_connections_are_refused_and_then_taken_again(site):
         one.close()
     time.sleep(0.5)
     assert site.ask("/facts")[0] == 200
+
+
+def test_two_hundred_clients_at_a_time_are_answered(served, site):
+    site = served(Index(site.index.path), ClientLimits())
+    with ThreadPoolExecutor(200) as clients:
+        answers = [*clients.map(lambda _: site.ask("/like?number=3&from=audio&to=audio")[0], range(200))]
+    assert set(answers) == {200}

@@ -1,7 +1,7 @@
 """Reading of media for a model, and extraction of features with the extractor of its training data."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -24,13 +24,16 @@ from aadml.model.facts import Facts, difference, fingerprint
 _CHECKSUM = re.compile("[0-9a-f]{64}")
 
 
-def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Features:
+def media_features(
+    facts: Facts, modality: Modality, items: Sequence[str], build: Callable[[], Extractor] | None = None
+) -> Features:
     """Read media files, or captions, as the input of a model.
 
     Args:
         facts: facts of the model.
         modality: modality of the items.
         items: paths; captions if the modality is text.
+        build: function that returns the extractor, if the model has one; by default it is built for this call.
 
     Returns:
         Features (n, d), or sounds or captions as a source.
@@ -41,7 +44,7 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
     if facts.dimensions[modality]:
         if modality != "text":
             _check_files(items)
-        return extract_items(extractor_of(facts, modality), items)
+        return extract_items(extractor_of(facts, modality) if build is None else build(), items)
     if modality != "text":
         return raw_media(facts, items)
     if facts.towers is None:

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -34,9 +35,15 @@ _PART = 4096  # items embedded at a time
 
 @dataclass(frozen=True)
 class ModelEncoder:
-    """Trained model, which compares queries and items of all its modalities with each other."""
+    """Trained model, which compares queries and items of all its modalities with each other.
+
+    Attributes:
+        model: the model.
+        built: extractors of queries that are loaded, by modality of the query and of the items.
+    """
 
     model: Model
+    built: dict[tuple[Modality, Modality], Extractor] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def facts(self) -> Facts:
@@ -76,11 +83,13 @@ class PlainEncoder:
         facts: extractors and their widths.
         scaling: fitted when the index was built, so that vectors of later items are comparable.
         similarity: similarity of the vectors, by name.
+        built: extractors of queries that are loaded, by modality of the query and of the items.
     """
 
     facts: Facts
     scaling: Scaling
     similarity: str = "cosine"
+    built: dict[tuple[Modality, Modality], Extractor] = field(default_factory=dict, repr=False, compare=False)
 
     def can_query(self, modality: Modality, to: Modality) -> bool:
         """Return whether queries of `modality` can be compared with items of `to`."""
@@ -185,10 +194,18 @@ def plain_encoder(features: Mapping[str, JsonObject], dimensions: Mapping[str, i
 def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str], to: Modality) -> Tensor:
     """Embed n media files, or n captions if the modality is text, as queries for items of `to`; return (n, e)."""
     if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities:
-        return extract_items(encoder.other_tower(modality, to), paths)
+        return extract_items(_built(encoder, (modality, to), partial(encoder.other_tower, modality, to)), paths)
     with trusting(_is_trusted(encoder)):
-        features = media_features(encoder.facts, modality, paths)
+        build = partial(_built, encoder, (modality, modality), partial(extractor_of, encoder.facts, modality))
+        features = media_features(encoder.facts, modality, paths, build)
     return encoder.embed(features, modality)
+
+
+def _built(encoder: IndexEncoder, key: tuple[Modality, Modality], build: Callable[[], Extractor]) -> Extractor:
+    """Return an extractor of queries, which is built for its first query."""
+    if key not in encoder.built:
+        encoder.built[key] = build()
+    return encoder.built[key]
 
 
 def extractors_of(encoder: IndexEncoder, *, texts: bool) -> list[Extractor]:

@@ -10,7 +10,7 @@ import pytest
 import aadml
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import Index
+from aadml.search import Index, encoders
 from tests.feature_extraction.hub import tiny
 from tests.sound_files import tone, write_wav
 
@@ -119,3 +119,15 @@ def test_words_search_the_sounds_of_one_model_and_the_pictures_of_another(pictur
         index.search(audio=folder / "0.wav", to="visual")
     with pytest.raises(InputError, match="--to is missing"):
         index.search(audio=folder / "0.wav")
+
+
+def test_the_network_of_a_query_is_loaded_once(index, pictures, monkeypatch):
+    built = []
+    for name in ("extractor", "extractor_of"):
+        build = getattr(encoders, name)
+        monkeypatch.setattr(encoders, name, lambda *args, build=build: built.append(args) or build(*args))
+    with Index(index.path) as opened:
+        for number in range(2):
+            opened.search(text=WORDS, to="visual")
+            opened.search(visual=pictures / f"{number}.png", to="visual")
+    assert len(built) == 2

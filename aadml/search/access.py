@@ -4,7 +4,6 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from starlette.background import BackgroundTask
 from starlette.requests import Request
@@ -113,7 +112,7 @@ class Guard:
         """
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if self._access.team:
-            return bool(host) and (origin is None or urlsplit(origin).netloc == host)
+            return bool(host) and (origin is None or origin.partition("://")[2] == host)
         return host in self._hosts and (origin is None or origin.removeprefix("http://") in self._hosts)
 
     async def _refused(self, request: Request) -> Response | None:

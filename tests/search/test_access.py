@@ -112,7 +112,8 @@ def test_a_token_of_the_team_admits_programs_and_any_number_of_browsers():
     for wrong in (f"Bearer {TEAM[:-1]}", f"Basic {TEAM}", f"Bearer {TEAM} ", TEAM, "Bearer"):
         assert guarded(authorization=wrong).status_code == 403 or wrong.strip() == f"Bearer {TEAM}"
     assert guarded(authorization=f"Bearer {TEAM}").text == "data"
-    assert guarded(authorization=f"Bearer {TEAM}", origin="http://evil.example").status_code == 403
+    for origin in ("http://evil.example", "http://[", "null", "search.example"):
+        assert guarded(authorization=f"Bearer {TEAM}", origin=origin).status_code == 403
     assert guarded(authorization=f"Bearer {TEAM}", origin="https://search.example").text == "data"
     assert guarded(team="", authorization="Bearer ", host="127.0.0.1:8765").status_code == 403
     for _ in range(2):

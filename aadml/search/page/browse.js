@@ -81,4 +81,14 @@ export const showMap = async (of, actions) => {
   };
 };
 
-export const pageOf = async (where, offset) => ({ offset, ...await answer(`clips?${new URLSearchParams({ where, offset, limit: PAGE })}`) });
+export const pageOf = async (where, offset, limit = PAGE) =>
+  ({ offset, ...await answer(`clips?${new URLSearchParams({ where, offset, limit })}`) });
+
+// A chosen column is counted as if none of its values were chosen, so that more can be chosen.
+export const countsOf = async (page, values, typed) => {
+  const others = await Promise.all(Object.keys(values).map(async (column) => {
+    const rest = Object.fromEntries(Object.entries(values).filter(([name]) => name !== column));
+    return [column, (await pageOf(condition(rest, typed), 0, 0)).counts[column] ?? {}];
+  }));
+  return { ...page.counts, ...Object.fromEntries(others) };
+};

@@ -1,7 +1,7 @@
 // The address after # holds the question, so that links and the back button reopen it: a clip of the index (clip, from),
 // words (text) or a file (file, only within this page), then to, k, where, and f.COLUMN for chosen values.
 import { answer, button, card, make, percent, scoreOf } from "./cards.js";
-import { condition, pageOf, showClips, showCounts, showMap } from "./browse.js";
+import { condition, countsOf, pageOf, showClips, showCounts, showMap } from "./browse.js";
 
 const at = (id) => document.getElementById(id);
 const files = new Map();
@@ -149,8 +149,9 @@ const open = async () => {
       at("asked").scrollIntoView();
     }
     const page = await pageOf(where, 0);
+    const counts = await countsOf(page, chosen(values), values.where);
     if (own !== running) return;
-    showCounts(page.counts, chosen(values), toggle, !asking);
+    showCounts(counts, chosen(values), toggle, !asking);
     if (asking) return;
     showClips(page, likes, async (offset) => showClips(await pageOf(where, offset), likes, at("more").onclick));
     showExamples(page.examples);

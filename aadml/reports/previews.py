@@ -113,7 +113,7 @@ def preview_of(source: PreviewSource) -> Preview:
 
 def _still(source: PreviewSource) -> Preview:
     """Build the picture of a clip: its frame after one second, or the waveform of a clip without picture."""
-    frames, reason = _tried(source.visual or source.audio, source.segment, _first_frames)
+    frames, reason = _tried(source.visual, source.segment, _first_frames)
     if frames is not None:
         return Preview(picture=_text(_jpeg(_smaller(frames.values[-1]))), reason=reason)
     sound, silence = _tried(source.audio, source.segment, _sound)

@@ -152,7 +152,8 @@ class Service:
     async def _preview(self, request: Request, *, still: bool) -> Response:
         number = await self._chosen(request)
         item, paths = await run_in_threadpool(self._index.item, number)
-        source = PreviewSource(paths.get("visual", ""), paths.get("audio", ""), item.segment, still)
+        sound = paths.get("audio", "")
+        source = PreviewSource(paths.get("visual") or sound, sound, item.segment, still)  # a sound may have a picture
         tag = f'"{await run_in_threadpool(key_of, source)}"'
         headers = {**HEADERS, "Cache-Control": "private, no-cache", "ETag": tag}  # each use asks for access again
         if request.headers.get("if-none-match") == tag:

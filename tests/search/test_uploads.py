@@ -108,4 +108,5 @@ def test_an_upload_asks_and_leaves_nothing_behind(tmp_path, monkeypatch, served)
     assert site.ask(f"/media?number={hits[0]['number']}")[0] == 404  # a still picture does not play
     (folder / "1.png").unlink()
     status, content, _ = site.ask(picture, If_None_Match=headers["etag"])
-    assert (status, json.loads(content)["error"]) == (404, "the file does not exist")
+    assert status == 404
+    assert json.loads(content)["error"].startswith("the file does not exist")

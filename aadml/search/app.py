@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from pathlib import Path
@@ -37,6 +38,7 @@ from aadml.search.uploads import ClientLimits, uploaded
 ALL = "all"
 """Value of `to` for words that search every modality."""
 
+_EVERYWHERE = ("0.0.0.0", "::")
 MOST_HITS, MOST_CLIPS = 100, 100
 """Largest number of hits of a query, and of clips of a page."""
 
@@ -316,9 +318,9 @@ def serve(
     """
     from aadml.search.server import run
 
-    access = Access(
-        port, on_note or (lambda _: None), host=host, root=checked_root(root_path), team=team_token(host, token_file)
-    )
+    team, root = team_token(host, token_file), checked_root(root_path)
+    name = socket.gethostname() if host in _EVERYWHERE else host
+    access = Access(port, on_note or (lambda _: None), host=name, root=root, team=team)
     opened = Index(index, model=model, trust_code=trust_code)
     _ = opened.encoder  # raises the error of a missing model before the first query
     limits = ClientLimits()

@@ -1,6 +1,7 @@
 """Access to the data of a served index: addresses, cookies, other pages."""
 
 import json
+import socket
 
 import pytest
 
@@ -9,7 +10,7 @@ pytest.importorskip("uvicorn")
 
 import aadml
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import access
+from aadml.search import access, server
 from aadml.search.uploads import ClientLimits
 
 
@@ -145,6 +146,15 @@ def test_beyond_this_machine_a_long_token_is_required(tmp_path):
 def test_serving_beyond_this_machine_without_a_token_ends_before_the_index_is_opened():
     with pytest.raises(InputError, match="pass --token-file FILE as well"):
         aadml.serve("nowhere.index", host="0.0.0.0")
+
+
+def test_an_address_for_other_machines_has_the_name_of_this_one(tmp_path, site, monkeypatch):
+    (tmp_path / "token").write_text(TEAM)
+    monkeypatch.setattr(server, "run", lambda app, host, port, limits, on_start: on_start())
+    notes = []
+    options = {"host": "0.0.0.0", "port": 8800, "root_path": "/clips/", "token_file": tmp_path / "token"}
+    aadml.serve(site.index.path, on_note=notes.append, **options)
+    assert notes == [f"http://{socket.gethostname()}:8800/clips/?token={TEAM}"]
 
 
 def test_a_root_path_is_a_plain_path():

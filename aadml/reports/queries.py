@@ -13,7 +13,7 @@ from aadml.reports.players import ClipMedia, Players, make_players
 from aadml.retrieval.galleries import items
 from aadml.retrieval.posteriors import second_keys
 from aadml.retrieval.results import DirectionResult, Evaluation
-from aadml.retrieval.scores import score_source, unit_of_scores
+from aadml.retrieval.scores import pair_scores
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 
 QUERIES = 6
@@ -119,8 +119,7 @@ def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[
     picks = order[np.unique(np.linspace(0, len(order) - 1, min(QUERIES, len(order))).round().astype(int))]
     rows = evaluated[picks]
     sides = (embeddings.of(query, torch.from_numpy(rows)), embeddings.of(candidates, torch.from_numpy(gallery)))
-    unit = unit_of_scores(*sides, embeddings.similarity)
-    blocks = unit * np.asarray(score_source(*sides, embeddings.similarity).block(0, len(rows)), dtype=np.float64)
+    blocks = [pair_scores(one.expand_as(sides[1]), sides[1], embeddings.similarity) for one in sides[0]]
     hits = embeddings.relevant.between(embeddings, rows, gallery).block(np.arange(len(rows)))
     for place, (pick, row, scores, hit) in enumerate(zip(picks, rows, blocks, hits, strict=True)):
         keys = second_keys(sides[0][place : place + 1], sides[1], embeddings.similarity)

@@ -11,7 +11,9 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.data.splitting.near_duplicates import near_duplicates
+from aadml.feature_extraction.feature_file import UNLABELLED
 from aadml.protocols.audit import Case, Check, Embed, Outcome, Verdict, noise_of, scrambled, with_garbage_labels
+from aadml.protocols.carried_labels import can_be_tested, carried_columns, is_sorted_by_class
 from aadml.protocols.subprocess_embedding import Vectors
 from aadml.retrieval.evaluation import evaluate
 
@@ -142,6 +144,29 @@ def exact_rows(case: Case) -> Outcome:
     return verdict, f"features were moved by a thousandth of their spread: MAP {before:.4f}, then {after:.4f}"
 
 
+def carried_labels(case: Case) -> Outcome:
+    """Check that no column of the features tells labels by what rounding removes; the order of clips is reported only.
+
+    A file in order of class is no failure, because `order_invariance` finds encoders that use the order.
+    """
+    known = case.clips.labels != UNLABELLED
+    matrices = {m: f for m, f in case.clips.features.items() if isinstance(f, Tensor)}
+    columns, unseen = list[str](), list[str]()
+    for modality, values in matrices.items():
+        rows = known & case.clips.present.get(modality, known)
+        labels = case.clips.labels[rows]
+        found = carried_columns(values[rows], labels) if len(labels.unique()) > 1 else {}
+        columns += [f"{modality} {column} ({pattern})" for column, pattern in found.items()]
+        unseen += [] if can_be_tested(len(labels), values.shape[1]) else [f"{modality} has {len(labels)} labeled clips"]
+    if columns:
+        more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
+        return Verdict.FAIL, f"columns predict labels by what rounding removes: {', '.join(columns[:SHOWN])}{more}"
+    if unseen or not matrices:
+        return Verdict.NOT_CHECKABLE, f"too few clips for a test of columns: {', '.join(unseen) or 'no vectors'}"
+    order = "; the clips are in order of class" if is_sorted_by_class(case.clips.labels) else ""
+    return Verdict.PASS, f"no column of {', '.join(matrices)} predicts labels by what rounding removes{order}"
+
+
 def selection(case: Case) -> Outcome:
     """Check that training, fitting and selection do not use the labels of the scored split."""
     others = case.splits["valid" if case.split != "valid" else "train"]
@@ -230,6 +255,7 @@ CHECKS: Sequence[Check] = (
     one_modality_alone,
     nothing_dropped,
     exact_rows,
+    carried_labels,
     selection,
     metric,
     duplicates,

@@ -76,7 +76,7 @@ class _EncoderPipeline:
         """Return None, because the encoder reports no score."""
 
     def _embed(self, clips: Clips) -> Embeddings:
-        features: dict[Modality, NDArray[Any]] = {m: clips.matrix(m).numpy() for m in clips.modalities}
+        features: dict[Modality, NDArray[Any]] = {m: _without_missing(clips, m) for m in clips.modalities}
         return _embeddings(clips, self._encode(clips, features))
 
     def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
@@ -176,6 +176,13 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
     words = [str(Path(word).absolute()) if Path(word).is_file() else word for word in words]
     files = [Path(word) for word in words if Path(word).is_file()]
     return IsolatedPipeline(Order(command=tuple(words), readable=_existing([*files, *allow])))
+
+
+def _without_missing(clips: Clips, modality: Modality) -> NDArray[Any]:
+    """Return the features (n, d) of a modality, 0 in rows that lack the modality and could hold anything."""
+    values = clips.matrix(modality)
+    flags = clips.present.get(modality)
+    return (values if flags is None else torch.where(flags[:, None], values, 0.0)).numpy()
 
 
 def _existing(paths: Sequence[Path]) -> tuple[str, ...]:

@@ -1,0 +1,176 @@
+"""Labels that features carry below their measured values: low-order bits and digits, constant columns, counters.
+
+Values of a column are compared in pairs of clips that are neighbors in the rounded column. Which clip of a pair has
+which label is exchangeable where the rest of the value, after rounding, is independent of the label. Thus the number
+of pairs that a rule learned on one half of the pairs predicts in the other half is binomial with probability 1/2,
+an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm, 1979).
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from scipy.special import betainc
+from torch import Tensor
+
+from aadml.retrieval.significance import holm
+
+LEVEL = 1e-3
+"""Probability of a false alarm for a set of clips, over all columns."""
+
+PRECISION = 8
+"""Bits of a value, and of the spread of its column, that rounding keeps."""
+
+NEARLY_CONSTANT = 2.0**-13
+"""Largest spread of a column, relative to its mean, that is a constant rather than a measured value."""
+
+ROWS = 500
+"""Largest number of clips in the tests; further clips are left out at random."""
+
+
+def carried_columns(values: Tensor, labels: Tensor) -> dict[int, str]:
+    """Return the columns that carry labels below their rounded values.
+
+    Args:
+        values: features (n, d).
+        labels: class (n,) of each clip.
+
+    Returns:
+        column number -> pattern, in words.
+    """
+    values, labels = _distinct(values.double(), labels)
+    columns = dict.fromkeys(_low_order(values, labels), "low-order digits")
+    columns |= dict.fromkeys(_spelled(values, labels), "determined by the class")
+    return columns | dict.fromkeys(_counters(values, labels), "a counter of clips in order of class")
+
+
+def can_be_tested(count: int, columns: int) -> bool:
+    """Return whether labels in the low-order digits of one of `columns` columns can be found among `count` clips."""
+    return 2.0 ** -(min(count, ROWS) // 4) * 2 * _SCALES * columns <= LEVEL
+
+
+def runs_of_classes(labels: Tensor) -> int:
+    """Return the number of runs of equal labels in the order of the clips."""
+    return int((labels[1:] != labels[:-1]).sum()) + 1
+
+
+def is_sorted_by_class(labels: Tensor) -> bool:
+    """Return whether the clips of each class are next to each other, as in an honest file too."""
+    return 1 < len(labels.unique()) == runs_of_classes(labels) < len(labels)
+
+
+def _distinct(values: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Drop copies of rows, and draw at most ROWS rows in their order."""
+    _, group = torch.unique(values, dim=0, return_inverse=True)
+    order = torch.argsort(group, stable=True)
+    first = order[torch.cat([torch.ones(1, dtype=torch.bool), group[order].diff() != 0])] if len(group) else order
+    kept = first[torch.randperm(len(first), generator=torch.Generator().manual_seed(19))[:ROWS]].sort().values
+    return values[kept], labels[kept]
+
+
+def _low_order(values: Tensor, labels: Tensor) -> list[int]:
+    """Return the columns whose values after rounding predict labels."""
+    cell = _cells(values)
+    order = _shuffled_order((values / cell).floor() * cell)
+    pairs = order[: len(order) // 2 * 2].unflatten(0, (-1, 2))  # neighbors (p, 2, d)
+    p_values: dict[tuple[int, int, int], float] = {}
+    for scale, rest in enumerate(_rests(values, cell)):
+        first, second = (torch.gather(rest, 0, pairs[:, side]) for side in (0, 1))
+        signs = (second - first).sign()
+        for half in (0, 1):
+            for column, p in enumerate(_tail(*_predicted(signs, labels[pairs], half)).tolist()):
+                p_values[column, scale, half] = p
+    return sorted({key[0] for key, p in holm(p_values).items() if p <= LEVEL})
+
+
+def _cells(values: Tensor) -> Tensor:
+    """Return the width (n, d) of rounding: PRECISION bits of the value, or of the spread of the column if finer."""
+    middle = (values.quantile(0.75, dim=0) - values.quantile(0.25, dim=0)) / 1.35
+    spread = torch.where(middle > 0, torch.minimum(middle, values.std(0)), values.std(0))
+    spread = torch.where(spread > NEARLY_CONSTANT * values.mean(0).abs(), spread, math.inf)
+    sizes = torch.minimum(values.abs(), spread.expand_as(values))
+    return 2.0 ** (sizes.clamp_min(2.0**-126).log2().floor() - PRECISION)
+
+
+_BINARY = range(0, 15)
+_OF_SPREAD = range(0, 15, 2)
+_DECIMAL = range(2, 8)
+_SCALES = len(_BINARY) + len(_OF_SPREAD) + len(_DECIMAL)
+
+
+def _rests(values: Tensor, cell: Tensor) -> Iterator[Tensor]:
+    """Yield what rounding removes from the values (n, d), for each scale of a cell or less; 0 where there is none."""
+    mantissa = 2.0 ** (values.abs().clamp_min(2.0**-126).log2().floor() - PRECISION)
+    widths = [mantissa * 2.0**-bits for bits in _BINARY]
+    widths += [cell.max(0).values.expand_as(cell) * 2.0**-bits for bits in _OF_SPREAD]
+    widths += [torch.full_like(cell, 10.0**-digits) for digits in _DECIMAL]
+    for width in widths:
+        rest = (values / width + 1 / 8).frac() % 1  # an eighth keeps a zero with rounding errors in one place
+        # differences below the precision of float32 are errors of the decimal system
+        yield torch.where(width <= cell.max(0).values, (rest * 256).round(), 0)
+
+
+def _shuffled_order(rounded: Tensor) -> Tensor:
+    """Return the order (n, d) of each rounded column, with ties in random order."""
+    shuffled = torch.randperm(len(rounded), generator=torch.Generator().manual_seed(23))
+    return shuffled[rounded[shuffled].argsort(dim=0, stable=True)]
+
+
+def _predicted(signs: Tensor, labels: Tensor, half: int) -> tuple[Tensor, Tensor]:
+    """Learn a score of each class on one half of the pairs; return correct and compared pairs (d,) of the other half.
+
+    Args:
+        signs: sign (p, d) of the second value minus the first value.
+        labels: labels (p, 2, d).
+        half: 0 or 1, the half whose pairs are predicted.
+    """
+    tested = (torch.arange(len(signs)) % 2) == half
+    scores = torch.zeros(int(labels.max()) + 1 if labels.numel() else 1, signs.shape[1], dtype=signs.dtype)
+    learned, predicted = labels[~tested], labels[tested]
+    scores.scatter_add_(0, learned[:, 1], signs[~tested]).scatter_add_(0, learned[:, 0], -signs[~tested])
+    known = torch.gather(scores, 0, predicted[:, 1]) - torch.gather(scores, 0, predicted[:, 0])
+    product = signs[tested] * known.sign()
+    return (product > 0).sum(0), (product != 0).sum(0)
+
+
+def _tail(correct: Tensor, compared: Tensor) -> Tensor:
+    """Return the probability (d,) of at least `correct` of `compared` at probability 1/2."""
+    tail = torch.from_numpy(betainc(correct.clamp_min(1).numpy(), (compared - correct + 1).numpy(), 0.5))
+    return torch.where(correct > 0, tail, 1.0)
+
+
+def _spelled(values: Tensor, labels: Tensor) -> list[int]:
+    """Return the columns that classes determine, if there are 20 clips beside the first of each class.
+
+    Such a column has one value per class of four or more, or is a constant but for differences between classes.
+    """
+    classes, codes, counts = labels.unique(return_inverse=True, return_counts=True)
+    if len(labels) < len(classes) + 20:
+        return []
+    means = torch.zeros(len(classes), values.shape[1], dtype=values.dtype).index_add_(0, codes, values)
+    means /= counts[:, None]
+    within = (values - means[codes]).abs().amax(0)
+    ordered = means.sort(0).values
+    gaps, span = ordered.diff(dim=0).amin(0), ordered[-1] - ordered[0]
+    is_constant = span < NEARLY_CONSTANT * values.mean(0).abs()
+    determined = within < 1e-6 * torch.where(is_constant, span, gaps * (len(classes) > 3))
+    return [int(column) for column in determined.nonzero()[:, 0]]
+
+
+def _counters(values: Tensor, labels: Tensor) -> list[int]:
+    """Return the columns that number the clips in an order in which classes are together more than by chance."""
+    if len(values) < 20:
+        return []
+    ordered = values.sort(0)
+    steps = ordered.values.diff(dim=0)
+    smallest = steps.min(0).values
+    counters = ((smallest > 0) & ((steps - smallest).abs() <= 1e-3 * smallest).double().mean(0).ge(0.9)).nonzero()
+    return [int(column) for column in counters[:, 0] if _is_together(labels[ordered.indices[:, column]])]
+
+
+def _is_together(labels: Tensor) -> bool:
+    """Return whether no permutation of 999 has as few runs of classes."""
+    generator = torch.Generator().manual_seed(29)
+    runs = runs_of_classes(labels)
+    orders = (torch.randperm(len(labels), generator=generator) for _ in range(round(1 / LEVEL) - 1))
+    return all(runs_of_classes(labels[order]) > runs for order in orders)

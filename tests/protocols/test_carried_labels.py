@@ -1,0 +1,63 @@
+"""Labels that features carry below their values are found; clean features pass, also in order of class."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from aadml.comparison.clips import Clips
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.protocols.audit import Verdict
+from aadml.protocols.audit_checks import carried_labels
+from aadml.protocols.carried_labels import _predicted, _tail, can_be_tested, carried_columns
+from aadml.protocols.pipelines import FunctionPipeline
+from tests.protocols.carried_sets import CLEAN, LEAKS, drawn
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_labels_below_the_values_are_found(name):
+    values, labels = drawn(0)
+    assert 3 in carried_columns(LEAKS[name](values, labels), labels)
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_clean_features_pass(name):
+    values, labels = drawn(1)
+    assert carried_columns(CLEAN[name](values), labels) == {}
+
+
+def test_correct_pairs_follow_the_binomial_distribution_under_the_null():
+    generator = torch.Generator().manual_seed(3)
+    labels = torch.randint(4, (40, 2, 5000), generator=generator)
+    signs = torch.randn(40, 5000, generator=generator).sign()
+    p = _tail(*_predicted(signs, labels, 0))
+    for level in (0.05, 0.2):
+        assert level / 3 < float((p <= level).double().mean()) <= level + 0.01
+    assert float(_tail(torch.tensor([7]), torch.tensor([8]))) == pytest.approx(9 / 256)
+
+
+def outcome(values, labels, **more):
+    return carried_labels(SimpleNamespace(clips=Clips.of(labels, audio=values, **more)))
+
+
+def test_the_check_names_the_column_and_reports_the_order_of_classes():
+    values, labels = drawn(2)
+    verdict, evidence = outcome(LEAKS["low bits of one column"](values, labels), labels)
+    assert (verdict, "audio 3 (low-order digits)" in evidence) == (Verdict.FAIL, True)
+    order = labels.argsort()
+    verdict, evidence = outcome(values[order], labels[order])
+    assert (verdict, evidence.endswith("the clips are in order of class")) == (Verdict.PASS, True)
+    assert outcome(values[:40], labels[:40]) == (
+        Verdict.NOT_CHECKABLE, "too few clips for a test of columns: audio has 40 labeled clips",
+    )  # fmt: skip
+    assert not can_be_tested(40, 24)
+    assert can_be_tested(360, 24)
+
+
+def test_payloads_of_nan_and_of_missing_rows_reach_no_encoder():
+    payload = torch.tensor([[0x7FC00001], [0x7FC00002]], dtype=torch.int32).view(torch.float32)
+    with pytest.raises(InputError, match="NaN"):
+        Clips.of([0, 1], audio=payload)
+    clips = Clips.of([0, 1], audio=[[5.0], [6.0]], present={"audio": [True, False]})
+    encode = FunctionPipeline(lambda features, labels: features).embedder(None, "test")
+    assert encode(clips).vectors["audio"].tolist() == [[5.0], [0.0]]

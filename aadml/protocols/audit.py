@@ -74,7 +74,10 @@ class Finding:
 CHANNELS = "channels"
 """Name of the finding on ways other than its input by which an encoder could have received data."""
 
-REPEATED = ("selection", "fitted without test")
+TRAINED = "trained without test"
+"""Name of the finding on a training command."""
+
+REPEATED = ("selection", "fitted without test", TRAINED)
 """Checks that repeat the training or the preparation."""
 
 TRAINING = (*REPEATED, "exact rows", "kept epoch", "duplicates")

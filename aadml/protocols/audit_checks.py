@@ -147,7 +147,7 @@ def exact_rows(case: Case) -> Outcome:
 def carried_labels(case: Case) -> Outcome:
     """Check that no column of the features tells labels by what rounding removes; the order of clips is reported only.
 
-    A file in order of class is no failure, because `order_invariance` finds encoders that use the order.
+    A file in order of class does not fail, because `order_invariance` finds encoders that use the order.
     """
     known = case.clips.labels != UNLABELLED
     matrices = {m: f for m, f in case.clips.features.items() if isinstance(f, Tensor)}
@@ -155,8 +155,8 @@ def carried_labels(case: Case) -> Outcome:
     for modality, values in matrices.items():
         rows = known & case.clips.present.get(modality, known)
         labels = case.clips.labels[rows]
-        found = carried_columns(values[rows], labels) if len(labels.unique()) > 1 else {}
-        columns += [f"{modality} {column} ({pattern})" for column, pattern in found.items()]
+        patterns = carried_columns(values[rows], labels) if len(labels.unique()) > 1 else {}
+        columns += [f"{modality} {column} ({pattern})" for column, pattern in patterns.items()]
         unseen += [] if can_be_tested(len(labels), values.shape[1]) else [f"{modality} has {len(labels)} labeled clips"]
     if columns:
         more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""

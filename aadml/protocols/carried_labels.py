@@ -64,8 +64,8 @@ def _distinct(values: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     _, group = torch.unique(values, dim=0, return_inverse=True)
     order = torch.argsort(group, stable=True)
     first = order[torch.cat([torch.ones(1, dtype=torch.bool), group[order].diff() != 0])] if len(group) else order
-    kept = first[torch.randperm(len(first), generator=torch.Generator().manual_seed(19))[:ROWS]].sort().values
-    return values[kept], labels[kept]
+    rows = first[torch.randperm(len(first), generator=torch.Generator().manual_seed(19))[:ROWS]].sort().values
+    return values[rows], labels[rows]
 
 
 def _low_order(values: Tensor, labels: Tensor) -> list[int]:

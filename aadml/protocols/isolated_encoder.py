@@ -174,7 +174,11 @@ class _Channels:
 
 def _encoder(order: Order) -> Callable[[Arrays], Arrays]:
     if order.command:
-        return lambda request: {"output": _output_of(order.command, request["input"])}
+        return lambda request: (
+            _trained(order.command, request["train"])
+            if "train" in request
+            else {"output": _output_of(order.command, request["input"])}
+        )
     sys.meta_path.insert(0, _Named(order.readable))
     name, _, attribute = order.place.partition(":")
     function: Any = importlib.import_module(name)
@@ -212,7 +216,28 @@ def _output_of(command: Sequence[str], content: NDArray[np.uint8]) -> NDArray[np
     source, output = Path("input.h5").absolute(), Path("output.h5").absolute()
     source.write_bytes(content.tobytes())
     output.unlink(missing_ok=True)
-    words = [word.replace("{input}", str(source)).replace("{output}", str(output)) for word in command]
+    _run(command, {"{input}": source, "{output}": output})
+    if not output.is_file():
+        raise InputError("the command did not write the file {output}; write the embeddings into that file")
+    return np.frombuffer(output.read_bytes(), np.uint8)
+
+
+def _trained(command: Sequence[str], content: NDArray[np.uint8]) -> Arrays:
+    """Return the bytes of the files that a training command writes into its folder, by relative path."""
+    source, output = Path("train.h5").absolute(), Path("trained").absolute()
+    source.write_bytes(content.tobytes())
+    output.mkdir()
+    _run(command, {"{train}": source, "{output}": output})
+    files = [path for path in sorted(output.rglob("*")) if path.is_file() and not path.is_symlink()]
+    if not files:
+        raise InputError("the training command wrote no file into the folder {output}; write the encoder there")
+    return {path.relative_to(output).as_posix(): np.frombuffer(path.read_bytes(), np.uint8) for path in files}
+
+
+def _run(command: Sequence[str], places: Mapping[str, Path]) -> None:
+    words = list(command)
+    for name, place in places.items():
+        words = [word.replace(name, str(place)) for word in words]
     try:
         process = subprocess.run(words, capture_output=True, text=True, check=False)
     except (OSError, ValueError) as error:
@@ -224,9 +249,6 @@ def _output_of(command: Sequence[str], content: NDArray[np.uint8]) -> NDArray[np
         raise InputError(
             f"the command ended with exit status {process.returncode} ({last}); test the command by itself"
         )
-    if not output.is_file():
-        raise InputError("the command did not write the file {output}; write the embeddings into that file")
-    return np.frombuffer(output.read_bytes(), np.uint8)
 
 
 class _Source(SourceFileLoader):

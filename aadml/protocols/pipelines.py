@@ -76,8 +76,7 @@ class _EncoderPipeline:
         """Return None, because the encoder reports no score."""
 
     def _embed(self, clips: Clips) -> Embeddings:
-        features: dict[Modality, NDArray[Any]] = {m: _without_missing(clips, m) for m in clips.modalities}
-        return _embeddings(clips, self._encode(clips, features))
+        return _embeddings(clips, self._encode(clips, _arrays_of(clips)))
 
     def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
         raise NotImplementedError
@@ -167,22 +166,38 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
     Raises:
         InputError: the command cannot be parsed, or lacks {input} or {output}.
     """
+    return IsolatedPipeline(order_of(command, allow, "--command", ("{input}", "{output}")))
+
+
+def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[str]) -> Order:
+    """Parse a command line, which must contain `places`; the files that it names can be read.
+
+    Raises:
+        InputError: the command cannot be parsed, or lacks one of `places`.
+    """
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InputError(f"--command {command} cannot be parsed ({error}); check the quotes") from error
-    if not words or not all(any(name in word for word in words) for name in ("{input}", "{output}")):
-        raise InputError(f"--command {command} lacks {{input}} or {{output}}; write both into the command")
+        raise InputError(f"{flag} {command} cannot be parsed ({error}); check the quotes") from error
+    if not words or not all(any(name in word for word in words) for name in places):
+        raise InputError(f"{flag} {command} lacks {' or '.join(places)}; write both into the command")
     words = [str(Path(word).absolute()) if Path(word).is_file() else word for word in words]
     files = [Path(word) for word in words if Path(word).is_file()]
-    return IsolatedPipeline(Order(command=tuple(words), readable=_existing([*files, *allow])))
+    return Order(command=tuple(words), readable=_existing([*files, *allow]))
 
 
-def _without_missing(clips: Clips, modality: Modality) -> NDArray[Any]:
-    """Return the features (n, d) of a modality, 0 in rows that lack the modality and could hold anything."""
-    values = clips.matrix(modality)
-    flags = clips.present.get(modality)
-    return (values if flags is None else torch.where(flags[:, None], values, 0.0)).numpy()
+def _arrays_of(clips: Clips) -> dict[Modality, NDArray[Any]]:
+    """Return the features (n, d) of each modality, 0 in rows that lack the modality and could hold anything."""
+    matrices = {m: clips.matrix(m) for m in clips.modalities}
+    for modality, flags in clips.present.items():
+        matrices[modality] = torch.where(flags[:, None], matrices[modality], 0.0)
+    return {m: values.numpy() for m, values in matrices.items()}
+
+
+def training_export(clips: Clips) -> NDArray[np.uint8]:
+    """Return the bytes of a feature file with these clips alone, as training clips."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _input_of(clips, _arrays_of(clips), Path(folder), "train")
 
 
 def _existing(paths: Sequence[Path]) -> tuple[str, ...]:
@@ -199,10 +214,12 @@ def _name_of(function: Function) -> str | None:
     return f"{module}:{name}" if is_same and module != "__main__" else None
 
 
-def _input_of(clips: Clips, features: Mapping[Modality, NDArray[Any]], folder: Path) -> NDArray[np.uint8]:
+def _input_of(
+    clips: Clips, features: Mapping[Modality, NDArray[Any]], folder: Path, split: str = "test"
+) -> NDArray[np.uint8]:
     from aadml.feature_extraction.feature_file import FeatureFile, write_features
 
-    content = FeatureFile(features, clips.labels.numpy(), clips.ids, ("test",) * len(clips), clips.class_names)
+    content = FeatureFile(features, clips.labels.numpy(), clips.ids, (split,) * len(clips), clips.class_names)
     write_features(folder / "input.h5", content)
     return np.frombuffer((folder / "input.h5").read_bytes(), np.uint8)
 

@@ -3,6 +3,7 @@
 An encoder is audited on data in memory without importing the code of configs, HDF5 and media.
 """
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.ground.strings import Note
-from aadml.protocols.audit import AuditReport
+from aadml.protocols.audit import AuditReport, Finding
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.isolated_encoder import Function
-from aadml.protocols.pipelines import FunctionPipeline, IsolatedPipeline, of_command, of_function
+from aadml.protocols.isolated_encoder import Function, Order
+from aadml.protocols.pipelines import FunctionPipeline, IsolatedPipeline, of_command, of_function, order_of
+from aadml.protocols.training_command import train_encoder
 
 
 @with_consent("run", "data")
@@ -27,6 +29,7 @@ def audit(
     data: str | Path | Splits | Clips | None = None,
     encoder: str | Function | None = None,
     command: str | None = None,
+    train_command: str | None = None,
     allow: Sequence[str | Path] = (),
     protocol: str = "inductive",
     split: str = "test",
@@ -49,6 +52,9 @@ def audit(
             or its name, "module:function"; the module may be next to the data or in the current folder. A lambda, a
             local function or a function of a script has no name, and its verdict on inference is unknown.
         command: a command line with {input} and {output}, executed without a shell.
+        train_command: a command line with {train} (a feature file of the training clips alone) and {output} (a folder)
+            that trains the encoder in isolation, twice. The folder is linked as `trained` into the current folder of
+            the encoder.
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
         protocol: protocol of a run or model (`aadml list protocols`), or leaks joined by "+".
@@ -73,6 +79,8 @@ def audit(
             "pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)"
         )
     _check_scope(run, data, protocol, retrain=retrain, allow=bool(allow))
+    if train_command is not None and run is not None:
+        raise InputError("audit: --train-command applies only to --encoder and --command; leave out --train-command")
     if isinstance(data, Clips):
         if split != "test":
             raise InputError(f"audit: split is '{split}', but all of the Clips are scored; leave out split")
@@ -86,8 +94,19 @@ def audit(
         return audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit, note=note)
     if data is None:
         raise InputError("audit: an external encoder needs data; pass --data F.h5")
-    pipeline = _pipeline(encoder if command is None else None, command or "", [Path(place) for place in allow], data)
-    return AuditReport(run_checks(pipeline, _splits(data), CHECKS, split=split, seconds=time_limit))
+    splits, places = _splits(data), [Path(place) for place in allow]
+    with tempfile.TemporaryDirectory() as folder:
+        trained, findings = Path(folder) / "trained", list[Finding]()
+        if train_command is not None:
+            order = order_of(train_command, places, "--train-command", ("{train}", "{output}"))
+            _check_readable(order, data)
+            findings.append(train_encoder(order, splits, split, trained, time_limit))
+            places.append(trained)
+        pipeline = _pipeline(encoder if command is None else None, command or "", places, data)
+        if findings and isinstance(pipeline, FunctionPipeline):
+            raise InputError("audit: the encoder has no name to be imported by; pass module:function")
+        checked = run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit)
+    return AuditReport([*findings, *checked])
 
 
 def _check_scope(run: object, data: object, protocol: str, *, retrain: bool, allow: bool) -> None:
@@ -116,11 +135,16 @@ def _pipeline(
     if not isinstance(data, Splits):
         search_beside(Path(data))
     pipeline = of_command(command, allow) if encoder is None else of_function(encoder, allow)
-    if isinstance(pipeline, IsolatedPipeline) and not isinstance(data, Splits):
-        for place in pipeline.order.readable:
-            if Path(data).absolute().is_relative_to(place):
-                raise InputError(
-                    f"audit: the encoder names {place}, which holds the data with the labels; pass other files "
-                    "to --allow"
-                )
+    if isinstance(pipeline, IsolatedPipeline):
+        _check_readable(pipeline.order, data)
     return pipeline
+
+
+def _check_readable(order: Order, data: str | Path | Splits) -> None:
+    if isinstance(data, Splits):
+        return
+    for place in order.readable:
+        if Path(data).absolute().is_relative_to(place):
+            raise InputError(
+                f"audit: the encoder names {place}, which holds the data with the labels; pass other files to --allow"
+            )

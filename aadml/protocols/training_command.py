@@ -1,0 +1,58 @@
+"""Training of an external encoder by a command, on an export of the training clips alone."""
+
+from pathlib import Path
+
+import torch
+
+from aadml.comparison.clips import Splits
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.protocols.audit import TRAINED, Finding, Verdict, noise
+from aadml.protocols.isolated_encoder import IsolatedEncoder, Order
+from aadml.protocols.pipelines import training_export
+from aadml.protocols.subprocess_embedding import Results, in_fresh_process
+
+
+def train_encoder(order: Order, splits: Splits, split: str, folder: Path, seconds: float) -> Finding:
+    """Train by a command twice, in isolation, and write the files of the first training into `folder`.
+
+    The second training starts from a data set with noise for the scored clips. Both read an export of the training
+    clips, so that only a channel, such as a file that the command opens, could show the scored clips to a training.
+
+    Args:
+        order: the command, with {train} (feature file) and {output} (folder).
+        splits: the data.
+        split: name of the scored split.
+        folder: folder that is created.
+        seconds: time limit of one training.
+
+    Raises:
+        InputError: the data have no training clips, or the command failed or wrote no file.
+    """
+    if split == "train" or not len(splits.train):
+        raise InputError("--train-command needs training clips that are not scored; pass data with a train split")
+    changed = splits.having(split, noise(splits[split]))
+    first, second = (_training(order, data, seconds) for data in (splits, changed))
+    files, repeated = first.vectors[0], second.vectors[0]
+    for name, content in files.items():
+        if not (folder / name).resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"the training command wrote {name} outside its folder; write into {{output}} alone")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content.numpy().tobytes())
+    is_equal = files.keys() == repeated.keys() and all(torch.equal(files[name], repeated[name]) for name in files)
+    evidence = f"the command trained twice on an export of {len(splits.train)} training clips, then with noise for the "
+    evidence += f"{split} clips; the files of both trainings are {'equal' if is_equal else 'different (it is random)'}"
+    channels = list(dict.fromkeys([*first.channels, *second.channels]))
+    if channels:
+        return Finding(TRAINED, Verdict.NOT_CHECKABLE, f"{evidence}; it could have received data by {channels[0]}")
+    return Finding(TRAINED, Verdict.PASS, evidence)
+
+
+def _training(order: Order, splits: Splits, seconds: float) -> Results:
+    started: list[IsolatedEncoder] = []
+
+    def work() -> list[dict[str, torch.Tensor]]:
+        started.append(IsolatedEncoder(order))
+        files = started[0]({"train": training_export(splits.train)})
+        return [{name: torch.tensor(content) for name, content in files.items()}]
+
+    return in_fresh_process(work, seconds=seconds, channels=lambda: started[0].channels)

@@ -1,0 +1,109 @@
+"""A training command sees the training clips alone, and what it could have seen besides is reported."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import aadml
+from aadml.data.splitting.splits import to_splits
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.protocols.audit import AuditReport, Verdict
+from aadml.runs import audit
+
+TRAIN = """
+import sys, h5py, numpy as np
+from pathlib import Path
+with h5py.File(sys.argv[1]) as file:
+    print(sorted(set(file["split"].asstr()[...])))
+    count, rows = len(file["id"]), {m: file[m][...] for m in ("audio", "visual")}
+{extra}
+weights = {m: v[:, :3].mean(0) + count for m, v in rows.items()}
+np.savez(Path(sys.argv[2], "weights.npz"), **weights)
+"""
+ENCODER = """
+import numpy as np
+def encode(features, labels):
+    weights = np.load("trained/weights.npz")
+    return {m: v[:, :3] * weights[m] for m, v in features.items()}
+"""
+
+
+@pytest.fixture
+def audited(tmp_path, monkeypatch):
+    """Audit an encoder that a script with the line `extra` trains, without checks."""
+    data, script, encoder = tmp_path / "data" / "f.h5", tmp_path / "train.py", tmp_path / "data" / "own_encoder.py"
+    data.parent.mkdir()
+    write_features(data, synthetic(classes=2, train=30, valid=4, test=10, dimensions=(4, 5)))
+    encoder.write_text(ENCODER)
+    monkeypatch.setattr(audit, "CHECKS", [])
+
+    def run(extra="", **options):
+        script.write_text(TRAIN.replace("{extra}", extra))
+        line = f"{sys.executable} {script} {{train}} {{output}}"
+        return aadml.audit(data=data, encoder="own_encoder:encode", train_command=line, **options), data
+
+    return run
+
+
+def of_training(report):
+    return next(finding for finding in report if finding.check == "trained without test")
+
+
+def test_an_encoder_that_is_trained_on_the_export_has_passed(audited):
+    report, _ = audited()
+    finding = of_training(report)
+    assert (report.training, report.inference, finding.verdict) == ("passed", "passed", Verdict.PASS)
+    assert "on an export of 30 training clips" in finding.evidence
+    assert finding.evidence.endswith("the files of both trainings are equal")
+
+
+@pytest.mark.slow
+def test_a_random_training_passes_and_is_called_random(audited):
+    report, _ = audited("count += np.random.default_rng().random()")
+    assert (report.training, of_training(report).evidence.endswith("are different (it is random)")) == ("passed", True)
+
+
+def test_a_training_that_opens_the_data_is_refused_or_unknown(audited, tmp_path):
+    place = tmp_path / "data" / "f.h5"
+    with pytest.raises(InputError, match=r"exit status 1 .*Permission denied"):
+        audited(f"open({str(place)!r}, 'rb').read()")
+    with pytest.raises(InputError, match="holds the data with the labels"):
+        audited(allow=[place])
+
+
+def test_a_training_that_writes_nothing_or_has_no_clips_is_refused_with_advice(audited):
+    with pytest.raises(InputError, match=r"wrote no file into the folder \{output\}"):
+        audited("sys.exit()")
+    with pytest.raises(InputError, match="--train-command needs training clips that are not scored"):
+        audited(split="train")
+    with pytest.raises(InputError, match=r"--train-command x lacks \{train\} or \{output\}"):
+        aadml.audit(data="synthetic:ave", encoder="a:b", train_command="x")
+    with pytest.raises(InputError, match="--train-command applies only to --encoder and --command"):
+        aadml.audit("run", train_command="x")
+
+
+def test_the_export_is_the_training_clips_alone(tmp_path):
+    from aadml.data.reading import open_data
+    from aadml.protocols.pipelines import training_export
+
+    splits = to_splits(synthetic(classes=2, train=30, valid=4, test=10, dimensions=(4, 5)))
+    (tmp_path / "train.h5").write_bytes(training_export(splits.train).tobytes())
+    content = open_data(tmp_path / "train.h5")
+    assert (set(content.splits), content.ids) == ({"train"}, splits.train.ids)
+    assert np.array_equal(content.features["audio"], splits.train.matrix("audio").numpy())
+
+
+@pytest.mark.slow
+def test_without_the_kernel_training_is_unknown(audited, monkeypatch):
+    from aadml.protocols import training_command
+
+    started = training_command.IsolatedEncoder
+    monkeypatch.setattr(
+        training_command, "IsolatedEncoder", lambda order: started(type(order)(**{**vars(order), "by_kernel": False}))
+    )
+    report, _ = audited()
+    assert (report.training, of_training(report).verdict) == ("unknown", Verdict.NOT_CHECKABLE)
+    assert isinstance(report, AuditReport)

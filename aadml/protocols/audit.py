@@ -85,7 +85,13 @@ TRAINING = (*REPEATED, "exact rows", "kept epoch", "duplicates")
 
 
 class AuditReport(list[Finding]):
-    """Findings of an audit, one per check; printed as the table of `aadml audit`."""
+    """Findings of an audit, one per check; printed as the table of `aadml audit`.
+
+    Attributes:
+        checksum: SHA-256 of the audited embeddings; empty if there were none.
+    """
+
+    checksum: str = ""
 
     def __repr__(self) -> str:
         rows = [f"{finding.verdict:<13}  {finding.check:<19}  {finding.evidence}" for finding in self]
@@ -214,7 +220,7 @@ Check = Callable[[Case], Outcome]
 
 def audit(
     pipeline: Pipeline, splits: Splits, checks: Sequence[Check], *, split: str = "test", seconds: float = 600.0
-) -> list[Finding]:
+) -> AuditReport:
     """Run checks in fresh processes and return a finding for each check.
 
     Args:
@@ -233,7 +239,12 @@ def audit(
     (reference,) = case.embed(splits[split], first=True)
     case = replace(case, reference=reference, score=case.map_of(reference))
     findings = [Finding(check.__name__.replace("_", " "), *_guarded(check, case)) for check in checks]
-    return [*findings, _of_channels(case), _of_embeddings(case)]
+    report = AuditReport([*findings, _of_channels(case)])
+    report.checksum = _checksum(reference)
+    score = "" if math.isnan(case.score) else f"MAP by cosine {case.score:.5f}; "
+    evidence = f"{score}SHA-256 of the audited embeddings {report.checksum}"
+    report.append(Finding("embeddings", Verdict.PASS, evidence))
+    return report
 
 
 def _of_channels(case: Case) -> Finding:
@@ -245,13 +256,11 @@ def _of_channels(case: Case) -> Finding:
     return Finding(CHANNELS, Verdict.NOT_CHECKABLE, evidence)
 
 
-def _of_embeddings(case: Case) -> Finding:
-    """Bind the audit to the audited embeddings by their checksum and MAP."""
+def _checksum(vectors: Vectors) -> str:
     checksum = hashlib.sha256()
-    for modality, rows in case.reference.items():
+    for modality, rows in vectors.items():
         checksum.update(modality.encode() + rows.float().contiguous().numpy().tobytes())
-    score = "" if math.isnan(case.score) else f"MAP by cosine {case.score:.5f}; "
-    return Finding("embeddings", Verdict.PASS, f"{score}SHA-256 of the audited embeddings {checksum.hexdigest()}")
+    return checksum.hexdigest()
 
 
 def noise(clips: Clips) -> Clips:

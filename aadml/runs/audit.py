@@ -106,7 +106,8 @@ def audit(
         if findings and isinstance(pipeline, FunctionPipeline):
             raise InputError("audit: the encoder has no name to be imported by; pass module:function")
         checked = run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit)
-    return AuditReport([*findings, *checked])
+    checked[:0] = findings
+    return checked
 
 
 def _check_scope(run: object, data: object, protocol: str, *, retrain: bool, allow: bool) -> None:

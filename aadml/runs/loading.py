@@ -26,6 +26,9 @@ from aadml.runs.session import read_curves
 AUDIT = "audit.json"
 """File of the last audit of a run under its own protocol."""
 
+SAME_SCORE = 1e-4
+"""Largest difference of MAP between two computations of the same embeddings, as on another device."""
+
 
 @dataclass(frozen=True)
 class AuditRecord:
@@ -36,12 +39,28 @@ class AuditRecord:
         split: audited split.
         verdict: verdict in one sentence.
         findings: finding of each check.
+        checksum: SHA-256 of the audited embeddings; empty in records of earlier versions.
+        map_mean: MAP of the audited model; None in records of earlier versions.
     """
 
     protocol: str
     split: str
     verdict: str
     findings: tuple[Finding, ...]
+    checksum: str = ""
+    map_mean: float | None = None
+
+    def binding(self, protocol: str, split: str, map_mean: float) -> str:
+        """Return whether a score is that of the audited embeddings, in words; empty for records of earlier versions."""
+        if self.map_mean is None:
+            return ""
+        is_same = (protocol, split) == (self.protocol, self.split) and abs(map_mean - self.map_mean) <= SAME_SCORE
+        return f"audited: these embeddings (SHA-256 {self.checksum[:12]})" if is_same else "audited: others"
+
+    def on(self, record: EvaluationRecord) -> str:
+        """Return the verdict, and whether the scores of `record` are those of the audited embeddings."""
+        binding = self.binding(record.protocol, record.split, record.map_mean)
+        return f"{self.verdict}; {binding}" if binding else self.verdict
 
 
 @dataclass(frozen=True)
@@ -105,8 +124,8 @@ def load_trained(manifest: RunManifest, device: str = "auto") -> Model:
     model = replace(model, records=partial(read_curves, folder))
     if not manifest.is_finished:
         return model
-    audit = read_audit(manifest)
-    return replace(model, record=read_evaluation(manifest), audit=audit.verdict if audit else "")
+    audit, record = read_audit(manifest), read_evaluation(manifest)
+    return replace(model, record=record, audit=audit.on(record) if audit else "")
 
 
 def load_run(folder: Path, *, device: str | None = None) -> Run:

@@ -18,7 +18,7 @@ from aadml.retrieval.record import PerUnit
 from aadml.retrieval.results import Evaluation
 from aadml.runs.data import OF_RUN, Rules, load_splits
 from aadml.runs.evaluate import FULL, Options
-from aadml.runs.loading import Run, load, load_run, read_evaluation
+from aadml.runs.loading import Run, load, load_run, read_audit, read_evaluation
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.model_data import nonempty_split, read_for
 from aadml.runs.prepare import clips_to_fit, untrained_model
@@ -90,6 +90,10 @@ def evaluate_under_each(
     }
     files = {name: to_bytes(record.to_json()) for name, record in records.items()}
     add_to_run(run.folder, files, say)
+    audit = None if changed else read_audit(run.manifest)
+    for evaluation in evaluations:
+        if audit and (binding := audit.binding(evaluation.protocol, split, evaluation.map_mean)):
+            say(f"{evaluation.protocol}: {binding}")
     return evaluations
 
 

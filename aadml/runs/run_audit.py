@@ -15,6 +15,7 @@ from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval.evaluation import evaluate
+from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.loading import AUDIT, AuditRecord, Run, load, load_run, read_evaluation
 from aadml.runs.model_data import read_for
 from aadml.runs.protocol_scores import add_to_run, subject_of
@@ -26,22 +27,23 @@ def audit_model(folder: Path, data: str | Path | Splits, protocol: str, split: s
     """Audit the model in a folder on other data than the data of its run; see `aadml.audit`."""
     model = load(folder, device="cpu")
     pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol)
-    return AuditReport(run_checks(pipeline, pipeline.subject.splits, CHECKS, split=split, seconds=seconds))
+    return run_checks(pipeline, pipeline.subject.splits, CHECKS, split=split, seconds=seconds)
 
 
 def audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float, note: Note) -> AuditReport:
     """Audit a run on its own data, and add the findings to the run; see `aadml.audit`."""
     run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
     pipeline = ProtocolPipeline(subject_of(run), protocol)
-    findings = run_checks(pipeline, run.splits, CHECKS, split=split, seconds=seconds)
-    findings += [_kept_epoch(run), _stored_score(run)]
+    report = run_checks(pipeline, run.splits, CHECKS, split=split, seconds=seconds)
+    stored = read_evaluation(run.manifest)
+    score = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean
+    report += [_kept_epoch(run), _stored_score(stored, score)]
     if retrain:  # the comparison with a retraining replaces a selection check that was not possible
-        findings = [f for f in findings if (f.check, f.verdict) != ("selection", Verdict.NOT_CHECKABLE)]
-        findings.append(fitted_without_test(run, split))
-    report = AuditReport(findings)
+        report[:] = [f for f in report if (f.check, f.verdict) != ("selection", Verdict.NOT_CHECKABLE)]
+        report.append(fitted_without_test(run, split))
     if (protocol, split) == (run.model.facts.protocol, "test"):
-        record = AuditRecord(protocol, split, report.summary, tuple(report))
-        card = replace(run.model, audit=record.verdict).card().encode()
+        record = AuditRecord(protocol, split, report.summary, tuple(report), report.checksum, score)
+        card = replace(run.model, audit=record.on(stored)).card().encode()
         add_to_run(run.folder, {AUDIT: to_bytes(asdict(record)), CARD: card}, note)
     return report
 
@@ -69,10 +71,8 @@ def _kept_epoch(run: Run) -> Finding:
     return Finding("kept epoch", verdict, f"epoch {epoch} was kept; {rule} is {accepted[0]:.0f}")
 
 
-def _stored_score(run: Run) -> Finding:
+def _stored_score(stored: EvaluationRecord, score: float) -> Finding:
     """Check that the score in `evaluation.json` equals the score of the model."""
-    stored = read_evaluation(run.manifest)
-    score = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean
     verdict = Verdict.PASS if abs(score - stored.map_mean) <= 1e-3 else Verdict.FAIL
     without = stored.figure("map-without-partner")
     others = "" if without is None else f" ({without:.5f} without them)"

@@ -11,17 +11,23 @@ import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.protocols.audit import Finding, Verdict
+from aadml.protocols.audit import AuditReport, Finding, Verdict
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.runs import audit, run_audit
-from aadml.runs.loading import load_run, read_evaluation
+from aadml.runs.loading import read_evaluation
 from aadml.runs.protocol_scores import add_to_run
 
 
 def replace_checks(monkeypatch, checks):
     """Replace the checks of encoders and of runs."""
+
+    def run_checks(*arguments, **options):
+        report = AuditReport(checks(*arguments, **options))
+        report.checksum = "5" * 64
+        return report
+
     for module in (audit, run_audit):
-        monkeypatch.setattr(module, "run_checks", checks)
+        monkeypatch.setattr(module, "run_checks", run_checks)
 
 
 @pytest.fixture
@@ -138,18 +144,19 @@ def test_only_the_audit_of_the_scored_clips_under_the_own_protocol_is_kept(rando
         content = json.loads((random_run / "audit.json").read_text())
         assert [one["check"] for one in content["findings"]] == [one.check for one in found]
         assert (content["protocol"], content["split"]) == ("inductive", "test")
-        assert content["verdict"] == aadml.load(random_run).audit
-        assert f"Audit: {content['verdict']}" in (random_run / "README.md").read_text()
+        assert content["map_mean"] == pytest.approx(read_evaluation(random_run).map_mean)
+        bound = f"{content['verdict']}; audited: these embeddings (SHA-256 {'5' * 12})"
+        assert bound == aadml.load(random_run).audit
+        assert f"Audit: {bound}" in (random_run / "README.md").read_text()
     assert aadml.verify(random_run) == []
 
 
 @pytest.mark.parametrize(
     ("apart", "passes"), [(0.0, True), (9e-4, True), (-9e-4, True), (1.1e-3, False), (-1.1e-3, False)]
 )
-def test_a_stored_score_is_that_of_the_model_within_a_thousandth(random_run, monkeypatch, apart, passes):
-    opened, stored = load_run(random_run), read_evaluation(random_run)
-    monkeypatch.setattr(run_audit, "read_evaluation", lambda folder: replace(stored, map_mean=stored.map_mean + apart))
-    finding = run_audit._stored_score(opened)
+def test_a_stored_score_is_that_of_the_model_within_a_thousandth(random_run, apart, passes):
+    stored = read_evaluation(random_run)
+    finding = run_audit._stored_score(replace(stored, map_mean=stored.map_mean + apart), stored.map_mean)
     assert (finding.verdict is Verdict.PASS) == passes
     assert f"MAP {stored.map_mean + apart:.5f} in evaluation.json" in finding.evidence
     assert f"MAP of the model {stored.map_mean:.5f}" in finding.evidence
@@ -172,3 +179,28 @@ def test_an_encoder_does_not_name_the_data(other_file):
         aadml.audit(command="mine {input} {output}", data=data, allow=["nowhere"])
     with pytest.raises(InputError, match="--allow applies only to --encoder and --command"):
         aadml.audit("run", allow=[data])
+
+
+def test_scores_say_whether_the_audit_was_of_these_embeddings(asked, run):
+    def notes(**options):
+        lines = []
+        aadml.evaluate(run, on_note=lines.append, **options)
+        return [line for line in lines if "audited" in line]
+
+    assert notes() == []
+    aadml.audit(run)
+    these = f"audited: these embeddings (SHA-256 {'5' * 12})"
+    assert notes() == [f"inductive: {these}"]
+    assert notes(split="valid") == ["inductive: audited: others"]
+    page = aadml.report(run).read_text()
+    assert these in page
+    better = {**read_evaluation(run).to_json(), "map_mean": read_evaluation(run).map_mean + 0.01}
+    add_to_run(run, {"evaluation.json": json.dumps(better).encode()}, pytest.fail)
+    assert aadml.load(run).audit.endswith("; audited: others")
+    audited = json.loads((run / "audit.json").read_text())
+    add_to_run(run, {"audit.json": json.dumps({k: v for k, v in audited.items() if k in OLD}).encode()}, pytest.fail)
+    assert "audited" not in aadml.load(run).audit
+    assert notes() == []
+
+
+OLD = ("protocol", "split", "verdict", "findings")

@@ -1,10 +1,17 @@
 """The audit passes what is honest and catches every leak by name."""
 
-import pytest
+from types import SimpleNamespace
 
+import pytest
+import torch
+
+import aadml
+from aadml.protocols import audit as audit_module
+from aadml.protocols import audit_checks
 from aadml.protocols.audit import Verdict, audit
 from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline
+from aadml.protocols.subprocess_embedding import in_fresh_process
 from tests.protocols import zoo
 
 
@@ -57,3 +64,30 @@ def test_every_honest_encoder_of_the_zoo_passes(encoder, subject, memory):
     assert [(one.check, one.evidence) for one in found if one.failed] == []
     unknown = {one.check for one in found if one.verdict is Verdict.NOT_CHECKABLE}
     assert unknown == {"selection", "metric", "channels", "carried labels"}
+
+
+def test_an_audit_has_at_most_25_passes(subject, monkeypatch):
+    passes = []
+
+    def counted(work, **options):
+        passes.append(work)
+        return in_fresh_process(work, **options)
+
+    monkeypatch.setattr(audit_module, "in_fresh_process", counted)
+    audit(FunctionPipeline(zoo.random_each_time), subject.splits, CHECKS)
+    external = len(passes)
+    audit(ProtocolPipeline(subject, "legacy:test-scaling"), subject.splits, CHECKS)
+    assert 10 < external < len(passes) - external <= 25
+
+
+def test_small_batches_take_500_clips_at_most(monkeypatch):
+    monkeypatch.setattr(audit_checks, "ROWS", 20)
+    sizes, clips = [], aadml.Clips.of([0, 1] * 22, audio=torch.randn(44, 3))
+    reference = {"audio": clips.matrix("audio")}
+
+    def embed(*requests):
+        sizes.extend(len(request) for request in requests)
+        return [{"audio": request.matrix("audio")} for request in requests]
+
+    case = SimpleNamespace(clips=clips, reference=reference, embed=embed, score=0.5, map_of=lambda _: 0.5)
+    assert (audit_checks.batch_invariance(case)[0], sizes) == (Verdict.PASS, [7, 7, 6])

@@ -99,6 +99,11 @@ def test_without_isolation_by_the_kernel_inference_is_unknown(subject):
     assert f"file {zoo.PLACE / 'planted'}" in found[1].evidence
 
 
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in zoo.NAMES])
+def test_no_leak_passes_without_isolation_by_the_kernel(name, subject):
+    assert report(name, subject, [label_blindness], by_kernel=False).inference != "passed"
+
+
 def test_a_file_that_is_not_named_is_asked_for(subject):
     with pytest.raises(InputError, match=r"^FileNotFoundError: .*; pass the files and modules .* to --allow$"):
         report("missing_weights", subject, [])

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 SERIES = {"train": ("train loss", "train map_mean"), "valid": ("valid loss", "valid map_mean"),
           "test": (f"{PREFIX}loss", f"{PREFIX}map_mean")}  # fmt: skip
 """Split -> keys of the log in figure 5, for loss and MAP."""
+_PANELS = {
+    ("loss", "train"): "train loss",
+    ("loss", "test"): "test loss, not used for any choice",
+    ("MAP", "train"): "train MAP",
+    ("MAP", "test"): "test MAP, not used for any choice",
+    ("MAP", "valid"): "valid MAP, which selects the epoch",
+}
+"""Figure and split -> title of a panel of figure 5."""
 _MARKS = ("v", "s", "^", "D", "P", "*", "X")
 Figures = tuple[Mapping[str, str], Table]
 """Figures by title, and a table of their numbers."""
@@ -66,24 +74,19 @@ def neighbor_figure(group: Group) -> Figures:
 
 
 def epoch_figures(group: Group) -> Figures:
-    """Draw loss and MAP by epoch (train as solid, test as dashed lines), and the validation MAP."""
+    """Draw loss and MAP by epoch on each split: losses with anchor-aware proxies as solid, without as dashed lines."""
     lines: list[tuple[Cell, ...]] = []
-    loss: dict[str, Band] = {}
-    score: dict[str, Band] = {}
-    selection: dict[str, Band] = {}
-    for color, (name, cell) in enumerate(group.runs.curves.items()):
-        runs = group.scores[cell.name].runs.values()
+    panels: dict[str, dict[str, Band]] = {title: {} for title in _PANELS.values()}
+    for number, (name, cell) in enumerate(group.runs.curves.items()):
+        runs, dashed = group.scores[cell.name].runs.values(), name not in PAPER.best_k
         for split, keys in SERIES.items():
-            for key, title, bands in zip(keys, ("loss", "MAP"), (loss, score), strict=True):
-                band = epoch_band(runs, key, color, dashed=split == "test")
+            for key, figure_name in zip(keys, ("loss", "MAP"), strict=True):
+                band = epoch_band(runs, key, number // 2, dashed=dashed)
                 if band is None:
                     continue
-                lines += _over_seeds(band, name, split, title)
-                if split != "valid":
-                    bands[f"{name}, {split}{' (not used)' * (split == 'test')}"] = band
-                elif title == "MAP":
-                    selection[name] = band
-    panels = {"loss": loss, "MAP": score, "validation MAP, which selects the epoch": selection}
+                lines += _over_seeds(band, name, split, figure_name)
+                if title := _PANELS.get((figure_name, split)):
+                    panels[title][name] = band
     figures = {
         title: drawn(bands_over, bands, x="epoch", y=title.split(",")[0]) for title, bands in panels.items() if bands
     }

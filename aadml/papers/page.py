@@ -27,7 +27,8 @@ _FIGURES = {
     ),
     "figure-5": (
         epoch_figures,
-        "Test curves are logged during training and not used for any choice. The scored epoch is "
+        "Solid lines are losses with anchor-aware proxies, and dashed lines of the same color are the same losses "
+        "without. Test curves are logged during training and not used for any choice. The scored epoch is "
         "that of the best validation MAP. Losses are computed without dropout and proxies, so that the splits can be "
         "compared.",
     ),

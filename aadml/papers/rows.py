@@ -5,9 +5,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aadml.configuration.config import Config
+from aadml.configuration.config import DEFAULT_METHOD, Config
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import PROTOCOLS
+from aadml.proxies.anchor_aware import AnchorAware
 from aadml.reports.published import PAPER
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow, RowSettings, named_rows, published_losses, published_methods
@@ -20,6 +21,9 @@ LEAKS = tuple(name for name in PROTOCOLS if name.startswith("legacy:") and name 
 """The other leaks; every row of a table is also scored under each leak."""
 LOOKS = 40
 """Number of scores of the test clips in a training run, used only in the log; runs of figure 5 score every epoch."""
+
+_CURVES = tuple(name for loss in PAPER.best_k for name in (loss, loss.removeprefix(AnchorAware.prefix)))
+"""Losses of figure 5, each with its anchor-aware proxies and without."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,9 @@ class PaperRuns:
 
     @property
     def curves(self) -> dict[str, Cell]:
-        """Cells of figure 5, by loss."""
-        return {row.item: row.cell for row in self.losses if row.item in PAPER.best_k}
+        """Cells of figure 5: every loss of figure 4, with its anchor-aware proxies and without."""
+        cells = {row.item: row.cell for row in self.losses}
+        return {name: cells[name] for name in _CURVES if name in cells}
 
     @property
     def all_draws(self) -> dict[int, Sequence[ComparisonRow]]:
@@ -102,6 +107,8 @@ def paper_runs(
         if table == "losses" and item in PAPER.best_k and "proxy.k" not in shared.changes.values:
             with suppress(InputError):  # the user's config has another proxy
                 config = Overrides({"proxy.k": PAPER.best_k[item]}).applied(config)
+        if item in (*_CURVES, DEFAULT_METHOD) and "training.train_map" not in shared.changes.values:
+            config = Overrides({"training.train_map": 1}).applied(config)
         return shorten(config)
 
     rows, notes = named_rows(published_methods(), published_losses(), shared, prepare)

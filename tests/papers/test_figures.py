@@ -12,29 +12,30 @@ pytest.importorskip("matplotlib")
 figures = pytest.importorskip("aadml.papers.figures")
 
 
-def test_the_numbers_by_epoch_are_those_of_the_logs():
-    (loss, *_) = PAPER.best_k
-    one, other = row("losses", loss), row("losses", "no curve")
+def test_figure_5_has_six_curves_of_each_split_and_their_numbers_are_those_of_the_logs():
+    losses = [name for anchored in PAPER.best_k for name in (anchored, anchored.removeprefix("aa-"))]
+    assert len(losses) == 6
+    rows = [row("losses", name) for name in (*losses, "no curve")]
     keys = ("train loss", "train map_mean", "valid loss", "valid map_mean", f"{PREFIX}loss", f"{PREFIX}map_mean")
     log = [{"epoch": epoch, **{key: epoch + n / 10 for n, key in enumerate(keys)}} for epoch in (1, 2)]
-    drawings, table = figures.epoch_figures(group([(of, scores(of, [0.4, 0.6], log)) for of in (one, other)]))
-    titles = [
-        ("train", "loss"),
-        ("train", "MAP"),
-        ("valid", "loss"),
-        ("valid", "MAP"),
-        ("test", "loss"),
-        ("test", "MAP"),
-    ]
+    drawings, table = figures.epoch_figures(group([(of, scores(of, [0.4, 0.6], log)) for of in rows]))
+    titles = [(split, title) for split in ("train", "valid", "test") for title in ("loss", "MAP")]
     assert list(table.rows) == [
         (loss, split, title, epoch, Spread(pytest.approx(epoch + n / 10), pytest.approx(0), 2))
+        for loss in losses
         for n, (split, title) in enumerate(titles)
         for epoch in (1, 2)
     ]
-    assert list(drawings) == ["loss", "MAP", "validation MAP, which selects the epoch"]
-    for title, names in (("loss", ("train", "test (not used)")), ("MAP", ("train", "test (not used)"))):
-        assert all(f"{loss}, {name}" in drawings[title] for name in names)
-    assert "test" not in drawings["validation MAP, which selects the epoch"]
+    assert list(drawings) == [
+        "train loss",
+        "test loss, not used for any choice",
+        "train MAP",
+        "test MAP, not used for any choice",
+        "valid MAP, which selects the epoch",
+    ]
+    for drawing in drawings.values():
+        assert [drawing.count(f">{loss}<") for loss in losses] == [1] * 6
+        assert "no curve" not in drawing
 
 
 def test_without_logs_there_are_no_curves():

@@ -28,7 +28,11 @@ def test_tables_and_figures_share_their_runs(runs, tmp_path):
     one = runs["ave"]
     by_loss = {row.item: row.cell for row in one.losses}
     assert [row.cell for row in one.methods if row.item == "aadml"] == [by_loss["aa-triplet"]]
-    assert {loss: cells[PAPER.best_k[loss]] for loss, cells in one.neighbors.items()} == one.curves
+    best = {loss: cells[PAPER.best_k[loss]] for loss, cells in one.neighbors.items()}
+    assert one.curves == {loss: by_loss[loss] for loss in one.curves}
+    assert best == {loss: cell for loss, cell in one.curves.items() if loss in PAPER.best_k}
+    assert one.curves.keys() == {loss.removeprefix(prefix) for loss in PAPER.best_k for prefix in ("", "aa-")}
+    assert {cell.config.training.train_map for cell in one.curves.values()} == {1}
     assert {len(cells) for cells in one.neighbors.values()} == {7}
     everything = one.jobs(list(PAPER.parts), range(5), tmp_path)
     assert len({job.folder for job in everything}) == len(everything) == 5 * (20 - 1 + 23 + 3 * 6)

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from aadml.configuration.config import DEFAULT_METHOD
 from aadml.feature_extraction.ground.figures import COLORS, DASHED, INK, figure, label
+from aadml.papers.fidelity import FIDELITY, READINGS
 from aadml.papers.rows import LEAKS, SELECTION
 from aadml.papers.tables import Group
 from aadml.reports.published import PAPER
@@ -28,6 +30,8 @@ _PANELS = {
     ("MAP", "valid"): "valid MAP, which selects the epoch",
 }
 """Figure and split -> title of a panel of figure 5."""
+_READINGS = {"aa-triplet": DEFAULT_METHOD} | {name: name for name in READINGS}
+"""Loss or preset of figure 4 -> its name among the readings of Equation 7."""
 _MARKS = ("v", "s", "^", "D", "P", "*", "X")
 Figures = tuple[Mapping[str, str], Table]
 """Figures by title, and a table of their numbers."""
@@ -55,7 +59,7 @@ def scope_figure(group: Group) -> Figures:
 
 
 def neighbor_figure(group: Group) -> Figures:
-    """Draw the MAP over k for the three triplet losses."""
+    """Draw the MAP over k for the three triplet losses, and for the readings of Equation 7 with the triplet loss."""
     directions = directions_of(group.scores)
     lines: list[tuple[Cell, ...]] = []
     bands: dict[str, Band] = {}
@@ -67,10 +71,19 @@ def neighbor_figure(group: Group) -> Figures:
         ]
         if trained := {k: cell for k, cell in by_k.items() if cell.runs}:
             bands[name] = map_band(list(trained), list(trained.values()), color)
+    panels = {
+        "MAP over k": {name: bands[name] for name in PAPER.best_k if name in bands},
+        "MAP over k by reading of Equation 7": {
+            FIDELITY.reading(reading): bands[name] for name, reading in _READINGS.items() if name in bands
+        },
+    }
     columns = ("loss", "k", *(f"MAP {name}" for name in (*directions, "mean")))
-    drawing = drawn(spread_curve, bands, {}, x="k neighbors", y="MAP, mean of both directions")
-    table = Table(columns, tuple(lines), f"MAP over the number of neighbors. {group.about}")
-    return {"MAP over k": drawing}, table
+    figures = {
+        title: drawn(spread_curve, shown, {}, x="k neighbors", y="MAP, mean of both directions")
+        for title, shown in panels.items()
+        if shown
+    }
+    return figures, Table(columns, tuple(lines), f"MAP over the number of neighbors. {group.about}")
 
 
 def epoch_figures(group: Group) -> Figures:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from aadml.papers.fidelity import FIDELITY
 from aadml.papers.figures import Figures, epoch_figures, leak_dots, neighbor_figure, scope_figure
 from aadml.papers.reproduction_plan import ReproductionPlan
 from aadml.papers.rows import LEAKS, SELECTION
-from aadml.papers.tables import COMPARED, Group, draw_table, leak_table, paper_table
+from aadml.papers.tables import COMPARED, WHAT, Group, draw_table, leak_table, paper_table
 from aadml.reports import page
 from aadml.reports.page import Fact
 from aadml.reports.published import PAPER
@@ -82,12 +83,19 @@ def _part(part: str, group: Group) -> StudyPart | None:
 
 def _table(name: str, title: str, group: Group) -> StudyPart:
     rows = group.runs.methods if name.startswith("table-1") else group.runs.losses
-    table, jumps = paper_table(rows, group), leak_table(title, rows, group)
+    kinds = FIDELITY.of(rows[0].table)
+    table = paper_table(rows, group, {item: row.title for item, row in kinds.items()})
+    readings = replace(paper_table(group.runs.readings, group, FIDELITY.readings), notes=())
+    jumps = leak_table(title, rows, group)
     drawing = drawn(leak_dots, rows, group)
     row, maps = table.columns[0], [column for column in table.columns if column.startswith("MAP ")]
     printed = [column for column in table.columns if column.startswith("published ")]
     compared = next(column for column in table.columns if column.startswith("difference"))
-    content = page.table(table, [row, *maps, *printed, compared, "seeds"])
+    content = page.table(table, [row, WHAT, *maps, *printed, compared, "seeds"])
+    content += "<h3>What the rows are</h3>"
+    content += page.properties(FIDELITY.legend(rows[0].table, [row.item for row in rows]))
+    content += "<h3>Readings of Equation 7</h3>"
+    content += page.table(readings, ["method", WHAT, *maps, "difference to aadml", "seeds"])
     content += "<h3>The same runs under each leak</h3>"
     if drawing:
         content += page.drawing(drawing, f"{title}: inductive MAP, MAP under each leak, and published MAP")
@@ -96,7 +104,8 @@ def _table(name: str, title: str, group: Group) -> StudyPart:
     content += "<h3>Cost</h3>" + page.table(table, [row, "epochs", "steps", "seconds", "seeds"])
     notes = [table.caption, *(note for note in table.notes if note != COMPARED)]
     drawings = {f"{name}-leaks": drawing} if drawing else {}
-    return StudyPart(title, content, notes, {name: table, f"{name}-leaks": jumps}, drawings=drawings)
+    tables = {name: table, f"{name}-readings": readings, f"{name}-leaks": jumps}
+    return StudyPart(title, content, notes, tables, drawings=drawings)
 
 
 def _most(part: StudyPart, group: Group) -> list[str]:

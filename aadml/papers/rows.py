@@ -5,8 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aadml.configuration.config import DEFAULT_METHOD, Config
+from aadml.configuration.config import DEFAULT_METHOD, Config, resolve
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.papers.fidelity import FIDELITY, READINGS
 from aadml.protocols import PROTOCOLS
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.reports.published import PAPER
@@ -34,7 +35,8 @@ class PaperRuns:
         data_set: "vegas" or "ave".
         methods: rows of table 1.
         losses: rows of table 2 or 3.
-        neighbors: cells of figure 4: loss -> k -> cell.
+        readings: rows of the readings of Equation 7, beginning with aadml.
+        neighbors: cells of figure 4: loss or reading -> k -> cell.
         draws: seed of a draw of Clock -> rows; the tables use seed 0.
         notes: notes on the rows.
     """
@@ -42,6 +44,7 @@ class PaperRuns:
     data_set: str
     methods: tuple[ComparisonRow, ...]
     losses: tuple[ComparisonRow, ...]
+    readings: tuple[ComparisonRow, ...]
     neighbors: Mapping[str, Mapping[int, Cell]]
     draws: Mapping[int, Sequence[ComparisonRow]]
     notes: tuple[str, ...] = ()
@@ -63,8 +66,8 @@ class PaperRuns:
         if self.data_set not in PAPER.parts[part].data_sets:
             return []
         cells = {
-            "methods": [row.cell for row in self.methods],
-            "losses": [row.cell for row in self.losses],
+            "methods": [row.cell for row in (*self.methods, *self.readings)],
+            "losses": [row.cell for row in (*self.losses, *self.readings)],
             "neighbors": [cell for by_k in self.neighbors.values() for cell in by_k.values()],
             "curves": list(self.curves.values()),
             "draws": [row.cell for rows in self.all_draws.values() for row in rows],
@@ -74,7 +77,7 @@ class PaperRuns:
     def jobs(self, parts: Sequence[str], seeds: Sequence[int], folder: Path) -> list[Job]:
         """Return the jobs of some parts of the paper, ordered by seed; the parts have no effect on the log of a run."""
         cells = {cell.name: cell for part in parts for cell in self.cells(part)}
-        tabulated = {row.cell.name for row in (*self.methods, *self.losses)}
+        tabulated = {row.cell.name for row in (*self.methods, *self.losses, *self.readings)}
         watched = {cell.name for cell in self.curves.values()}
         return [
             Job(
@@ -102,6 +105,7 @@ def paper_runs(
     Raises:
         InputError: a setting applies to no row.
     """
+    batch = resolve(shared.base.values).training.batch
 
     def prepare(table: str, item: str, config: Config) -> Config:
         if table == "losses" and item in PAPER.best_k and "proxy.k" not in shared.changes.values:
@@ -109,23 +113,25 @@ def paper_runs(
                 config = Overrides({"proxy.k": PAPER.best_k[item]}).applied(config)
         if item in (*_CURVES, DEFAULT_METHOD) and "training.train_map" not in shared.changes.values:
             config = Overrides({"training.train_map": 1}).applied(config)
+        if item in READINGS and "training.batch" not in shared.changes.values:
+            config = Overrides({"training.batch": batch}).applied(config)
         return shorten(config)
 
-    rows, notes = named_rows(published_methods(), published_losses(), shared, prepare)
+    rows, notes = named_rows([*published_methods(), *READINGS], published_losses(), shared, prepare)
     cells = {row.cell.config.yaml(): row.cell for row in rows}
 
     def cell(name: str, config: Config) -> Cell:
         short = shorten(config)
         return cells.setdefault(short.yaml(), Cell(name, short))
 
-    by_loss = {row.item: row for row in rows if row.table == "losses"}
+    methods, by_loss = ({row.item: row for row in rows if row.table == table} for table in PAPER.published)
     losses = [by_loss[name] for name in PAPER.published["losses"] if name in by_loss]
     neighbors = {
         row.item: {
             k: cell(f"{row.item}-k{k}", Overrides({"proxy.k": k}).applied(row.cell.config)) for k in PAPER.neighbors
         }
-        for row in losses
-        if row.item in PAPER.best_k
+        for row in (*losses, *(methods[name] for name in READINGS))
+        if row.item in (*PAPER.best_k, *READINGS)
     }
     drawn = {
         seed: [
@@ -135,5 +141,6 @@ def paper_runs(
         ]
         for seed, place in draws.items()
     }
-    methods = tuple(row for row in rows if row.table == "methods")
-    return PaperRuns(data_set, methods, tuple(losses), neighbors, drawn, tuple(notes))
+    readings = tuple(methods[name] for name in FIDELITY.readings)
+    published = tuple(row for name, row in methods.items() if name not in READINGS)
+    return PaperRuns(data_set, published, tuple(losses), readings, neighbors, drawn, tuple(notes))

@@ -27,6 +27,8 @@ COMPARED = (
     "the epoch is chosen on validation clips. The columns 'legacy:' score the same runs under each leak found in "
     "published code."
 )
+WHAT = "what the row is"
+"""Column that names the relation of a row to its source."""
 SELECTED = (
     f"{SELECTION} is the best test MAP of any logged epoch, which was not used for any choice. Methods "
     "without epochs have no such value."
@@ -78,7 +80,7 @@ def leaks_of(scores: Scores, jobs: Sequence[Job], folder: Path) -> dict[str, dic
     return leaks
 
 
-def paper_table(rows: Sequence[ComparisonRow], group: Group) -> Table:
+def paper_table(rows: Sequence[ComparisonRow], group: Group, described: Mapping[str, str]) -> Table:
     """Return table 1, 2 or 3 on one data set.
 
     Methods are compared with aadml. Losses with an anchor-aware proxy are compared with the same loss without proxy.
@@ -86,6 +88,7 @@ def paper_table(rows: Sequence[ComparisonRow], group: Group) -> Table:
     Args:
         rows: rows of the table.
         group: results of the rows.
+        described: row -> what the row is.
     """
     kind, named = rows[0].table, {row.item: row for row in rows}
     reference = "aadml" if kind == "methods" else "itself without proxy"
@@ -94,6 +97,7 @@ def paper_table(rows: Sequence[ComparisonRow], group: Group) -> Table:
         other = named.get("aadml" if kind == "methods" else row.item.removeprefix("aa-"))
         pairs.append((row.cell.name, other.cell.name) if other and other.cell != row.cell else None)
     columns = ResultColumns([group.of(row) for row in rows], group.scores, {SINGULAR[kind]: list(named)})
+    columns[WHAT] = [described.get(name) for name in named]
     columns.add_figures("map", "MAP")
     columns.add_published(kind, list(named), group.name)
     columns.add_differences(f"difference to {reference}", pairs)

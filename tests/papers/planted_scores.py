@@ -3,6 +3,7 @@
 import numpy as np
 
 from aadml.configuration.config import resolve
+from aadml.papers.fidelity import FIDELITY, READINGS
 from aadml.papers.rows import PaperRuns
 from aadml.papers.tables import Group
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve
@@ -23,14 +24,16 @@ def scores(of, maps, epochs=()):
     return CellScores(of.cell, {seed: _run(value, epochs) for seed, value in enumerate(maps)})
 
 
-def group(scored, *, draws=None, leaks=None):
+def group(scored, *, draws=None, leaks=None, neighbors=None):
     """Results of rows (row -> scores) on AVE; those of further draws are in `draws` alone."""
     further = [id(one) for rows in (draws or {}).values() for one in rows]
     rows = {
         table: tuple(one for one, _ in scored if one.table == table and id(one) not in further)
         for table in ("methods", "losses")
     }
-    runs = PaperRuns("ave", rows["methods"], rows["losses"], {}, draws or {})
+    readings = tuple(one for one in rows["methods"] if one.item in FIDELITY.readings)
+    methods = tuple(one for one in rows["methods"] if one.item not in READINGS)
+    runs = PaperRuns("ave", methods, rows["losses"], readings, neighbors or {}, draws or {})
     return Group(runs, {of.cell.name: found for of, found in scored}, leaks or {}, "about")
 
 

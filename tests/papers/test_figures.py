@@ -62,3 +62,14 @@ def test_a_line_joins_the_inductive_map_of_a_row_with_its_leaks(monkeypatch):
     words = [text.get_text() for text in drawn[0].legends[0].get_texts()]
     assert "inductive (ours)" in words
     assert "chance 0.100" in words
+
+
+def test_figure_4_has_a_panel_for_the_losses_and_one_for_the_readings():
+    rows = {name: row("losses", name) for name in ("aa-triplet", "aa-hard-triplet", "paper-r1")}
+    cells = {name: dict.fromkeys((1, 2), of.cell) for name, of in rows.items()}
+    scored = [(of, scores(of, [0.4])) for of in rows.values()]
+    panels, table = figures.neighbor_figure(group(scored, neighbors=cells))
+    assert [line[:2] for line in table.rows] == [(name, k) for name in rows for k in (1, 2)]
+    losses, readings = panels.values()
+    assert [f">{name}<" in losses for name in rows] == [True, True, False]
+    assert [f">{name}<" in readings for name in ("R6", "R1", "aa-hard-triplet")] == [True, True, False]

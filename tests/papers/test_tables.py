@@ -33,7 +33,12 @@ def column(table, name):
 
 def test_methods_are_compared_with_aadml_and_losses_with_themselves_without_a_proxy():
     rows = [row("methods", "aadml"), row("methods", "cca"), row("methods", "clip", "aadml")]
-    table = paper_table(rows, group([(rows[0], scores(rows[0], [0.5, 0.6])), (rows[1], scores(rows[1], [0.3, 0.3]))]))
+    table = paper_table(
+        rows,
+        group([(rows[0], scores(rows[0], [0.5, 0.6])), (rows[1], scores(rows[1], [0.3, 0.3]))]),
+        {"cca": "certified"},
+    )
+    assert column(table, "what the row is") == [None, "certified", None]
     assert column(table, "method") == ["aadml", "cca", "clip"]
     assert [cell.mean for cell in column(table, "MAP mean")] == pytest.approx([0.55, 0.3, 0.55])
     words = column(table, "difference to aadml")
@@ -41,7 +46,7 @@ def test_methods_are_compared_with_aadml_and_losses_with_themselves_without_a_pr
     assert words[1].startswith("-0.250 [")
     rows = [row("losses", name) for name in ("triplet", "aa-triplet", "aa-ce")]
     found = group([(one, scores(one, maps)) for one, maps in zip(rows, [[0.4], [0.5], [0.6]], strict=True)])
-    words = column(paper_table(rows, found), "difference to itself without proxy")
+    words = column(paper_table(rows, found, {}), "difference to itself without proxy")
     assert words[0] is words[2] is None
     assert words[1].startswith("+0.100 ")
 

@@ -29,6 +29,7 @@ from aadml.studies.folder import sole_owner
 from aadml.studies.grid import Overrides, at_most
 from aadml.studies.job import Job, is_done
 from aadml.studies.results import mean_count, spread_of
+from aadml.studies.sweep import SweepOutcome
 from aadml.studies.sweep_parts import StudyPart, write_study
 
 DATASETS = {"audiocaps": "AudioCaps", "clotho": "Clotho"}
@@ -132,7 +133,10 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         outcomes = plan.reproduce([job for runs in planned.values() for run in runs for job in run.jobs])
         if plan.shard:
             return plan.result(outcomes)
-        tables = {data_set: _table(name, data_set, names[data_set], runs, plan) for data_set, runs in planned.items()}
+        tables = {
+            data_set: _table(name, data_set, names[data_set], runs, plan, outcomes)
+            for data_set, runs in planned.items()
+        }
         note = "Every item is embedded on its own; the published results cannot be compared directly with ours."
         summary = plan.warning() + page.notes([note])
         parts = [_part(name, data_set, tables[data_set]) for data_set in planned]
@@ -159,12 +163,21 @@ def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) ->
     return shortened(base, len(load_splits(base).train)) if plan.quick else base
 
 
-def _table(name: str, data_set: str, dataset: str, runs: list[PaperRun], plan: ReproductionPlan) -> Table:
-    """Return the table on a data set; its caption states the differences from the paper."""
+def _table(
+    name: str, data_set: str, dataset: str, runs: list[PaperRun], plan: ReproductionPlan, outcomes: list[SweepOutcome]
+) -> Table:
+    """Return the table on a data set; caption and notes state the differences from the paper, and missing runs."""
     table = table_of(name, runs, dataset=dataset)
     if plan.quick or data_set == SAMPLE:
         table = replace(table, caption=f"The networks are narrower than those of the paper. {table.caption}")
-    return plan.marked(table)
+    reasons = {outcome.job.folder: outcome.reason for outcome in outcomes if outcome.reason}
+    missing = [
+        f"{' '.join(filter(None, run.row.cells))}: {reasons[job.folder]}"
+        for run in runs
+        for job in run.jobs
+        if job.folder in reasons
+    ]
+    return plan.marked(replace(table, notes=(*table.notes, *dict.fromkeys(missing))))
 
 
 def _part(name: str, data_set: str, table: Table) -> StudyPart:

@@ -13,6 +13,7 @@ from aadml.reports import page
 from aadml.reports.page import Fact
 from aadml.reports.published import PAPER
 from aadml.reports.tables import Table
+from aadml.studies.sweep import NOT_POSSIBLE
 from aadml.studies.sweep_figures import drawn
 from aadml.studies.sweep_parts import StudyPart, write_study
 
@@ -134,6 +135,9 @@ def _summary(groups: Mapping[str, Group], notes: Sequence[str]) -> str:
         if figure is not None:
             shown.append(Fact(f"AADML on {group.name}, inductive", str(figure), "test MAP, mean of both directions"))
     cells = [cell for group in groups.values() for cell in group.scores.values()]
-    finished, failed = sum(len(cell.runs) for cell in cells), sum(len(cell.failed) for cell in cells)
-    shown.append(Fact("runs", str(finished), f"{failed} failed" if failed else "all finished"))
+    finished, reasons = sum(len(cell.runs) for cell in cells), [r for cell in cells for r in cell.failed.values()]
+    impossible = sum(reason.startswith(NOT_POSSIBLE) for reason in reasons)
+    counts = {"failed": len(reasons) - impossible, "not possible": impossible}
+    others = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    shown.append(Fact("runs", str(finished), others or "all finished"))
     return page.summary(shown, notes)

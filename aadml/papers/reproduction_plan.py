@@ -11,15 +11,19 @@ from aadml.studies.execution import Execution, with_needed
 from aadml.studies.forecast import Forecast, forecast
 from aadml.studies.grid import Overrides, at_most
 from aadml.studies.job import Job
-from aadml.studies.sweep import SweepOutcome, worker_count
+from aadml.studies.sweep import NOT_POSSIBLE, SweepOutcome, worker_count
 
-STEPS = 60
-"""Steps of a shortened training run, rounded up to whole epochs."""
+STEPS = 15
+"""Steps of a shortened training run on `FULL_SIZE` clips or more, rounded up to whole epochs."""
+FULL_SIZE = 1577
+"""Training clips of AVE; with fewer clips, the number of epochs is that of AVE, and steps are fewer in proportion."""
+MEASURED = "measured.json"
+"""File of the folder of a reproduction with the measured time of a step of every kind of run."""
 LEAST_EPOCHS = {"3cmlf": 3}
 """Method -> number of its stages; every stage needs at least one epoch."""
 NOTE = (
-    f"SHORTENED (--quick): every training run stops after {STEPS} steps, or after one epoch if an epoch has more "
-    "steps, which is a fraction of the paper's schedule. The results show only that all parts run."
+    f"SHORTENED (--quick): every training run stops after at most {STEPS} steps, or after one epoch if an epoch has "
+    "more steps, which is a fraction of the paper's schedule. The results show only that all parts run."
 )
 Confirm = Callable[[Forecast], None]
 """Function that is called with the forecast before training; it may raise InputError."""
@@ -57,15 +61,28 @@ class ReproductionPlan(Execution):
         return replace(table, caption=" ".join([*self.warnings, table.caption]))
 
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
-        """Train the missing runs, or the missing runs of a shard, after a forecast; a merge trains no runs."""
-        return self.train(jobs, self._longest_first)
+        """Train the missing runs, or the missing runs of a shard, after an estimate; a merge trains no runs.
 
-    def _longest_first(self, jobs: list[Job]) -> list[Job]:
-        expected = forecast(with_needed(jobs), worker_count(self.workers, jobs), self.note)
-        if expected.seconds:
-            self.note(f"forecast: {expected.sentence()}")
-            self.confirm(expected)
-        return expected.longest_first(jobs)
+        Runs that cannot be trained on their data are named before the start, and get an outcome with the reason.
+        """
+        impossible: dict[str, str] = {}
+
+        def possible(part: list[Job]) -> list[Job]:
+            expected = forecast(
+                with_needed(part), worker_count(self.workers, part), self.note, kept=self.locked / MEASURED
+            )
+            impossible.update(expected.impossible)
+            if expected.seconds and not self.merge:
+                self.note(f"forecast: {expected.sentence()}")
+                self.confirm(expected)
+            return [job for job in expected.longest_first(part) if str(job.folder) not in expected.impossible]
+
+        outcomes = self.train(possible(list(jobs)) if self.merge else jobs, possible)
+        return outcomes + [
+            SweepOutcome(job, f"{NOT_POSSIBLE}{impossible[str(job.folder)]}")
+            for job in jobs
+            if str(job.folder) in impossible
+        ]
 
 
 def shortened(config: Config, clips: int) -> Config:
@@ -75,7 +92,7 @@ def shortened(config: Config, clips: int) -> Config:
         config: complete config.
         clips: number of training clips.
     """
-    epochs = max(math.ceil(STEPS * config.training.batch / max(clips, 1)), LEAST_EPOCHS.get(config.method, 1))
+    epochs = max(math.ceil(STEPS * config.training.batch / max(clips, FULL_SIZE)), LEAST_EPOCHS.get(config.method, 1))
     shorter = at_most(config, epochs)
     if shorter is config:
         return config

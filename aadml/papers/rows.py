@@ -124,7 +124,7 @@ def paper_runs(
         short = shorten(config)
         return cells.setdefault(short.yaml(), Cell(name, short))
 
-    methods, by_loss = ({row.item: row for row in rows if row.table == table} for table in PAPER.published)
+    methods, by_loss = ({row.item: row for row in rows if row.table == table} for table in ("methods", "losses"))
     losses = [by_loss[name] for name in PAPER.published["losses"] if name in by_loss]
     neighbors = {
         row.item: {

@@ -15,6 +15,7 @@ from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import SINGULAR, ComparisonRow
 from aadml.studies.job import Job, scored_under
 from aadml.studies.results import CellScores, spread_of
+from aadml.studies.sweep import NOT_POSSIBLE
 from aadml.studies.sweep_parts import ResultColumns, failures
 
 Scores = Mapping[str, CellScores]
@@ -97,7 +98,7 @@ def paper_table(rows: Sequence[ComparisonRow], group: Group, described: Mapping[
         other = named.get("aadml" if kind == "methods" else row.item.removeprefix("aa-"))
         pairs.append((row.cell.name, other.cell.name) if other and other.cell != row.cell else None)
     columns = ResultColumns([group.of(row) for row in rows], group.scores, {SINGULAR[kind]: list(named)})
-    columns[WHAT] = [described.get(name) for name in named]
+    columns[WHAT] = [_not_possible(group.of(row)) or described.get(row.item) for row in rows]
     columns.add_figures("map", "MAP")
     columns.add_published(kind, list(named), group.name)
     columns.add_differences(f"difference to {reference}", pairs)
@@ -106,6 +107,11 @@ def paper_table(rows: Sequence[ComparisonRow], group: Group, described: Mapping[
     columns.add_cost("epochs", "steps", "seconds", "seeds")
     notes = [COMPARED, SELECTED, *failures({row.item: group.of(row) for row in rows})]
     return columns.table(group.about, notes, "MAP mean")
+
+
+def _not_possible(cell: CellScores) -> str:
+    """Return the reason why a row cannot be trained on its data; "" for other rows."""
+    return next((reason for reason in cell.failed.values() if reason.startswith(NOT_POSSIBLE)), "")
 
 
 def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table:

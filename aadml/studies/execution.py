@@ -50,7 +50,7 @@ class SweepResult:
     @property
     def failed(self) -> int:
         """Number of failed runs, which a repeated call retries."""
-        return sum(bool(outcome.reason) for outcome in self.outcomes)
+        return sum(outcome.failed for outcome in self.outcomes)
 
     def __repr__(self) -> str:
         return "\n".join([*map(markdown, self.tables), str(self.page or self.folder)])

@@ -1,9 +1,11 @@
 """Estimate of the time that many runs take, from a few measured steps of every kind of run."""
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 import torch
 
@@ -12,7 +14,9 @@ from aadml.comparison.features import Matrix
 from aadml.configuration.config import Config, resolve
 from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.frontends.inference import chosen_device
+from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import parse_as, to_bytes
 from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import EpochWeights, Record, Session, numbers
 from aadml.runs.data import load_splits
@@ -65,11 +69,13 @@ class Forecast:
         seconds: folder of each waiting run -> seconds on one worker.
         finished: number of finished runs.
         workers: number of processes; 0 is this process.
+        impossible: folder of a run that cannot be trained -> reason; such a run is not in `seconds`.
     """
 
     seconds: Mapping[str, float]
     finished: int
     workers: int
+    impossible: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def wall(self) -> float:
@@ -112,6 +118,7 @@ def forecast(
     workers: int,
     note: Note = lambda message: None,
     kinds: Mapping[str, Hashable] | None = None,
+    kept: Path | None = None,
 ) -> Forecast:
     """Estimate the time of the runs that are not finished.
 
@@ -123,6 +130,7 @@ def forecast(
         workers: number of processes; several processes use one thread each.
         note: called with a line before measuring, and with the names of runs that cannot be trained.
         kinds: folder of a run -> kind; runs of the same kind take the same time per step. By default `kind_of`.
+        kept: file of earlier measurements, which are not repeated; new measurements are added.
 
     Raises:
         InputError: the data cannot be read, or no run can be trained.
@@ -132,34 +140,47 @@ def forecast(
     configs = [job.needs.config if job.needs else job.config for job in waiting]
     names = [kinds[str(job.folder)] if kinds else kind_of(config) for job, config in zip(waiting, configs, strict=True)]
     examples = dict(zip(reversed(names), reversed(configs), strict=True))
-    rates = measured_rates(examples, workers, note) if examples else {}
-    failing = {
-        str(job.folder): rate for name, job in zip(names, waiting, strict=True) if isinstance(rate := rates[name], str)
+    rates = _rates(examples, workers, note, kept) if examples else {}
+    of_jobs = {str(job.folder): rates[name] for name, job in zip(names, waiting, strict=True)}
+    impossible = {folder: rate for folder, rate in of_jobs.items() if isinstance(rate, str)}
+    if impossible and len(impossible) == len(jobs):
+        raise InputError(f"none of the {len(jobs)} runs can be trained: {next(iter(impossible.values()))}")
+    _name_impossible(waiting, impossible, note)
+    seconds = {
+        str(job.folder): rate.seconds(job) for job in waiting if isinstance(rate := of_jobs[str(job.folder)], Rate)
     }
-    if failing:
-        _name_failing(waiting, failing, note)
-    known = {name: Rate() if isinstance(rate, str) else rate for name, rate in rates.items()}
-    seconds = {str(job.folder): known[name].seconds(job) for name, job in zip(names, waiting, strict=True)}
-    return Forecast(seconds, len(jobs) - len(waiting), min(workers, max(len(waiting), 1)))
+    return Forecast(seconds, len(jobs) - len(waiting), min(workers, max(len(seconds), 1)), impossible)
 
 
-def _name_failing(waiting: Sequence[Job], reasons: Mapping[str, str], note: Note) -> None:
-    """Report the rows whose runs cannot be trained, by reason.
+@dataclass(frozen=True)
+class _Measured:
+    """Content of a file of measurements: digest of a kind and of the number of processes -> rate."""
 
-    Args:
-        waiting: all runs to train.
-        reasons: folder of a run that cannot be trained -> reason.
-        note: called with a line for each reason.
+    rates: Mapping[str, Rate]
 
-    Raises:
-        InputError: no run can be trained.
-    """
-    if len(reasons) == len(waiting):
-        raise InputError(f"none of the {len(waiting)} runs can be trained: {next(iter(reasons.values()))}")
+
+def _rates(
+    examples: Mapping[Hashable, Config], workers: int, note: Note, kept: Path | None
+) -> dict[Hashable, Rate | str]:
+    """Return the rates of kinds, from the file `kept` or measured and added to that file."""
+    digests = {kind: hashlib.sha256(f"{workers} {kind}".encode()).hexdigest()[:16] for kind in examples}
+    known = dict(parse_as(_Measured, kept.read_bytes(), kept).rates) if kept and kept.is_file() else {}
+    rates: dict[Hashable, Rate | str] = {kind: known[key] for kind, key in digests.items() if key in known}
+    if new := {kind: config for kind, config in examples.items() if kind not in rates}:
+        measured = measured_rates(new, workers, note)
+        rates |= measured
+        known |= {digests[kind]: rate for kind, rate in measured.items() if isinstance(rate, Rate)}
+        if kept:
+            write_bytes(kept, to_bytes({"rates": {key: asdict(rate) for key, rate in known.items()}}))
+    return rates
+
+
+def _name_impossible(waiting: Sequence[Job], reasons: Mapping[str, str], note: Note) -> None:
+    """Report the rows whose runs cannot be trained, by reason (folder of a run -> reason)."""
     for reason in dict.fromkeys(reasons.values()):
         jobs = [job for job in waiting if reasons.get(str(job.folder)) == reason]
         rows = dict.fromkeys(job.folder.name.removesuffix(f"_seed{job.config.common.seed}") for job in jobs)
-        note(f"{len(jobs)} of {len(waiting)} runs cannot be trained and will fail ({', '.join(rows)}): {reason}")
+        note(f"{len(jobs)} of {len(waiting)} runs cannot be trained ({', '.join(rows)}): {reason}")
 
 
 def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note) -> dict[Hashable, Rate | str]:

@@ -21,6 +21,10 @@ from aadml.studies.job import Job, is_done, work_off
 T = TypeVar("T")
 
 
+NOT_POSSIBLE = "not possible: "
+"""First words of the reason of a run that cannot be trained on its data."""
+
+
 @dataclass(frozen=True)
 class SweepOutcome:
     """Outcome of a run.
@@ -34,6 +38,11 @@ class SweepOutcome:
     job: Job
     reason: str = ""
     was_finished: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the run failed; a run that is not possible on these data is not tried, and has not failed."""
+        return bool(self.reason) and not self.reason.startswith(NOT_POSSIBLE)
 
 
 def sweep(

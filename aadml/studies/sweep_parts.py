@@ -26,6 +26,7 @@ from aadml.studies.results import (
     mean_chance,
     mean_map,
 )
+from aadml.studies.sweep import NOT_POSSIBLE
 
 REPORT = "report.html"
 COST = ("epochs", "steps", "seconds", "parameters", "seeds")
@@ -149,10 +150,13 @@ def write_study(
 
 
 def failures(rows: Mapping[str, CellScores]) -> list[str]:
-    """Return a sentence for each failed run of rows (name -> scores)."""
-    return [
-        f"{name}, seed {seed}, failed: {reason}" for name, cell in rows.items() for seed, reason in cell.failed.items()
+    """Return a sentence for each failed run of rows (name -> scores), and for each row that is not possible."""
+    sentences = [
+        f"{name}: {reason}" if reason.startswith(NOT_POSSIBLE) else f"{name}, seed {seed}, failed: {reason}"
+        for name, cell in rows.items()
+        for seed, reason in cell.failed.items()
     ]
+    return list(dict.fromkeys(sentences))
 
 
 def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Path, metrics: Sequence[str] = ()) -> str:

@@ -80,8 +80,8 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     assert "forecast: " in err
     assert "drawn by seed" in err
     assert "3 classes; the paper's AVE has 1,955 clips of 15 classes" in err
-    names = {"table-1-ave", "table-1-ave-leaks", "table-3", "table-3-leaks", "figure-3-ave", "figure-4-ave",
-             "figure-5-ave", "clock-draw"}  # fmt: skip
+    names = {"table-1-ave", "table-1-ave-leaks", "table-1-ave-readings", "table-3", "table-3-leaks", "table-3-readings",
+             "figure-3-ave", "figure-4-ave", "figure-5-ave", "clock-draw"}  # fmt: skip
     assert {path.stem for path in out.glob("*.csv")} == names
     plain, anchored = rows(out / "table-3.csv")
     assert (anchored["loss"], anchored["published mean"]) == ("aa-triplet", "0.887")
@@ -105,7 +105,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     assert "AVE has 1,955 clips of 15 classes, so the values of the paper come from other data" in page
     for name in ("table-3.md", "table-3.tex", "report.html"):
         assert "random numbers (synthetic), not features of recordings" in (out / name).read_text()
-    assert "(not used)" in page
+    assert "not used for any choice" in page
     assert said.strip().splitlines()[-1] == str(out / "report.html")
     before = results(out)
     code, _, err = aadml(*arguments)
@@ -185,7 +185,7 @@ def test_an_incomplete_merge_is_refused_and_a_complete_one_trains_nothing(ave, t
     options = {"only": "figure-5", "seeds": 2}
     call(tmp_path / "out", ave, shard="0/2", **options)
     assert not (tmp_path / "out" / "report.html").exists()
-    with pytest.raises(InputError, match="1 of 2 runs are not finished"):
+    with pytest.raises(InputError, match="2 of 4 runs are not finished"):
         call(tmp_path / "out", ave, merge=True, **options)
     call(tmp_path / "out", ave, shard="1/2", **options)
     for weights in (tmp_path / "out").rglob("*.safetensors"):  # not copied here: the page is made of the small files
@@ -249,6 +249,6 @@ def test_without_matplotlib_there_are_the_numbers_and_no_page(ave, tmp_path, mon
     result = call(tmp_path / "out", ave, only="table-3,figure-5", seeds=1)
     assert result.page is None
     assert {path.name for path in (tmp_path / "out").glob("*.csv")} == {
-        "table-3.csv", "table-3-leaks.csv", "figure-5-ave.csv",
+        "table-3.csv", "table-3-leaks.csv", "table-3-readings.csv", "figure-5-ave.csv",
     }  # fmt: skip
     assert not list((tmp_path / "out").glob("*.svg"))

@@ -1,17 +1,69 @@
-from dataclasses import replace
+import json
 
 import pytest
 
 from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
-from aadml.papers.reproduction_plan import STEPS, shortened
+from aadml.papers.reproduction_plan import FULL_SIZE, MEASURED, STEPS, ReproductionPlan, shortened
+from aadml.studies.execution import SweepResult
+from aadml.studies.grid import Overrides
+from aadml.studies.job import Job
 
 
 def test_a_shortened_schedule_has_so_many_steps_and_logs_every_epoch():
     config = resolve(open_config("aadml_ave").values)
-    short = shortened(config, 1577)
-    assert short.training.epochs * 1577 / 200 == pytest.approx(STEPS, rel=0.1)
+    short = shortened(config, FULL_SIZE)
+    assert short.training.epochs * FULL_SIZE / 200 == pytest.approx(STEPS, rel=0.15)
     assert short.training.train_map == 1
     assert shortened(config, 100_000).training.epochs == 1
-    brief = replace(config, training=replace(config.training, epochs=2))
+    brief = Overrides({"training.epochs": 1}).applied(config)
     assert shortened(brief, 100) is brief
+
+
+def test_smaller_data_train_proportionally_fewer_steps():
+    config = resolve(open_config("mei_audiocaps").values)
+    assert shortened(config, 208).training.epochs == shortened(config, FULL_SIZE).training.epochs <= 2
+
+
+def test_rows_that_are_not_possible_are_named_before_the_start_and_are_no_failures(features, tmp_path):
+    values = {"method": {"name": "cca", "dimension": 2}, "data": str(features)}
+    jobs = [
+        Job(
+            tmp_path / "runs" / f"{size}_seed{seed}",
+            resolve(values | {"seed": seed, "method": {"name": "cca", "dimension": size}}),
+        )
+        for size in (2, 500)
+        for seed in (0, 1)
+    ]
+    said = []
+    plan = ReproductionPlan(
+        folder=tmp_path, workers=0, note=said.append, seeds=range(2), confirm=lambda expected: said.append("start")
+    )
+    outcomes = plan.reproduce(jobs)
+    assert said.index("start") > next(
+        n for n, words in enumerate(said) if "2 of 4 runs cannot be trained (500)" in words
+    )
+    assert any("forecast: 2 runs: 2 remain" in words for words in said)
+    reasons = {outcome.job.folder: outcome.reason for outcome in outcomes}
+    assert [bool(reasons[job.folder]) for job in jobs] == [False, False, True, True]
+    assert all(reasons[job.folder].startswith("not possible: method.dimension is 500") for job in jobs[2:])
+    assert not any(job.folder.exists() for job in jobs[2:])
+    assert SweepResult(tuple(outcomes), tmp_path, (), None).failed == 0
+    merged = ReproductionPlan(folder=tmp_path, merge=True, note=said.append, seeds=range(2), confirm=pytest.fail)
+    assert {o.job.folder: o.reason for o in merged.reproduce(jobs)} == reasons
+
+
+def test_the_time_of_a_kind_is_measured_once(base, tmp_path, monkeypatch):
+    said = []
+    plan = ReproductionPlan(
+        folder=tmp_path, workers=0, note=said.append, seeds=range(1), confirm=lambda expected: None,
+        work=lambda jobs, workers: [],
+    )  # fmt: skip
+    first, second = (Job(tmp_path / name, resolve(base | {"proxy": proxy})) for name, proxy in
+                     (("a", "identity"), ("b", {"name": "anchor-aware", "k": 2})))  # fmt: skip
+    plan.reproduce([first])
+    plan.reproduce([first, second])
+    plan.reproduce([first, second])
+    assert [words for words in said if "measuring" in words] == ["forecast: measuring 1 kind of runs"] * 2
+    assert len({words for words in said if words.startswith("forecast: 2 runs")}) == 1
+    assert len(json.loads((tmp_path / MEASURED).read_text())["rates"]) == 2

@@ -10,6 +10,7 @@ from aadml.retrieval.significance import Spread
 from aadml.studies.ablation_grid import collected, run_folder
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, work_off
+from aadml.studies.results import CellScores
 from aadml.studies.sweep import SweepOutcome
 from tests.papers.planted_scores import group, row, scores
 
@@ -82,3 +83,11 @@ def test_draws_have_a_column_each_and_their_spread():
     assert column(table, "sd over draws (of means)") == [pytest.approx(0.3 / 2**0.5), None]
     assert column(table, "sd over seeds (mean)") == [pytest.approx(0.02**0.5), None]
     assert group(scored[:3]).runs.all_draws == {}
+
+
+def test_a_row_that_is_not_possible_says_why():
+    rows = [row("methods", name) for name in ("aadml", "cca")]
+    lost = CellScores(rows[1].cell, {}, {0: "not possible: too wide", 1: "not possible: too wide"})
+    table = paper_table(rows, group([(rows[0], scores(rows[0], [0.5])), (rows[1], lost)]), {"cca": "certified"})
+    assert column(table, "what the row is") == [None, "not possible: too wide"]
+    assert [note for note in table.notes if "too wide" in note] == ["cca: not possible: too wide"]

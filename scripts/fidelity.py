@@ -11,8 +11,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "fidelity"))
 
-from certificates import CERTIFICATES, WITHOUT_EQUAL  # noqa: E402
+from certificates import CERTIFICATES, NOT_HELD, WITHOUT_EQUAL  # noqa: E402
 from certificates.certificate import Certificate  # noqa: E402
+
+from aadml.papers.fidelity import FIDELITY  # noqa: E402
 
 PAGE = ROOT / "docs" / "fidelity.md"
 
@@ -27,6 +29,13 @@ page, and `tests/fidelity` checks every row against its limit.
 
 HEAD = ("method or loss", "source", "compared", "largest error", "limit", "deviations")
 
+METHODS = """
+## The methods of table 1
+
+What each row of a reproduction is (`aadml/papers/fidelity.yaml`), and which of its parts a row above certifies.
+
+{methods}"""
+
 BOTTOM = """
 ## What differs on purpose
 
@@ -38,15 +47,11 @@ Decided without an option:
 
 - **DAML** follows the paper's signs. A public reimplementation (GeDML) subtracts the margin in the metric loss, and
   takes the adversary's distance between features.
-- **AGAH** divides each feature by its own norm. The released code divides by the norm of the whole batch, so its codes
-  depend on the batch. The step on the codes of classes is coordinate descent on ±1 labels. The released step mixes 0/1
-  with ±1 labels and ends at a higher loss (12,368 against 11,552 on the reference).
 - **C-CCA** sums in float64 (the released code in float32) and accepts classes of unequal size, where that code fails.
 - **DCCA**: the released sum over all singular values takes roots entry by entry. It is not a trace norm, and its
   gradient is not finite, so it is omitted.
 - **NT-Xent** masks the other captions of a clip unless `mask_same_id: false`; the released mask acts after the softmax
   and has no effect. The rows of `reproduce mei` and `reproduce 3cmlf` have it false.
-- **Median ranks** are not rounded; the released evaluation of Mei et al. rounds down.
 - **HDML** has no batch normalization in the generator and before the last layer, and its means run over steps.
 
 ## Without released code
@@ -55,7 +60,6 @@ Decided without an option:
 | --- | --- |
 | hard, semi-hard and batch-hard triplet | their definitions as loops (`tests/objective`, `tests/selections`) |
 | SupCon over one pair a class | its definition; the AADML paper does not define it |
-| TNN-C-CCA's network | the sizes in its code; its triplets are compared above |
 | DCIL | its definition as loops; the paper's sizes are those of images and sentences |
 | 3CMLF | equations 2 and 3 (compared above), and the released NT-Xent of Mei et al.; no code is public |
 | CCTL | its definition; known from the abstract and the AADML paper |
@@ -80,12 +84,14 @@ def main() -> None:
         for one, found in zip(CERTIFICATES, errors, strict=True)
         for name in one.repairs
     ]
-    absent = [(name.rpartition("/")[2], why) for name, why in WITHOUT_EQUAL.items()]
+    absent = [(name.rpartition("/")[2], why) for name, why in (WITHOUT_EQUAL | NOT_HELD).items()]
     page = (
         TOP
         + _table(HEAD, rows)
+        + METHODS.format(methods=_table(("method", "row", *FIDELITY.parts), _methods()))
         + BOTTOM.format(
-            repairs=_table(("method or loss", "here", "apart"), repairs), absent=_table(("reference", "why"), absent)
+            repairs=_table(("method or loss", "here", "apart"), repairs),
+            absent=_table(("reference", "why"), absent),
         )
     )
     PAGE.write_text(page, encoding="utf-8")
@@ -101,6 +107,13 @@ def _row(certificate: Certificate, errors: Mapping[str, float]) -> tuple[str, ..
         f"{certificate.tolerance:.0e}",
         certificate.deviations,
     )
+
+
+def _methods() -> list[tuple[str, ...]]:
+    return [
+        (name, row.kind, *("yes" if part in row.held else "–" for part in FIDELITY.parts))
+        for name, row in FIDELITY.methods.items()
+    ]
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from certificates import CERTIFICATES
 
+from aadml.papers.fidelity import FIDELITY
+
 PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
 
 
@@ -13,7 +15,7 @@ def rows_of(text):
 
 
 def test_every_certificate_has_its_row_and_no_other_stands_there():
-    rows = rows_of(PAGE.read_text(encoding="utf-8").partition("\n## What differs on purpose")[0])
+    rows = rows_of(PAGE.read_text(encoding="utf-8").partition("\n## The methods of table 1")[0])
     expected = [[one.subject, one.source + " *" * one.by_hand, ", ".join(one.compared)] for one in CERTIFICATES]
     assert [row[:3] for row in rows] == expected
     assert [row[5] for row in rows] == [one.deviations for one in CERTIFICATES]
@@ -26,5 +28,24 @@ def test_every_repair_is_listed_beside_what_it_changes():
 
 
 def test_the_errors_on_the_page_keep_their_limits():
-    rows = rows_of(PAGE.read_text(encoding="utf-8").partition("\n## What differs on purpose")[0])
+    rows = rows_of(PAGE.read_text(encoding="utf-8").partition("\n## The methods of table 1")[0])
     assert all(float(error) <= float(limit) for _, _, _, error, limit, _ in rows)
+
+
+def test_what_a_row_of_the_paper_claims_is_certified():
+    certified = {one.subject for one in CERTIFICATES}
+    rows = {**FIDELITY.methods, **FIDELITY.losses}
+    assert {subject for row in rows.values() for subject in row.held.values()} <= certified
+    for name, row in rows.items():
+        assert (row.kind == "certified") <= ({"loss", "gradient"} <= row.held.keys() or "network" in row.held), name
+        one_of = [one for one in CERTIFICATES if one.subject in row.held.values()]
+        assert (row.kind == "two implementations") <= all(one.by_hand for one in one_of), name
+
+
+def test_every_method_of_table_1_has_its_row_of_parts():
+    rows = rows_of(PAGE.read_text(encoding="utf-8").partition("\n## The methods of table 1\n")[2].partition("\n## ")[0])
+    assert [row[0] for row in rows] == list(FIDELITY.methods)
+    for name, kind, *parts in rows:
+        row = FIDELITY.methods[name]
+        assert kind == row.kind
+        assert [part != "–" for part in parts[: len(FIDELITY.parts)]] == [part in row.held for part in FIDELITY.parts]

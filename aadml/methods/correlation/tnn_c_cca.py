@@ -83,8 +83,9 @@ class TripletLearner(Learner):
     released code also passes a flag that omits the cluster part, and accumulates this part in the wrong shape. The
     toolkit always includes the cluster part. The code does not determine the distance of the triplets. With the cosine,
     a margin of 0.5 could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. The code's
-    triplets never have an anchor's partner as positive (`fidelity: source`). The toolkit's triplets do (`repaired`),
-    because the partner is the item to be retrieved. The code's batch-hard form mines over a list of triplets, and is
+    triplets never have an anchor's partner as positive, and their loss is the mean over all triplets (`fidelity:
+    source`). The toolkit includes the partner, because it is the item to be retrieved, and takes the mean over the
+    triplets with a loss above zero (`repaired`). The code's batch-hard form mines over a list of triplets, and is
     not reproduced. The published schedule has 10 epochs of 500 batches.
 
     Args:
@@ -94,7 +95,8 @@ class TripletLearner(Learner):
         dropout: share of units dropped, in the output layer too (same source).
         margin: margin of the triplets (0.5: the peak of the published sweep from 0.1 to 1.1).
         selection: the `selection` section: "all" triplets of a batch, or "batch-hard" (both in the code).
-        fidelity: "source" to exclude an anchor's partner from its positives, "repaired" to include the partner.
+        fidelity: "source" to exclude an anchor's partner from its positives and to count triplets without loss,
+            "repaired" to include the partner and to omit these triplets.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class TripletLearner(Learner):
         self.solution = ClusterSolution(context.dimensions, dimension)
         self.objective = compose_objective(
             Space(names, dimension, classes=context.classes),
-            loss=LossSection.of("triplet", margin=margin),
+            loss=LossSection.of("triplet", margin=margin, **({"reduction": "mean"} if fidelity == "source" else {})),
             selection=selection,
             directions=("-".join(names),),
         )

@@ -31,6 +31,7 @@ class Certificate:
         measure: reference arrays -> the largest relative error of each thing compared, and of each repair.
         by_hand: whether the source could not be run and its formula was written out for the reference.
         slow: whether it takes more than a second or two.
+        folder: the folder of its references, beside the others.
     """
 
     subject: str
@@ -43,10 +44,11 @@ class Certificate:
     tolerance: float = EXACT
     by_hand: bool = False
     slow: bool = False
+    folder: str = "references"
 
     def errors(self, references: Path) -> Errors:
-        """Measure, on the reference file below the folder `references`."""
-        return self.measure(read(references / f"{self.file}.npz"))
+        """Measure, on the reference file; `references` is the folder of references to single steps."""
+        return self.measure(read(references.parent / self.folder / f"{self.file}.npz"))
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -1,0 +1,212 @@
+"""Table 3 and Figures 4 and 5 of the AADML paper at full length on `synthetic:ave`, run by run.
+
+    PYTHONPATH="$PWD" python scripts/reproduction.py --forecast          # writes docs/lab/reproduction/forecast.csv
+    PYTHONPATH="$PWD" python scripts/reproduction.py --hours 12          # trains what is missing, then writes the page
+    PYTHONPATH="$PWD" python scripts/reproduction.py --page              # only the page
+
+Table 3 has three seeds, the figures have the first. Every finished run is a row of runs.csv, with its commit, processor
+seconds and the hash of its config and of the code that trains it. A run is made again only if this hash changed.
+Training stops before the run that would exceed the processor hours.
+"""
+
+import argparse
+import csv
+import hashlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from statistics import mean, stdev
+
+from aadml.configuration.config import DEFAULT_METHOD
+from aadml.papers.fidelity import FIDELITY, READINGS
+from aadml.papers.figures import SERIES
+from aadml.papers.rows import PaperRuns, paper_runs
+from aadml.reports.published import PAPER
+from aadml.runs.environment import git_commit
+from aadml.studies.comparison_rows import RowSettings
+from aadml.studies.forecast import forecast
+from aadml.studies.job import Job, work_off
+from aadml.studies.results import read_run
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "lab" / "reproduction"
+SEEDS = 3
+TRAINING = ("comparison", "layers", "losses", "methods", "objective", "proxies", "selections")
+"""Rooms whose code determines the bytes of a training."""
+RUN = ("run", "seed", "audio-visual", "visual-audio", "mean", "epochs", "steps", "seconds", "commit", "kernels")
+CURVE = ("run", "split", "figure", "epoch", "value")
+Row = Mapping[str, str]
+
+
+def jobs_of(runs: PaperRuns, folder: Path) -> list[Job]:
+    """Return the runs in the order of training: those of the figures and the first seed, then further seeds."""
+    first = runs.jobs(("table-3", "figure-5", "figure-4"), range(1), folder)
+    return first + runs.jobs(("table-3",), range(1, SEEDS), folder)
+
+
+def name_of(job: Job) -> str:
+    """Return the name of a run without its seed; the run of aadml is that of aa-triplet."""
+    return _run_of(job.folder.name.removesuffix(f"_seed{job.config.common.seed}"))
+
+
+def kernels(job: Job) -> str:
+    """Return the hash of the config of a run and of the code that trains it."""
+    return hashlib.sha256((job.config.yaml() + _code()).encode()).hexdigest()[:16]
+
+
+@cache
+def _code() -> str:
+    digest = hashlib.sha256()
+    for room in TRAINING:
+        for path in sorted((ROOT / "aadml" / room).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def missing(jobs: Iterable[Job], rows: Sequence[Row]) -> list[Job]:
+    """Return the runs that have no row, or whose row has another hash."""
+    known = {(row["run"], row["seed"], row["kernels"]) for row in rows}
+    return [job for job in jobs if (name_of(job), str(job.config.common.seed), kernels(job)) not in known]
+
+
+def read(path: Path) -> list[Row]:
+    """Read a table; an absent file has no rows."""
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Write a table."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def train(job: Job) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """Train and score a run; return its row, and its curves by epoch."""
+    started = time.process_time()
+    if reason := work_off(job):
+        raise SystemExit(f"{job.folder.name}: {reason}")
+    seconds, run = time.process_time() - started, read_run(job)
+    maps = {name: f"{record.map:.6f}" for name, record in run.record.directions.items()}
+    counts = {"epochs": str(run.record.epochs), "steps": str(run.record.steps), "seconds": f"{seconds:.0f}"}
+    origin = {"commit": (git_commit() or "")[:10], "kernels": kernels(job)}
+    row = {"run": name_of(job), "seed": str(job.config.common.seed), "mean": f"{run.map_mean:.6f}"}
+    curves = [
+        {"run": name_of(job), "split": split, "figure": title, "epoch": str(epoch), "value": f"{value:.6g}"}
+        for split, keys in SERIES.items()
+        for key, title in zip(keys, ("loss", "MAP"), strict=True)
+        for epoch, value in run.by_epoch(key).items()
+    ]
+    return row | maps | counts | origin, curves
+
+
+def page(rows: Sequence[Row], curves: Sequence[Row], planned: int) -> str:
+    """Return the page of the finished runs: table 3, figure 4 and figure 5 as tables, in Markdown."""
+    maps: dict[str, list[float]] = {}
+    for row in rows:
+        maps.setdefault(row["run"], []).append(float(row["mean"]))
+    printed = {name: values["AVE"].mean for name, values in PAPER.published["losses"].items() if name in maps}
+    ours = sorted(printed, key=lambda name: -mean(maps[name]))
+    theirs = sorted(printed, key=lambda name: -printed[name])
+    hours = sum(float(row["seconds"]) for row in rows) / 3600
+    parts = [
+        "# Table 3 and Figures 4 and 5 at full length\n\n`scripts/reproduction.py` on `synthetic:ave`: random numbers "
+        "of AVE's size, so that only the order of losses can be compared. "
+        f"{len(rows)} of {planned} runs are finished ({hours:.1f} processor hours).\n",
+        "## Table 3\n",
+        table(("loss", "MAP", "seeds", "rank", "published", "published rank"), [
+            (name, spread(maps[name]), len(maps[name]), ours.index(name) + 1, f"{printed[name]:.3f}",
+             theirs.index(name) + 1)
+            for name in printed
+        ]),
+        order(ours, theirs),
+        "## Readings of Equation 7\n",
+        table(("row", "reading", "MAP", "seeds"), [
+            (name, reading, spread(maps.get(_run_of(name), [])), len(maps.get(_run_of(name), [])))
+            for name, reading in FIDELITY.readings.items()
+        ]),
+        "## Figure 4\n",
+        table(("loss", *map(str, PAPER.neighbors)), [
+            (loss, *(spread(maps.get(loss if k == best else f"{loss}-k{k}", [])[:1]) for k in PAPER.neighbors))
+            for loss, best in {**PAPER.best_k, **dict.fromkeys(READINGS, PAPER.best_k["aa-triplet"])}.items()
+        ]),
+        "## Figure 5\n",
+        table(("loss", "split", "figure", "first epoch", "last epoch", "epochs"), ends(curves)),
+    ]  # fmt: skip
+    return "\n".join(parts)
+
+
+def _run_of(name: str) -> str:
+    return "aa-triplet" if name == DEFAULT_METHOD else name
+
+
+def order(ours: Sequence[str], theirs: Sequence[str]) -> str:
+    """Return a sentence on the losses whose rank differs most from that in the paper; "" without losses."""
+    if list(ours) == list(theirs):
+        return "The order of the finished losses is that of the paper.\n" if ours else ""
+    apart = sorted(ours, key=lambda name: -abs(ours.index(name) - theirs.index(name)))[:5]
+    moved = [f"{name} ({ours.index(name) + 1} here, {theirs.index(name) + 1} there)" for name in apart]
+    return f"The ranks differ most for {', '.join(moved)}.\n"
+
+
+def ends(curves: Sequence[Row]) -> list[tuple[object, ...]]:
+    """Return the first and the last value of every curve."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for row in curves:
+        found.setdefault((row["run"], row["split"], row["figure"]), []).append(row["value"])
+    return [(*key, values[0], values[-1], len(values)) for key, values in found.items()]
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return mean and standard deviation."""
+    if not values:
+        return "–"
+    return f"{mean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in (head, ["---"] * len(head), *rows))
+
+
+def main() -> None:
+    """Forecast, or train the missing runs; then write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hours", type=float, default=12.0)
+    parser.add_argument("--forecast", action="store_true")
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("--folder", type=Path, default=Path("reproductions") / "full-length")
+    options = parser.parse_args()
+    shared = RowSettings("synthetic:ave", config=PAPER.data_sets["ave"].config, with_controls=False)
+    jobs = jobs_of(paper_runs("ave", shared, shorten=lambda config: config, draws={}), options.folder)
+    rows, curves = read(RESULTS / "runs.csv"), read(RESULTS / "curves.csv")
+    if options.forecast:
+        seconds = forecast(jobs, 0, print, kept=options.folder / "measured.json").seconds
+        write(RESULTS / "forecast.csv", ("run", "seconds"), [
+            {"run": Path(folder).name, "seconds": f"{value:.0f}"} for folder, value in seconds.items()
+        ])  # fmt: skip
+        return
+    expected = {row["run"]: float(row["seconds"]) for row in read(RESULTS / "forecast.csv")}
+    if not options.page and not expected:
+        raise SystemExit("there is no forecast; run with --forecast first, and commit forecast.csv")
+    for job in [] if options.page else missing(jobs, rows):
+        if time.process_time() + expected[job.folder.name] > options.hours * 3600:
+            break
+        row, by_epoch = train(job)
+        rows = [old for old in rows if (old["run"], old["seed"]) != (row["run"], row["seed"])] + [row]
+        write(RESULTS / "runs.csv", RUN, rows)
+        if job.diagnosis == 1 and job.config.common.seed == 0:
+            curves = [old for old in curves if old["run"] != row["run"]] + by_epoch
+            write(RESULTS / "curves.csv", CURVE, curves)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "README.md").write_text(page(rows, curves, len(jobs)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""The full-length reproduction: runs in order, made again only if their bytes change, and the page from its CSV."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aadml.papers.rows import paper_runs
+from aadml.reports.published import PAPER
+from aadml.studies.comparison_rows import RowSettings
+from scripts import reproduction
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    shared = RowSettings("synthetic:ave", config="aadml_ave", with_controls=False)
+    runs = paper_runs("ave", shared, shorten=lambda config: config, draws={})
+    return reproduction.jobs_of(runs, Path("runs"))
+
+
+def row(job, value="0.5", **changes):
+    plain = dict.fromkeys(reproduction.RUN, "0") | {"run": reproduction.name_of(job), "mean": value}
+    return plain | {"seed": str(job.config.common.seed), "kernels": reproduction.kernels(job)} | changes
+
+
+def test_a_run_is_made_again_only_if_its_bytes_change(jobs):
+    names = [(reproduction.name_of(job), job.config.common.seed) for job in jobs]
+    assert len(set(names)) == len(names)
+    assert {seed for name, seed in names if name == "triplet"} == {0, 1, 2}
+    assert {seed for name, seed in names if name == "aa-triplet"} == {0, 1, 2}
+    assert {seed for name, seed in names if name == "aa-triplet-k7"} == {0}
+    jobs = jobs[:10]
+    rows = [row(job) for job in jobs]
+    assert reproduction.missing(jobs, rows) == []
+    assert reproduction.missing(jobs, [*rows[1:], row(jobs[0], kernels="other")]) == jobs[:1]
+    changed = replace(jobs[0], config=jobs[0].config.on("other.h5"))
+    assert reproduction.kernels(changed) != reproduction.kernels(jobs[0])
+
+
+def test_the_page_is_built_from_the_tables(jobs):
+    rows = [row(job, f"{0.1 + 0.01 * number:.6f}") for number, job in enumerate(jobs[:30])]
+    curves = [
+        {"run": "triplet", "split": "train", "figure": "loss", "epoch": str(epoch), "value": str(9 - epoch)}
+        for epoch in (1, 2, 3)
+    ]
+    text = reproduction.page(rows, curves, len(jobs))
+    assert f"30 of {len(jobs)} runs are finished" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("| triplet | 0."))
+    published = PAPER.published["losses"]["triplet"]["AVE"].mean
+    assert line.startswith("| triplet | 0.100 | 1 | 23 |")
+    assert f"| {published:.3f} |" in line
+    assert "The ranks differ most for " in text
+    assert "| triplet | train | loss | 8 | 6 | 3 |" in text
+
+
+def test_the_committed_page_is_that_of_the_committed_tables(jobs):
+    folder = reproduction.RESULTS
+    rows, curves = (reproduction.read(folder / name) for name in ("runs.csv", "curves.csv"))
+    assert (folder / "README.md").read_text(encoding="utf-8") == reproduction.page(rows, curves, len(jobs))
+    if rows:
+        assert reproduction.read(folder / "forecast.csv"), "a forecast is committed before the runs"

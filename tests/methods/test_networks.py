@@ -6,9 +6,11 @@ import pytest
 import torch
 from torch import nn
 
+from aadml.methods import METHODS
 from aadml.methods.correlation.vae_cca import VariationalLearner
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
+from aadml.methods.training.settings import Training
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,19 @@ def test_what_vae_cca_decodes_to_is_not_negative():
     with torch.no_grad():
         hidden = one.own["audio"](torch.randn(50, 5))
     assert hidden.min() == 0 < hidden.max()
+
+
+@pytest.mark.parametrize("name", ["dscmr", "vae-cca", "acmr", "dcca", "tnn-c-cca", "clip", "agah"])
+def test_weights_start_as_those_of_linear_layers_of_torch(name):
+    """Uniform within 1 / sqrt(inputs): the released networks in PyTorch start so; those in TensorFlow do not."""
+    torch.manual_seed(0)
+    built = METHODS[name](Context({"audio": 128, "visual": 1024}, 10), Training())
+    linear = [module for module in built.learner.modules() if isinstance(module, nn.Linear)]
+    assert linear
+    for layer in linear:
+        bound = layer.in_features**-0.5
+        assert layer.weight.abs().max() <= bound
+        assert layer.bias.abs().max() <= bound
+        assert float(layer.weight.detach().std()) == pytest.approx(
+            bound / 3**0.5, rel=0.02 + 4 / layer.weight.numel() ** 0.5
+        )

@@ -9,7 +9,6 @@ from aadml.configuration.config import DEFAULT_METHOD, Config, resolve
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.fidelity import FIDELITY, READINGS
 from aadml.protocols import PROTOCOLS
-from aadml.proxies.anchor_aware import AnchorAware
 from aadml.reports.published import PAPER
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow, RowSettings, named_rows, published_losses, published_methods
@@ -23,7 +22,7 @@ LEAKS = tuple(name for name in PROTOCOLS if name.startswith("legacy:") and name 
 LOOKS = 40
 """Number of scores of the test clips in a training run, used only in the log; runs of figure 5 score every epoch."""
 
-_CURVES = tuple(name for loss in PAPER.best_k for name in (loss, loss.removeprefix(AnchorAware.prefix)))
+_CURVES = tuple(name for loss in PAPER.best_k for name in (loss, loss.removeprefix("aa-")))
 """Losses of figure 5, each with its anchor-aware proxies and without."""
 
 
@@ -91,6 +90,23 @@ class PaperRuns:
         ]
 
 
+def _prepare(shared: RowSettings, shorten: Callable[[Config], Config]) -> Callable[[str, str, Config], Config]:
+    """Return the function (table, item, config) -> config of a row, with what the paper states about the row."""
+    batch = resolve(shared.base.values).training.batch
+
+    def prepare(table: str, item: str, config: Config) -> Config:
+        if table == "losses" and item in PAPER.best_k and "proxy.k" not in shared.changes.values:
+            with suppress(InputError):  # the user's config has another proxy
+                config = Overrides({"proxy.k": PAPER.best_k[item]}).applied(config)
+        if item in (*_CURVES, DEFAULT_METHOD) and "training.train_map" not in shared.changes.values:
+            config = Overrides({"training.train_map": 1}).applied(config)
+        if item in READINGS and "training.batch" not in shared.changes.values:
+            config = Overrides({"training.batch": batch}).applied(config)
+        return shorten(config)
+
+    return prepare
+
+
 def paper_runs(
     data_set: str, shared: RowSettings, *, shorten: Callable[[Config], Config], draws: Mapping[int, str]
 ) -> PaperRuns:
@@ -105,19 +121,7 @@ def paper_runs(
     Raises:
         InputError: a setting applies to no row.
     """
-    batch = resolve(shared.base.values).training.batch
-
-    def prepare(table: str, item: str, config: Config) -> Config:
-        if table == "losses" and item in PAPER.best_k and "proxy.k" not in shared.changes.values:
-            with suppress(InputError):  # the user's config has another proxy
-                config = Overrides({"proxy.k": PAPER.best_k[item]}).applied(config)
-        if item in (*_CURVES, DEFAULT_METHOD) and "training.train_map" not in shared.changes.values:
-            config = Overrides({"training.train_map": 1}).applied(config)
-        if item in READINGS and "training.batch" not in shared.changes.values:
-            config = Overrides({"training.batch": batch}).applied(config)
-        return shorten(config)
-
-    rows, notes = named_rows([*published_methods(), *READINGS], published_losses(), shared, prepare)
+    rows, notes = named_rows([*published_methods(), *READINGS], published_losses(), shared, _prepare(shared, shorten))
     cells = {row.cell.config.yaml(): row.cell for row in rows}
 
     def cell(name: str, config: Config) -> Cell:

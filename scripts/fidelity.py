@@ -4,6 +4,7 @@ Usage: python scripts/fidelity.py REFERENCES. REFERENCES holds what the released
 (the folders audio_visual and audio_text); tests/fidelity compares, this script tabulates.
 """
 
+import csv
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from certificates.certificate import Certificate  # noqa: E402
 from aadml.papers.fidelity import FIDELITY  # noqa: E402
 
 PAGE = ROOT / "docs" / "fidelity.md"
+MUTANTS = ROOT / "docs" / "lab" / "soak" / "training_mutations.csv"
 
 TOP = """# Fidelity
 
@@ -32,7 +34,8 @@ HEAD = ("method or loss", "source", "compared", "largest error", "limit", "devia
 METHODS = """
 ## The methods of table 1
 
-What each row of a reproduction is (`aadml/papers/fidelity.yaml`), and which of its parts a row above certifies.
+Parts that a row above certifies (`aadml/papers/fidelity.yaml`), and wrong trainings that a test notices \
+(`scripts/soak/training_mutations.py`).
 
 {methods}"""
 
@@ -88,7 +91,7 @@ def main() -> None:
     page = (
         TOP
         + _table(HEAD, rows)
-        + METHODS.format(methods=_table(("method", "row", *FIDELITY.parts), _methods()))
+        + METHODS.format(methods=_table(("method", "row", *FIDELITY.parts, "mutations caught"), _methods()))
         + BOTTOM.format(
             repairs=_table(("method or loss", "here", "apart"), repairs),
             absent=_table(("reference", "why"), absent),
@@ -110,10 +113,17 @@ def _row(certificate: Certificate, errors: Mapping[str, float]) -> tuple[str, ..
 
 
 def _methods() -> list[tuple[str, ...]]:
+    with MUTANTS.open(encoding="utf-8", newline="") as file:
+        mutants = list(csv.DictReader(file))
     return [
-        (name, row.kind, *("yes" if part in row.held else "–" for part in FIDELITY.parts))
+        (name, row.kind, *("yes" if part in row.held else "–" for part in FIDELITY.parts), _caught(mutants, name))
         for name, row in FIDELITY.methods.items()
     ]
+
+
+def _caught(mutants: list[dict[str, str]], name: str) -> str:
+    tried = [mutant["caught by"] for mutant in mutants if mutant["method"] == name]
+    return f"{sum(map(bool, tried))} of {len(tried)}" if tried else "–"
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

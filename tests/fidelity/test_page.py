@@ -1,5 +1,7 @@
 """The page of certificates names what the tests compare, and nothing else."""
 
+import csv
+from collections import Counter
 from pathlib import Path
 
 from certificates import CERTIFICATES
@@ -49,3 +51,13 @@ def test_every_method_of_table_1_has_its_row_of_parts():
         row = FIDELITY.methods[name]
         assert kind == row.kind
         assert [part != "–" for part in parts[: len(FIDELITY.parts)]] == [part in row.held for part in FIDELITY.parts]
+
+
+def test_every_wrong_training_is_noticed():
+    with (PAGE.parent / "lab" / "soak" / "training_mutations.csv").open(encoding="utf-8", newline="") as file:
+        mutants = list(csv.DictReader(file))
+    assert mutants
+    assert [mutant for mutant in mutants if not mutant["caught by"]] == []
+    counts = Counter(mutant["method"] for mutant in mutants)
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(f" {count} of {count} |" in text for count in counts.values())

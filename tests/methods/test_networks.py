@@ -53,3 +53,17 @@ def test_weights_start_as_those_of_linear_layers_of_torch(name):
         assert float(layer.weight.detach().std()) == pytest.approx(
             bound / 3**0.5, rel=0.02 + 4 / layer.weight.numel() ** 0.5
         )
+
+
+@pytest.mark.parametrize(("name", "hidden"), [("dcca", 3), ("c-dcca", 3)])
+def test_dcca_encodes_by_batch_norm_sigmoid_layers_and_a_linear_layer(name, hidden):
+    torch.manual_seed(0)
+    encoder = METHODS[name](Context({"audio": 12, "visual": 20}, 3), Training()).learner.encoders["audio"].eval()
+    values = expected = torch.randn(6, 12)
+    linear = [module for module in encoder.modules() if isinstance(module, nn.Linear)]
+    expected = (expected - encoder[0].running_mean) / (encoder[0].running_var + encoder[0].eps).sqrt()
+    for layer in linear[:-1]:
+        expected = (expected @ layer.weight.T + layer.bias).sigmoid()
+    expected = expected @ linear[-1].weight.T + linear[-1].bias
+    assert len(linear) == hidden + 1
+    torch.testing.assert_close(encoder(values), expected)

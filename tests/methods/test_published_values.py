@@ -89,6 +89,13 @@ SCHEDULES = {
     "cctl": {"epochs": 400, "batch": 400, "optimizer": "adam", "learning_rate": 1e-4},
     "eics": {"epochs": 400, "batch": 400, "optimizer": "adam", "learning_rate": 1e-4},
     "tlca": {"epochs": 400, "batch": 400, "optimizer": "adam", "learning_rate": 1e-4},
+    "clip": {  # decided here: the AADML paper does not state how CLIP was trained on features
+        "epochs": 100,
+        "batch": 400,
+        "optimizer": "adam",
+        "learning_rate": 1e-4,
+        "schedule": "constant",
+    },
 }
 
 

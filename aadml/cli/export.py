@@ -11,14 +11,17 @@ from aadml.cli.trust import trust_option
 @click.command("export")
 @click.argument("run", type=RunPath())
 @click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path),
-    help="File.onnx or file.pt2; each modality has a file of its own, file-audio.onnx.",
+    "-o", "--output", required=True, type=click.Path(),
+    help="File.onnx or file.pt2 (each modality has a file of its own, file-audio.onnx), or hf:ORGANIZATION/NAME.",
 )  # fmt: skip
 @trust_option
-def command(run: Path, output: Path) -> None:
-    """Write RUN (a run or a model folder) as ONNX or torch.export, one file per modality, checked against RUN."""
+def command(run: Path, output: str) -> None:
+    """Write RUN as ONNX or torch.export, one file per modality, checked against RUN, or upload RUN to a hub."""
     import aadml
 
+    if output.startswith("hf:"):
+        click.echo(aadml.load(run, device="cpu").push_to_hub(output))
+        return
     for head in aadml.export(run, output):
         click.echo(
             f"{head.path}: {head.modality} (n, {head.width}) to embeddings (n, {head.dimension}), which differ from "

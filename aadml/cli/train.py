@@ -30,6 +30,7 @@ _flag = flags_of("aadml.runs.fit:fit")
 @key_flag("device")
 @_flag("--runs", default="runs", show_default=True, type=click.Path(path_type=Path))
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue an interrupted run.")
+@click.option("--track", help="Log every epoch in an installed tracker: tensorboard, wandb, mlflow or trackio.")
 @click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON before the run folder.")
 @trust_option
 @click.pass_context
@@ -38,6 +39,7 @@ def command(
     /,
     runs: Path,
     resume: Path | None,
+    track: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -50,11 +52,11 @@ def command(
     from aadml.feature_extraction.ground.errors import InputError
 
     progress = TrainingProgress()
-    training: Callable[..., Any] = partial(aadml.fit, runs=runs, on_run=progress.began, **options)
+    training: Callable[..., Any] = partial(aadml.fit, runs=runs, track=track, on_run=progress.began, **options)
     if resume is not None:
-        if flag := typed_beside(context, "resume", "as_json", "trust_code"):
+        if flag := typed_beside(context, "resume", "track", "as_json", "trust_code"):
             raise InputError(f"--resume reads all options from {resume / 'config.yaml'}; omit {flag}")
-        training = partial(aadml.resume, resume)
+        training = partial(aadml.resume, resume, track=track)
     try:
         model = training(
             on_plan=progress.plan, on_epoch=progress.epoch, on_step=progress.step, on_warning=progress.warning,

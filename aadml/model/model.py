@@ -27,6 +27,7 @@ from aadml.model.curves import curves_figure
 from aadml.model.export import ExportedHead, export_heads
 from aadml.model.facts import Facts
 from aadml.model.packing import CARD, FACTS, WEIGHTS, ModelRecord, pack_tensors
+from aadml.model.sharing import push
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.scores import score_source
 
@@ -226,6 +227,25 @@ class Model:
         for name, content in files.items():
             write_bytes(place / name, content)
         return place
+
+    @checked_call
+    def push_to_hub(self, name: str, *, license_id: str | None = None, private: bool | None = None) -> str:
+        """Upload the model to the Hugging Face Hub, for `aadml.load("hf:ORGANIZATION/NAME")`; needs `aadml[hub]`.
+
+        The card has the metadata of the hub: library, tags, license, and MAP with protocol, chance and interval.
+
+        Args:
+            name: "ORGANIZATION/NAME"; an existing model is replaced in a new commit.
+            license_id: license of the weights, such as "apache-2.0"; None states none.
+            private: whether a new repository is private; None is the default of the account.
+
+        Returns:
+            Address of the commit.
+
+        Raises:
+            InputError: the hub cannot be reached, or refuses name or access.
+        """
+        return push(self, name, license_id=license_id, private=private)
 
     @checked_call
     def pack(self, best: Checkpoint | None = None) -> dict[str, bytes]:

@@ -26,6 +26,7 @@ from aadml.runs.run_names import new_run_folder
 from aadml.runs.sample_data import with_sample_data
 from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import new_run, open_run
+from aadml.runs.tracking import tracked
 from aadml.runs.train import fit_model, train_prior, train_run
 
 _log = logging.getLogger("aadml")
@@ -47,6 +48,7 @@ def fit(
     modalities: Sequence[str] | str | None = None,
     device: str | None = None,
     runs: str | Path | None = None,
+    track: str | None = None,
     trust_code: bool = False,
     on_note: Note | None = None,
     on_run: Callable[[Path], None] | None = None,
@@ -78,6 +80,8 @@ def fit(
             judgments; by default the rule of the data.
         modalities: modalities of the data to read, ["audio", "visual"] or "audio,visual"; by default all.
         device: "auto", "cpu" or "cuda".
+        track: tracker that logs every epoch, if it is installed: "tensorboard" (writes into the folder tensorboard),
+            "wandb" (offline unless $WANDB_MODE says otherwise), "mlflow" or "trackio".
         trust_code: import the code from outside aadml that the config file names as `module:name`; names
             among the arguments need no consent.
         runs: folder for the new run folder, whose training can be resumed. In Python, None trains only in memory.
@@ -129,9 +133,10 @@ def fit(
     with group.joined():
         check_processes(prepared)
         callbacks = callbacks if group.is_first() else SILENT
-        if runs is None:
-            return _fit_in_memory(prepared, note, callbacks)
-        return _fit_run(prepared, Path(runs), note, callbacks, on_run)
+        with tracked(track if group.is_first() else None, complete, callbacks, note) as callbacks:
+            if runs is None:
+                return _fit_in_memory(prepared, note, callbacks)
+            return _fit_run(prepared, Path(runs), note, callbacks, on_run)
 
 
 def _fit_run(
@@ -158,6 +163,7 @@ def resume_run(
     folder: str | Path,
     *,
     data: Splits | None = None,
+    track: str | None = None,
     trust_code: bool = False,
     on_note: Note | None = None,
     on_plan: Callable[[int, int], None] | None = None,
@@ -170,6 +176,7 @@ def resume_run(
     Args:
         folder: folder of the run.
         data: training data, if they were passed in memory.
+        track: see `fit`.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: see `fit`.
         on_plan: see `fit`.
@@ -195,7 +202,9 @@ def resume_run(
             if prepared is None or FACTS in manifest.files:
                 return load_trained(manifest)
             return follow(prepared, place)
-        with open_run(place) as store:  # opened for a finished run too: a killed process may have left files
+        tracking = tracked(None if prepared is None else track, config, callbacks, note)
+        # opened for a finished run too: a killed process may have left files
+        with open_run(place) as store, tracking as callbacks:
             if prepared is not None and not store.manifest.is_finished:
                 return train_run(prepared, store, callbacks=callbacks, on_note=note)
     note(f"{place} is finished, so there is nothing to resume")

@@ -16,6 +16,7 @@ from aadml.feature_extraction.ground.json_values import parse_as, parse_object
 from aadml.model.files import load_model
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
+from aadml.model.sharing import downloaded
 from aadml.protocols.audit import Finding
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
@@ -86,7 +87,7 @@ class Run:
 
 
 @with_consent("path")
-def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) -> Model:
+def load(path: str | Path, *, revision: str | None = None, device: str = "auto", trust_code: bool = False) -> Model:
     """Load a model from a run or a model folder; the training data and the paths of the config are not needed.
 
     A loss, selection or proxy from outside aadml is not built, since embedding does not need these parts. A method or
@@ -94,7 +95,8 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
 
     Args:
         path: a run folder of `aadml train`, a folder of runs (for its newest finished run), or a folder of
-            `Model.save`.
+            `Model.save`; or "hf:ORGANIZATION/NAME", a model on the Hugging Face Hub, from which no code is run.
+        revision: branch, tag or commit of a model on the hub, whose name then needs no "hf:".
         device: "auto", "cpu" or "cuda".
         trust_code: import the code that the model names as `module:name`.
 
@@ -107,7 +109,7 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
         >>> aadml.load(folder)
         <Model cca: audio 128-d, visual 1024-d, 15 classes, cosine, test MAP 0.110>
     """
-    folder = newest_run(Path(path))
+    folder = newest_run(Path(path)) if revision is None else downloaded(str(path), revision)
     if not is_run(folder):
         return load_model(folder, chosen_device(device, "load"))
     return load_trained(read_manifest(folder), device)

@@ -10,6 +10,7 @@ from aadml.feature_extraction.ground.checksummed_json import FileSum, read_seale
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.feature_extraction.ground.strings import Note
+from aadml.feature_extraction.weights.hub_names import PREFIX
 
 MANIFEST = "manifest.json"
 LOG = "metrics.jsonl"
@@ -119,7 +120,14 @@ def is_finished(folder: Path) -> bool:
 
 
 def newest_run(folder: Path, on_note: Note = _log.warning) -> Path:
-    """Return the newest finished run in a folder of runs, and report it in a note; return any other path unchanged."""
+    """Return the newest finished run in a folder of runs, and report it in a note; return any other path unchanged.
+
+    A model on the Hugging Face Hub ("hf:org/name") is downloaded, and its folder is returned.
+    """
+    if str(folder).startswith(PREFIX):
+        from aadml.model.sharing import downloaded  # late: imports the facts of models
+
+        return downloaded(str(folder))
     if is_run(folder) or not folder.is_dir():
         return folder
     runs = sorted(filter(is_finished, folder.iterdir()), key=lambda run: (run / EVALUATION).stat().st_mtime)

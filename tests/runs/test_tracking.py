@@ -1,0 +1,114 @@
+"""Trackers: every epoch reaches the tracker once, and a tracker that fails costs no training."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import aadml
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
+from tests.small_training import features  # noqa: F401
+
+SMALL = {"network.hidden": [8], "training.batch": 20}
+
+
+class StandIn:
+    """A module with the calls of wandb, trackio and mlflow that are used here."""
+
+    def __init__(self, log_error=None):
+        self.opened, self.logged, self.closed, self._error = [], [], 0, log_error
+
+    def _log(self, values, step):
+        if self._error:
+            raise self._error
+        self.logged.append((step, values))
+
+    def _close(self):
+        self.closed += 1
+
+    def init(self, **options):
+        self.opened.append(options)
+        return SimpleNamespace(log=self._log, finish=self._close)
+
+    def set_experiment(self, name):
+        self.experiment = name
+
+    def start_run(self, run_name):
+        self.opened.append({"name": run_name})
+
+    def log_params(self, config):
+        self.opened[-1]["config"] = config
+
+    log = log_metrics = _log
+    finish = end_run = _close
+
+
+def train(features, track, **options):  # noqa: F811
+    return aadml.fit(features, settings=SMALL, epochs=3, track=track, **options)
+
+
+@pytest.mark.parametrize("name", ["wandb", "mlflow", "trackio"])
+def test_every_epoch_is_logged_once(name, features, monkeypatch, tmp_path):  # noqa: F811
+    module = StandIn()
+    monkeypatch.setitem(sys.modules, name, module)
+    seen = []
+    model = train(features, name, on_epoch=seen.append, runs=tmp_path / "runs")
+    assert [step for step, _ in module.logged] == [1, 2, 3]
+    assert [values["loss"] for _, values in module.logged] == [record["loss"] for record in seen]
+    assert (module.closed, len(module.opened)) == (1, 1)
+    assert module.opened[0]["config"]["training.epochs"] == 3
+    assert "aa-triplet" in module.opened[0]["name"]
+    assert name != "wandb" or module.opened[0]["mode"] == "offline"
+    assert model.folder.name in [path.name for path in (tmp_path / "runs").iterdir()]
+
+
+@pytest.mark.slow  # TensorBoard imports TensorFlow where it is installed
+def test_tensorboard_holds_the_epochs(features, monkeypatch, tmp_path):  # noqa: F811
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="needs tensorboard")
+    monkeypatch.chdir(tmp_path)
+    model = train(features, "tensorboard")
+    (folder,) = (tmp_path / "tensorboard").iterdir()
+    events = reader.EventAccumulator(str(folder))
+    events.Reload()
+    logged = [(event.step, event.value) for event in events.Scalars("loss")]
+    assert logged == [(int(r["epoch"]), pytest.approx(r["loss"])) for r in model.records()]
+
+
+def test_a_tracker_that_cannot_be_opened_ends_before_the_training(features, monkeypatch, tmp_path):  # noqa: F811
+    def fail(**_):
+        raise RuntimeError("no space\nleft")
+
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=fail))
+    runs = tmp_path / "runs"
+    with pytest.raises(InputError, match=r"^wandb: the tracker cannot be opened \(no space\); mend it, or omit track$"):
+        train(features, "wandb", runs=runs)
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(MissingExtraError, match="track=mlflow needs mlflow, which is not installed"):
+        train(features, "mlflow", runs=runs)
+    with pytest.raises(InputError, match="tracker"):
+        train(features, "wandbb", runs=runs)
+    assert not runs.exists()
+
+
+def test_a_tracker_that_fails_later_is_left_with_one_note(features, monkeypatch):  # noqa: F811
+    monkeypatch.setitem(sys.modules, "trackio", StandIn(log_error=OSError("gone")))
+    notes = []
+    model = train(features, "trackio", on_note=notes.append)
+    assert model.evaluation is not None
+    assert [note for note in notes if "trackio" in note] == [
+        "warning: the tracker trackio failed, so nothing more is logged in it (gone)"
+    ]
+
+
+def test_a_resumed_run_continues_its_steps(features, monkeypatch, tmp_path):  # noqa: F811
+    def stop(record):
+        if record["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(features, None, runs=tmp_path, on_epoch=stop)
+    module = StandIn()
+    monkeypatch.setitem(sys.modules, "trackio", module)
+    (folder,) = tmp_path.glob("*-seed0")
+    aadml.resume(folder, track="trackio")
+    assert [step for step, _ in module.logged] in ([2, 3], [3])

@@ -16,7 +16,7 @@ from aadml.data.layouts.wrong_kind_hints import wrong_kind_hint
 from aadml.data.splitting.division import divided
 from aadml.data.synthetic import synthetic_by_name
 from aadml.feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
-from aadml.feature_extraction.foreign import hdf5_keys, npz_keys
+from aadml.feature_extraction.foreign import hdf5_keys, is_remote, is_table, local_path, npz_keys
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
@@ -51,7 +51,8 @@ def open_data(
     """Read features of any known layout: the feature file, or one of `LAYOUTS`.
 
     Args:
-        path: a file, a folder for some layouts, or "synthetic:ave", "synthetic:vegas", or
+        path: a file, a folder for some layouts, an address such as "s3://bucket/clips.parquet", "hf:NAME" for a data
+            set on the Hugging Face Hub, or "synthetic:ave", "synthetic:vegas", or
             "synthetic:pairs:shared=0.8,seed=1" (see `synthetic_by_name`).
         layout: layout of the file; recognized by default.
         audio: the view of audio, if the layout does not define it.
@@ -68,12 +69,13 @@ def open_data(
     Raises:
         InputError: the file does not exist, has no known layout, or contradicts itself.
     """
-    place, named = Path(path), named_views(audio, visual, text, views)
+    named = named_views(audio, visual, text, views)
     chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
     names = {"class_names": ", ".join(class_names or ())}
     if str(path).startswith(SYNTHETIC):
         _refuse_unused(path, "drawn features have", chosen | names | {"layout": layout or ""})
         return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
+    place = local_path(path)
     if not place.exists():
         shown = repr(str(place)) if "\0" in str(place) else place
         raise InputError(f"{shown}: does not exist; check the path")
@@ -82,7 +84,7 @@ def open_data(
         _refuse_unused(place, "a feature file has", chosen | names)
         return read_features(place)
     reader = lookup(LAYOUTS, name, "layout")
-    if place.is_dir() != (reader.kind == "folder"):
+    if reader.kind != "table" and place.is_dir() != (reader.kind == "folder"):
         kinds = ("folder", "file") if place.is_dir() else ("file", "folder")
         raise InputError(f"{place}: is a {kinds[0]}, but the layout {name} needs a {kinds[1]}; pass a {kinds[1]}")
     if not reader.takes_views:
@@ -91,6 +93,11 @@ def open_data(
     pairs = arrays.splits is None and arrays.labels is None and not undivided
     content = assemble(place, reader.name, arrays, class_names, undivided=undivided or pairs)
     return with_official_validation(divided(content, PAIRS_SPLIT, seed=0) if pairs else content)
+
+
+def is_address(source: str | os.PathLike[str]) -> bool:
+    """Return whether a source of features is not a path: a remote source, or the name of synthetic features."""
+    return str(source).startswith(SYNTHETIC) or is_remote(source)
 
 
 def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[str, str]) -> None:
@@ -141,6 +148,8 @@ def recognize(path: Path) -> str:
     Raises:
         InputError: the layout is not known.
     """
+    if is_table(path):
+        return "table"
     if path.is_dir():
         return _best(path, "folder", [entry.name for entry in path.iterdir()])
     if not path.is_file():

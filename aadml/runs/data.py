@@ -12,7 +12,7 @@ from aadml.comparison.relevance import LABEL, check_relevance
 from aadml.configuration.config import Common, Config
 from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
-from aadml.data.reading import SYNTHETIC, Views, open_data
+from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
 from aadml.data.sources.media_sets import is_manifest, read_media, with_media
 from aadml.data.splitting.splits import has_one_label, require_one_label, stratified, to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
@@ -293,8 +293,8 @@ def read_captioned(path: str | Path, options: OptionValues) -> Splits:
 
 
 def data_location(data: str | Path) -> str:
-    """Return the absolute path of data; the name of synthetic features ("synthetic:ave") stays unchanged."""
-    return str(data) if str(data).startswith(SYNTHETIC) else str(Path(data).absolute())
+    """Return the absolute path of data; an address ("synthetic:ave", "s3://b/clips.h5") stays unchanged."""
+    return str(data) if is_address(data) else str(Path(data).absolute())
 
 
 def read(

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from aadml.data.reading import SYNTHETIC
+from aadml.data.reading import is_address
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
 
@@ -132,8 +132,8 @@ def write_facts(database: sqlite3.Connection, facts: IndexFacts) -> None:
 
 
 def near(path: str | Path, folder: Path) -> str:
-    """Return a path relative to `folder` if it is inside, else absolute; names of synthetic data stay unchanged."""
-    if str(path).startswith(SYNTHETIC):
+    """Return a path relative to `folder` if it is inside, else absolute; addresses stay unchanged."""
+    if is_address(path):
         return str(path)
     absolute = os.path.abspath(path)  # noqa: PTH100 - does not resolve links
     relative = os.path.relpath(absolute, folder.absolute())
@@ -142,4 +142,4 @@ def near(path: str | Path, folder: Path) -> str:
 
 def located(path: str, folder: Path) -> str:
     """Return the path of a file from the text that `near` returned."""
-    return path if path.startswith(SYNTHETIC) else str(folder / path)
+    return path if is_address(path) else str(folder / path)

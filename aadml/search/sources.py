@@ -12,7 +12,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES, media_files, utf8
-from aadml.data.reading import SYNTHETIC, open_data
+from aadml.data.reading import is_address, open_data
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Texts, Timeline, read_features
 from aadml.feature_extraction.ground.errors import InputError
@@ -116,7 +116,7 @@ def has_texts(place: str | Path) -> bool:
 
 def is_readable(place: str | Path) -> bool:
     """Return whether a source exists: a file, a folder, or synthetic data."""
-    return str(place).startswith(SYNTHETIC) or Path(place).exists()
+    return is_address(place) or Path(place).exists()
 
 
 def of_features(

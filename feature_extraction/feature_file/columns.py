@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modality
-from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys, require_keys
+from aadml.feature_extraction.foreign import (
+    hdf5_arrays,
+    hdf5_keys,
+    is_table,
+    npz_arrays,
+    npz_keys,
+    require_keys,
+    table_arrays,
+    table_keys,
+)
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import as_text
@@ -81,14 +90,18 @@ def read_columns(path: str | os.PathLike[str], named: Mapping[str, str] | None =
     """Read the arrays of a file.
 
     Args:
-        path: npz or HDF5; `labels`, `ids` and `splits` are accepted for `label`, `id` and `split`.
+        path: npz, HDF5 or a table; `labels`, `ids` and `splits` are accepted for `label`, `id` and `split`.
         named: modality -> key, for files with other keys.
 
     Raises:
         InputError: the file cannot be read, lacks a named key, or lists an invalid modality name.
     """
-    zipped = is_archive(Path(path))
-    keys, read = (npz_keys(path), npz_arrays) if zipped else (hdf5_keys(path), hdf5_arrays)
+    if is_table(Path(path)):
+        keys, read = table_keys(path), table_arrays
+    elif is_archive(Path(path)):
+        keys, read = npz_keys(path), npz_arrays
+    else:
+        keys, read = hdf5_keys(path), hdf5_arrays
     require_keys(path, tuple((named or {}).values()), keys)
     listed = [as_text(name) for name in read(path, (LISTED,))[LISTED].ravel().tolist()] if LISTED in keys else []
     for name in listed:

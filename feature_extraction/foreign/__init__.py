@@ -7,17 +7,33 @@ from aadml.feature_extraction.ground.import_paths import imported_on_demand
 if TYPE_CHECKING:
     from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, open_hdf5, require_keys
     from aadml.feature_extraction.foreign.numpy_files import npy_array, npz_arrays, npz_keys, read_npy, refuse_zip_bomb
+    from aadml.feature_extraction.foreign.tables import (
+        is_remote,
+        is_table,
+        local_path,
+        open_tables,
+        table_arrays,
+        table_files,
+        table_keys,
+    )
 
 __all__ = [
     "hdf5_arrays",
     "hdf5_keys",
+    "is_remote",
+    "is_table",
+    "local_path",
     "npy_array",
     "npz_arrays",
     "npz_keys",
     "open_hdf5",
+    "open_tables",
     "read_npy",
     "refuse_zip_bomb",
     "require_keys",
+    "table_arrays",
+    "table_files",
+    "table_keys",
 ]
 
 __getattr__ = imported_on_demand(
@@ -25,5 +41,7 @@ __getattr__ = imported_on_demand(
     {
         **dict.fromkeys(("hdf5_arrays", "hdf5_keys", "open_hdf5", "require_keys"), "hdf5"),
         **dict.fromkeys(("npy_array", "npz_arrays", "npz_keys", "read_npy", "refuse_zip_bomb"), "numpy_files"),
+        **dict.fromkeys(("is_remote", "is_table", "local_path", "open_tables"), "tables"),
+        **dict.fromkeys(("table_arrays", "table_files", "table_keys"), "tables"),
     },
 )

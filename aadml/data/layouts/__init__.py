@@ -17,6 +17,7 @@ LAYOUTS: Registry["Layout"] = Registry(
         "embedding-dump": "aadml.data.layouts.embedding_dump:EMBEDDING_DUMP",
         "columns": "aadml.data.layouts.columns:COLUMNS",
         "columns-h5": "aadml.data.layouts.columns:COLUMNS_H5",
+        "table": "aadml.data.layouts.columns:TABLE",
         "views": "aadml.data.layouts.views:VIEWS",
         "ave-h5": "aadml.data.layouts.ave_h5:AVE_H5",
         "bytes-folder": "aadml.data.layouts.bytes_folder:BYTES_FOLDER",

@@ -18,7 +18,7 @@ from aadml.data.layouts.arrays_on_disk import matrix, read_split_column, text
 from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
 from aadml.feature_extraction.feature_file import Texts, in_order
 from aadml.feature_extraction.feature_file.columns import PRESENT, TEXT_ROW, Columns, read_columns
-from aadml.feature_extraction.foreign import require_keys
+from aadml.feature_extraction.foreign import require_keys, table_files
 
 KEYS = ("audio", "visual", "label")
 _ROWS = ("label", "split", "id")
@@ -57,6 +57,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
         present=present,
         texts=texts,
         notes=[unused] if columns.left else [],
+        sources=table_files(path) if path.is_dir() else (),
     )
 
 
@@ -101,3 +102,6 @@ COLUMNS = Layout("columns", "npz", KEYS, read, takes_views=True)
 
 COLUMNS_H5 = Layout("columns", "h5", KEYS, read, takes_views=True)
 """HDF5 with the keys of the npz: audio, visual, label, split, as `aadml embed` writes them."""
+
+TABLE = Layout("table", "table", KEYS, read, takes_views=True)
+"""Parquet, a data set saved by `datasets`, or a WebDataset tar (KEY.audio.npy, KEY.cls): the columns of the npz."""

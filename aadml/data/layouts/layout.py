@@ -49,7 +49,7 @@ class Layout:
 
     Args:
         name: name, recorded in the provenance.
-        kind: an HDF5 file, an npz file, or a folder.
+        kind: an HDF5 file, an npz file, a folder, or a table, which is a file or a folder.
         keys: keys, name endings or entries that identify the layout; the layout with the greatest share present is
             selected.
         read: the reader; its arguments are the path, and modality -> name of its array or view.
@@ -57,7 +57,7 @@ class Layout:
     """
 
     name: str
-    kind: Literal["h5", "npz", "folder"]
+    kind: Literal["h5", "npz", "folder", "table"]
     keys: tuple[str, ...]
     read: Callable[[Path, Mapping[str, str]], LayoutArrays]
     takes_views: bool = False

@@ -25,6 +25,7 @@ ARRAYS = {
     "embedding-dump": {"featN1": TWO, "featN2": TWO, "testLs": np.array([0, 1])},
     "columns": {"audio": TWO, "visual": TWO, "label": np.array([0, 0]), "split": SPLIT},
     "columns-h5": {"audio": TWO, "visual": TWO, "label": np.array([0, 0]), "split": SPLIT.astype("S")},
+    "table": {"audio": [[1.0]] * 2, "visual": [[1.0]] * 2, "label": [0, 0], "split": ["train", "test"]},
     "views": {f"{view}_{part}": ONE for view in ("x", "y") for part in ("train", "test")}
     | {"label_train": np.array([1]), "label_test": np.array([1])},
     "ave-h5": {
@@ -47,6 +48,10 @@ def written(name, parts, folder):
     if name == "views":
         np.savez(folder / "x.npz", **parts)
         return folder / "x.npz", NAMED
+    if LAYOUTS[name].kind == "table":
+        arrow = pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
+        pytest.importorskip("pyarrow.parquet").write_table(arrow.table(parts), folder / "x.parquet")
+        return folder / "x.parquet", {}
     if LAYOUTS[name].kind == "npz":
         np.savez(folder / "x.npz", **parts)
         return folder / "x.npz", {}

@@ -1,0 +1,237 @@
+"""The opener of tables: Parquet, JSON Lines, TSV, data sets of the library `datasets`, and WebDataset tars.
+
+Addresses of object stores and names of data sets on the Hugging Face Hub are copied to a temporary folder first. No
+code of a data set is run.
+"""
+
+import atexit
+import json
+import os
+import shutil
+import tarfile
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.feature_extraction.foreign.numpy_files import read_npy
+from aadml.feature_extraction.ground.archives import DAMAGED
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, MissingExtraError, cause
+from aadml.feature_extraction.ground.import_paths import optional
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HUB = "hf:"
+"""Prefix of the name of a data set on the Hugging Face Hub."""
+
+_SAVED = ("dataset_dict.json", "state.json")
+_SUFFIXES = (".parquet", ".tar", ".tgz", ".tar.gz")
+_LARGEST = 1 << 34  # declared bytes of a compressed tar
+
+
+def local_path(source: str | os.PathLike[str]) -> Path:
+    """Return the path of a source; a remote source is copied once per process, until the process ends.
+
+    Args:
+        source: a path, an address of `fsspec` ("s3://bucket/clips.h5", "memory://clips.parquet"), or "hf:NAME", a data
+            set on the Hugging Face Hub.
+
+    Raises:
+        InputError: a remote source cannot be read, or is larger than the free space.
+        MissingExtraError: the packages of `aadml[datasets]` are not installed.
+    """
+    return _copied(str(source)) if is_remote(source) else Path(source)
+
+
+def is_remote(source: str | os.PathLike[str]) -> bool:
+    """Return whether a source is an address of `fsspec`, or a data set on the Hugging Face Hub."""
+    return "://" in str(source) or str(source).startswith(HUB)
+
+
+@cache
+def _copied(source: str) -> Path:
+    folder = TemporaryDirectory(prefix="aadml-")
+    atexit.register(folder.cleanup)
+    place = Path(folder.name) / (source.rpartition("/")[2].removeprefix(HUB) or "data")
+    try:
+        if source.startswith(HUB) and "://" not in source:
+            datasets = optional("datasets", source, "aadml[datasets]")
+            datasets.load_dataset(source.removeprefix(HUB)).save_to_disk(place)
+        else:
+            with optional("fsspec", source, "aadml[datasets]").open(source, "rb") as file:
+                _copy(file, place, source)
+    except InputError:
+        raise
+    except Exception as error:  # file systems have no common class of errors
+        raise InputError(f"{source}: cannot be read ({cause(error)}); check the address and your access") from error
+    return place
+
+
+def _copy(file: IO[bytes], place: Path, source: str) -> None:
+    size, free = int(getattr(file, "size", None) or 0), shutil.disk_usage(place.parent).free
+    if size > free:
+        raise InputError(
+            f"{source}: has {size:,} bytes, but {place.parent} has {free:,} free; set TMPDIR to a larger disk"
+        )
+    with place.open("wb") as copy:
+        shutil.copyfileobj(file, copy, 1 << 20)
+
+
+def is_table(path: Path) -> bool:
+    """Return whether a path is a Parquet file, a tar, a folder of Parquet files, or a data set saved to disk."""
+    if path.is_file():
+        return path.name.lower().endswith(_SUFFIXES)
+    return path.is_dir() and (any((path / name).is_file() for name in _SAVED) or any(path.glob("*.parquet")))
+
+
+def table_files(path: Path) -> tuple[Path, ...]:
+    """Return the files of a table."""
+    return (path,) if path.is_file() else tuple(sorted(file for file in path.rglob("*") if file.is_file()))
+
+
+def table_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Return the names of the columns of a table; see `table_arrays`."""
+    return tuple(_read(Path(path), ()))
+
+
+def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Read columns of a table of clips: lists of numbers as (n, d), everything else as (n,).
+
+    Args:
+        path: see `is_table`. In a tar, `KEY.audio.npy` is the value of clip KEY in the column `audio`, `KEY.split.txt`
+            of the column `split`, and `KEY.cls` of the column `label`. A data set with named splits has `split`.
+        wanted: columns to read; columns that the table lacks are left out.
+
+    Raises:
+        InputError: the table cannot be read, or a column has gaps or lists of different lengths.
+        MissingExtraError: pyarrow or datasets is not installed.
+    """
+    return {name: read() for name, read in _read(Path(path), wanted).items() if name in wanted}
+
+
+def open_tables(path: Path) -> "Iterator[tuple[str, pa.Table]]":
+    """Yield the split, which may be empty, and the rows of each part of a table that is not a tar.
+
+    Args:
+        path: a file that ends in .parquet, .jsonl or .tsv, a folder of such files, or a data set saved to disk.
+
+    Raises:
+        InputError: the table cannot be read.
+    """
+    arrow = optional("pyarrow", str(path), "aadml[parquet]")
+    try:
+        if any((path / name).is_file() for name in _SAVED):
+            saved = optional("datasets", str(path), "aadml[datasets]").load_from_disk(path)
+            for split, part in (saved if isinstance(saved, dict) else {"": saved}).items():
+                yield split, part.with_format("arrow")[:]
+            return
+        for file in sorted(path.iterdir()) if path.is_dir() else (path,):
+            if reader := _READERS.get(file.suffix):
+                yield (file.stem.partition("-")[0] if path.is_dir() else ""), reader(file)
+    except (MissingExtraError, DamagedFileError):
+        raise
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise DamagedFileError(f"{path}: cannot be read as a table ({cause(error)}); pass an intact copy") from error
+
+
+def _parquet(path: Path) -> Any:
+    return optional("pyarrow.parquet", str(path), "aadml[parquet]").read_table(path)
+
+
+def _lines(path: Path) -> Any:
+    return optional("pyarrow.json", str(path), "aadml[parquet]").read_json(path)
+
+
+def _tsv(path: Path) -> Any:
+    csv = optional("pyarrow.csv", str(path), "aadml[parquet]")
+    return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t"))
+
+
+_READERS: dict[str, Callable[[Path], Any]] = {".parquet": _parquet, ".jsonl": _lines, ".tsv": _tsv}
+
+Reads = dict[str, Callable[[], NDArray[Any]]]
+
+
+def _read(path: Path, wanted: Collection[str]) -> Reads:
+    """Return a function that builds the array of each column."""
+    if path.is_file() and path.suffix != ".parquet":
+        return _tar_columns(path, wanted)
+    parts = list(open_tables(path))
+    names = parts[0][1].column_names
+    for split, part in parts:
+        if part.column_names != names:
+            raise InputError(f"{path}: the columns of {split or 'a file'} are not {', '.join(names)}; pass equal ones")
+    joined = optional("pyarrow", str(path), "aadml[parquet]").concat_tables([part for _, part in parts])
+    reads: Reads = {name: lambda name=name: _array(joined[name], f"{path}: {name}") for name in names}  # type: ignore[misc]
+    splits = [split for split, part in parts for _ in range(part.num_rows)]
+    if all(splits) and "split" not in names:
+        reads["split"] = lambda: np.array(splits)
+    if classes := _class_names(joined.schema):
+        reads["class_names"] = lambda: np.array(classes)
+    return reads
+
+
+def _class_names(schema: Any) -> list[str]:
+    """Return the class names of the column `label`, as the library `datasets` stores them in the schema."""
+    stored = (schema.metadata or {}).get(b"huggingface")
+    features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
+    return list(features.get("label", {}).get("names") or [])
+
+
+def _array(column: Any, place: str) -> NDArray[Any]:
+    values = column.combine_chunks()
+    values = getattr(values, "storage", values)
+    shape = [len(values)]
+    while hasattr(values.type, "value_type") and not hasattr(values.type, "index_type"):
+        lengths = values.value_lengths().to_numpy(zero_copy_only=False) if hasattr(values, "value_lengths") else None
+        if values.null_count or (lengths is not None and len(set(lengths.tolist())) > 1):
+            raise InputError(f"{place} has gaps or lists of different lengths; store one list of equal length per clip")
+        values = values.flatten()
+        shape.append(len(values) // max(np.prod(shape, dtype=int), 1))
+    if values.null_count:
+        raise InputError(f"{place} has {values.null_count} gaps; fill them, or leave the rows out")
+    array: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    return (array.astype(np.str_) if array.dtype == object else array).reshape(shape)
+
+
+def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
+    columns: defaultdict[str, dict[str, NDArray[Any] | str | None]] = defaultdict(dict)
+    clips: dict[str, None] = {}
+    try:
+        with tarfile.open(path, "r|*") as tar:
+            for member, declared in _members(tar):
+                key, _, field = member.name.rpartition("/")[2].partition(".")
+                if declared > _LARGEST:
+                    raise ValueError(f"it declares more than {_LARGEST:,} bytes")
+                name, _, kind = field.rpartition(".")
+                name = name or {"cls": "label", "txt": "text"}.get(kind, kind)
+                clip, file = member.name.removesuffix(f".{field}"), tar.extractfile(member)
+                if kind not in ("npy", "cls", "txt") or not key or file is None:
+                    continue
+                clips[clip] = None
+                if name in wanted:
+                    columns[name][clip] = read_npy(file, member.size) if kind == "npy" else file.read().decode().strip()
+                else:
+                    columns[name][clip] = None
+    except DAMAGED as error:
+        raise DamagedFileError(f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass a tar") from error
+    for name, values in columns.items():
+        if len(values) < len(clips):
+            absent = next(clip for clip in clips if clip not in values)
+            raise InputError(f"{path}: clip '{absent:.80}' has no {name}; give each clip the same files")
+    reads: Reads = {name: lambda values=values: np.stack([*values.values()]) for name, values in columns.items()}  # type: ignore[misc]
+    return {"id": lambda: np.array([*clips]), **reads}
+
+
+def _members(tar: tarfile.TarFile) -> "Iterator[tuple[tarfile.TarInfo, int]]":
+    declared = 0
+    for member in tar:
+        declared += member.size
+        if member.isfile():  # links and devices are left out
+            yield member, declared

@@ -1,0 +1,169 @@
+"""Tables of the ecosystem are read as data: Parquet, `datasets`, WebDataset tars, and addresses of `fsspec`."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import aadml
+from aadml.data.reading import open_data
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.foreign import tables
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, MissingExtraError
+from tests.cli.conftest import run
+
+pa = pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
+pq = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
+
+
+@pytest.fixture
+def content(tmp_path):
+    path = tmp_path / "clips.h5"
+    write_features(path, synthetic(classes=3, train=12, valid=3, test=6, dimensions=(4, 5), difficulty=0.2))
+    return open_data(path)
+
+
+@pytest.fixture
+def rows(content):
+    """Columns of a table with the content of the feature file."""
+    return {
+        "id": list(content.ids),
+        "label": [content.class_names[code] for code in content.labels],
+        "split": list(content.splits),
+        "audio": content.features["audio"].tolist(),
+        "visual": content.features["visual"].tolist(),
+    }
+
+
+def write_tar(path, rows, leave_out=()):
+    with tarfile.open(path, "w") as tar:
+        for number, name in enumerate(rows["id"]):
+            for modality in ("audio", "visual"):
+                file = io.BytesIO()
+                np.save(file, np.asarray(rows[modality][number], np.float32))
+                add(tar, f"{name}.{modality}.npy", file.getvalue())
+            add(tar, f"{name}.cls", rows["label"][number].encode())
+            if name not in leave_out:
+                add(tar, f"{name}.split.txt", rows["split"][number].encode())
+
+
+def add(tar, name, data, kind=tarfile.REGTYPE):
+    member = tarfile.TarInfo(name)
+    member.size, member.type = len(data), kind
+    tar.addfile(member, io.BytesIO(data))
+
+
+def write_parquet(path, rows):
+    pq.write_table(pa.table(rows), path)
+
+
+def write_dataset(path, rows):
+    datasets = pytest.importorskip("datasets", reason="the extra datasets is not installed")
+    names = sorted(set(rows["label"]))
+    features = datasets.Features(
+        {
+            "id": datasets.Value("string"),
+            "label": datasets.ClassLabel(names=names),
+            "audio": datasets.List(datasets.Value("float32"), 4),
+            "visual": datasets.List(datasets.Value("float32")),
+        }
+    )
+    parts = {}
+    for split in ("train", "valid", "test"):
+        chosen = [i for i, value in enumerate(rows["split"]) if value == split]
+        part = {key: [rows[key][i] for i in chosen] for key in features}
+        part["label"] = [names.index(label) for label in part["label"]]
+        parts["validation" if split == "valid" else split] = datasets.Dataset.from_dict(part, features=features)
+    datasets.DatasetDict(parts).save_to_disk(path)
+
+
+def same(read, content):
+    assert {*read.ids} == {*content.ids}
+    order = [read.ids.index(name) for name in content.ids]
+    assert [read.splits[row] for row in order] == list(content.splits)
+    assert [read.class_names[read.labels[row]] for row in order] == [content.class_names[c] for c in content.labels]
+    for modality, values in content.features.items():
+        np.testing.assert_array_equal(read.features[modality][order], values)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"), [("a.parquet", write_parquet), ("saved", write_dataset), ("a.tar", write_tar)]
+)
+def test_a_table_is_read_as_the_feature_file_of_its_content(name, write, rows, content, tmp_path):
+    write(tmp_path / name, rows)
+    read = open_data(tmp_path / name)
+    same(read, content)
+    assert read.provenance["audio"]["sources"]
+    assert run("inspect", tmp_path / name)[0] == 0
+
+
+def test_parquet_shards_of_named_splits_are_one_table(rows, content, tmp_path):
+    for split in ("train", "valid", "test"):
+        chosen = [i for i, value in enumerate(rows["split"]) if value == split]
+        part = {key: [values[i] for i in chosen] for key, values in rows.items() if key != "split"}
+        write_parquet(tmp_path / f"{split}-00000-of-00001.parquet", part)
+    (tmp_path / "clips.h5").unlink()
+    same(open_data(tmp_path), content)
+
+
+def test_an_address_is_copied_and_read_by_every_entry(rows, content, tmp_path):
+    fsspec = pytest.importorskip("fsspec", reason="the extra datasets is not installed")
+    memory = fsspec.filesystem("memory")
+    write_parquet(tmp_path / "a.parquet", rows)
+    for name in ("a.parquet", "clips.h5"):
+        memory.pipe(f"/bucket/{name}", (tmp_path / name).read_bytes())
+        same(open_data(f"memory://bucket/{name}"), content)
+        assert run("convert", f"memory://bucket/{name}", tmp_path / f"{name}.h5")[0] == 0
+    model = aadml.fit(
+        "memory://bucket/clips.h5", method="cca", settings={"method.dimension": 3}, runs=tmp_path / "runs"
+    )
+    assert aadml.evaluate(model, data="memory://bucket/a.parquet").map > 0
+    with pytest.raises(InputError, match=r"^memory://bucket/no.h5: cannot be read \(.*\); check the address"):
+        open_data("memory://bucket/no.h5")
+
+
+def test_a_data_set_of_the_hub_is_loaded_by_name(rows, content, tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets", reason="the extra datasets is not installed")
+    write_dataset(tmp_path / "saved", rows)
+    monkeypatch.setattr(datasets, "load_dataset", lambda name: datasets.load_from_disk(tmp_path / name.split("/")[1]))
+    same(open_data("hf:org/saved"), content)
+
+
+def test_what_is_missing_or_damaged_ends_in_one_line(rows, tmp_path, monkeypatch):
+    write_tar(tmp_path / "a.tar", rows, leave_out=[rows["id"][3]])
+    with pytest.raises(InputError, match=f"clip '{rows['id'][3]}' has no split; give each clip the same files"):
+        open_data(tmp_path / "a.tar")
+    for name in ("b.tar", "b.parquet"):
+        (tmp_path / name).write_bytes(b"PAR1 not a table" * 9)
+        with pytest.raises(DamagedFileError, match="cannot be read as a"):
+            open_data(tmp_path / name)
+    for values, problem in (([1.0], "lists of different lengths"), (None, "gaps or lists")):
+        write_parquet(tmp_path / "c.parquet", {**rows, "audio": [values, *rows["audio"][1:]]})
+        with pytest.raises(InputError, match=f"c.parquet: audio has .*{problem}"):
+            open_data(tmp_path / "c.parquet")
+    monkeypatch.setattr(tables, "optional", lambda module, user, extra: raise_missing(user, module, extra))
+    with pytest.raises(MissingExtraError, match=r"pip install 'aadml\[parquet\]'"):
+        open_data(tmp_path / "c.parquet")
+
+
+def raise_missing(user, module, extra):
+    raise MissingExtraError.of(user, module, extra)
+
+
+def test_links_in_a_tar_are_left_out_and_objects_refused(rows, tmp_path):
+    write_tar(tmp_path / "a.tar", rows)
+    with tarfile.open(tmp_path / "a.tar", "a") as tar:
+        link = tarfile.TarInfo("x.audio.npy")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    assert "x" not in open_data(tmp_path / "a.tar").ids
+    file = io.BytesIO()
+    np.save(file, np.array([{}]), allow_pickle=True)
+    with tarfile.open(tmp_path / "a.tar", "a") as tar:
+        for name in ("audio.npy", "visual.npy", "cls", "split.txt"):
+            add(tar, f"y.{name}", file.getvalue())
+    with pytest.raises(DamagedFileError, match="Python objects"):
+        open_data(Path(tmp_path / "a.tar"))

@@ -20,6 +20,7 @@ _flag = flags_of("aadml.runs.audit:audit")
 @click.option("--encoder", help="Encoder as MODULE:FUNCTION: (features by modality, labels) -> embeddings by modality.")
 @click.option("--command", "shell", help="Encoder as a command line with {input} (a feature file) and {output} (HDF5).")
 @_flag("--train-command")
+@_flag("--mteb", metavar="TASK")
 @_flag("--allow", multiple=True, type=click.Path(path_type=Path))
 @_flag("--retrain", is_flag=True)
 @_flag("--time-limit", default=600.0, show_default=True)
@@ -27,7 +28,7 @@ _flag = flags_of("aadml.runs.audit:audit")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @trust_option
 def command(shell: str | None, require_training: bool, as_json: bool, **options: Any) -> None:
-    """Audit RUN or an external encoder: labels, ids, partners, batch, order, scaling, selection, duplicates.
+    """Audit RUN, an external encoder or a task: labels, ids, partners, batch, order, scaling, selection, duplicates.
 
     There is a verdict on inference and one on training: passed, failed or unknown. The exit status is 1 if a check
     fails, and 3 if the verdict on inference is unknown.

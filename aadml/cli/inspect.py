@@ -20,7 +20,7 @@ _SHOWN = 20
 @_flag("--media", type=click.Path(), metavar="MANIFEST")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, as_json: bool, **options: Any) -> None:
-    """Describe FILE, a feature file in any layout: counts, ranges, duplicates, origin, warnings.
+    """Describe FILE, a feature file in any layout, or mteb:TASK: counts, ranges, duplicates, origin, warnings.
 
     Near-duplicates are clips with a copy in another split, up to noise and encoding. Their features and the
     fingerprints of `aadml extract` are compared. Each pair is printed with its distance, as a share of the usual
@@ -30,14 +30,30 @@ def command(path: str, as_json: bool, **options: Any) -> None:
 
     import aadml
 
-    contents = aadml.inspect(path, **options)
+    contents: Any = aadml.inspect(path, **options)
     if as_json:
         click.echo(json.dumps(asdict(contents), indent=2, ensure_ascii=False))
+        return
+    if path.startswith("mteb:"):
+        click.echo("\n".join(_task_lines(contents)))
         return
     for line in _lines(path, contents):
         click.echo(line)
     for warning in contents.warnings:
         click.echo(f"warning: {warning}", err=True)
+
+
+def _task_lines(contents: Any) -> list[str]:
+    lines = []
+    for split, figures in contents.splits.items():
+        values = ", ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in vars(figures).items())
+        lines.append(f"{split}: {values}")
+    return lines + [
+        f"repeated {kind}: {', '.join(f'{count} in {place}' for place, count in counts.items())}"
+        for kind, repeats in contents.duplicates.items()
+        for counts in (repeats.within, repeats.across)
+        if counts
+    ]
 
 
 def _lines(path: str, contents: Any) -> list[str]:

@@ -26,6 +26,7 @@ from aadml.model.card import card
 from aadml.model.curves import curves_figure
 from aadml.model.export import ExportedHead, export_heads
 from aadml.model.facts import Facts
+from aadml.model.mteb_model import MtebModel
 from aadml.model.packing import CARD, FACTS, WEIGHTS, ModelRecord, pack_tensors
 from aadml.model.sharing import push
 from aadml.retrieval.record import EvaluationRecord
@@ -227,6 +228,18 @@ class Model:
         for name, content in files.items():
             write_bytes(place / name, content)
         return place
+
+    @checked_call
+    def to_mteb(self, name: str = "local/aadml") -> MtebModel:
+        """Return an encoder for `mteb.evaluate`; needs mteb (docs/mteb.md).
+
+        Args:
+            name: name of the results in mteb, "organization/model".
+
+        Raises:
+            MissingExtraError: mteb is not installed.
+        """
+        return MtebModel(self, name)
 
     @checked_call
     def push_to_hub(self, name: str, *, license_id: str | None = None, private: bool | None = None) -> str:

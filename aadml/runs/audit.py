@@ -30,6 +30,7 @@ def audit(
     encoder: str | Function | None = None,
     command: str | None = None,
     train_command: str | None = None,
+    mteb: str | None = None,
     allow: Sequence[str | Path] = (),
     protocol: str = "inductive",
     split: str = "test",
@@ -55,6 +56,7 @@ def audit(
         train_command: a command line with {train} (a feature file of the training clips alone) and {output} (a folder)
             that trains the encoder in isolation, twice. The folder is linked as `trained` into the current folder of
             the encoder.
+        mteb: a retrieval task instead, whose data are audited without an encoder (see `examine_task`).
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
         protocol: protocol of a run or model (`aadml list protocols`), or leaks joined by "+".
@@ -72,15 +74,21 @@ def audit(
         InputError: not exactly one of run, encoder and command is passed, or the passed argument cannot be found.
     """
     require_seconds("time limit", time_limit)
-    count = sum(subject is not None for subject in (run, encoder, command))
+    count = sum(subject is not None for subject in (run, encoder, command, mteb))
     if count != 1:
         raise InputError(
-            f"audit: {count} runs or encoders were passed; "
-            "pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)"
+            f"audit: {count} runs, encoders or tasks were passed; pass exactly one of RUN, --encoder MODULE:FUNCTION, "
+            "--command (the last two with --data) and --mteb TASK"
         )
     _check_scope(run, data, protocol, retrain=retrain, allow=bool(allow))
-    if train_command is not None and run is not None:
+    if train_command is not None and encoder is None and command is None:
         raise InputError("audit: --train-command applies only to --encoder and --command; leave out --train-command")
+    if mteb is not None:
+        from aadml.protocols.task_audit import audit_task
+
+        if data is not None:
+            raise InputError("audit: a task has its own data; leave out --data")
+        return audit_task(mteb)
     if isinstance(data, Clips):
         if split != "test":
             raise InputError(f"audit: split is '{split}', but all of the Clips are scored; leave out split")

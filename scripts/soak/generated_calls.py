@@ -138,7 +138,7 @@ GOOD: dict[str, list[str]] = {
     "time_limit": ["60"], "to": ["audio", "visual"], "train_command": ["cp {train} {output}"],
     "trials": ["1"], "valid": ["0.1"], "view": ["audio=visual"],
     "views": ["audio=visual"], "visual": ["visual"], "weights": ["untrained"], "action": ["list", "verify"],
-    "track": ["trackio", "wandb"],
+    "track": ["trackio", "wandb"], "mteb": ["plain"], "revision": ["main"],
     "where": ["label = 'c0'",
     "split IS NULL"],
     "workers": ["1"], "path": [*RUNS, "plain.index", "features.h5"], "paper": ["paper", "mei"],

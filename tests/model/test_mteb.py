@@ -1,39 +1,56 @@
-"""The wrapper of docs/mteb.md, tried on a miniature of mteb's audio-visual retrieval."""
+"""Models as encoders of mteb, on a miniature of its audio-visual retrieval."""
 
-import importlib.util
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import aadml
 from aadml.comparison.relevance import Grouped
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
 from aadml.retrieval.directions import score_direction
 from aadml.retrieval.scores import score_source
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mteb.md").read_text(encoding="utf-8")
-WRAPPER, SESSION = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+(SESSION,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 SMALL = {"network.hidden": [16], "training.batch": 20, "training.epochs": 3}
 
 
-def test_the_page_holds_a_whole_wrapper_of_about_forty_lines():
-    compile(WRAPPER, "served.py", "exec")
+def test_the_session_of_the_page_is_python():
     compile(SESSION, "session.py", "exec")
-    code = [line for line in WRAPPER.splitlines() if line.strip()]
-    assert len(code) <= 50
+
+
+class MetaStandIn:
+    """mteb's ModelMeta, as far as it is used here."""
+
+    @staticmethod
+    def create_empty(facts):
+        return SimpleNamespace(**facts)
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """mteb, if it is not installed."""
+    monkeypatch.setitem(sys.modules, "mteb", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "mteb.models", SimpleNamespace(ModelMeta=MetaStandIn))
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """The class that the page shows, from a file as a user saves it."""
-    pytest.importorskip("mteb", reason="mteb is not installed; it is no part of the development environment")
-    place = tmp_path_factory.mktemp("served") / "served.py"
-    place.write_text(WRAPPER, encoding="utf-8")
-    described = importlib.util.spec_from_file_location("served", place)
-    module = importlib.util.module_from_spec(described)
-    described.loader.exec_module(module)
-    return module.Served
+def mteb():
+    return pytest.importorskip("mteb", reason="mteb is not installed; it is no part of the development environment")
+
+
+class Kinds:
+    """Metadata of a task of one kind of items."""
+
+    def __init__(self, *kinds):
+        self.kinds = kinds
+
+    def get_modalities(self, prompt_type):
+        return list(self.kinds)
 
 
 @pytest.fixture(scope="module")
@@ -85,14 +102,12 @@ def task_of(ids, labels, folder):
 
 
 @pytest.mark.slow
-def test_mteb_scores_a_served_model_as_this_toolkit_does(served, clips, tmp_path):
-    import mteb
-
+def test_mteb_scores_a_model_as_this_toolkit_does(mteb, clips):
     model = aadml.fit(clips / "clips.h5", config="sample", loss="triplet", settings=SMALL)
     shown = aadml.read(clips / "clips.h5").train
     labels = shown.labels.numpy()
     task, asking, ranked = task_of(shown.ids, labels, clips)
-    found = mteb.evaluate(served(model), task, cache=None, encode_kwargs={"batch_size": 4}, co2_tracker=False)
+    found = mteb.evaluate(model.to_mteb(), task, cache=None, encode_kwargs={"batch_size": 4}, co2_tracker=False)
     ndcg = found.task_results[0].scores["test"][0]["ndcg_at_10"]
     vectors = (model.embed(**{m: shown[m][rows]}) for m, rows in (("audio", asking), ("visual", ranked)))
     source = score_source(*vectors, model.method.similarity)
@@ -104,17 +119,24 @@ def test_mteb_scores_a_served_model_as_this_toolkit_does(served, clips, tmp_path
     assert ours.tie_rate == 0
 
 
-@pytest.mark.slow
-def test_a_model_is_loaded_from_its_folder_and_refuses_what_it_does_not_embed(served, clips, tmp_path):
+def test_files_in_batches_are_embedded_as_by_the_model(stand_in, clips):
     model = aadml.fit(clips / "clips.h5", config="sample", loss="triplet", settings=SMALL)
-    again = served(model.save(tmp_path / "model"))
-    rows = aadml.read(clips / "clips.h5").test
-    one = np.asarray(again.model.embed(audio=rows["audio"][:3]))
-    assert np.allclose(again.similarity(one, one).diagonal(), again.similarity_pairwise(one, one), atol=1e-6)
+    served = model.to_mteb("org/name")
+    assert (served.mteb_model_meta.name, served.mteb_model_meta.modalities) == ("org/name", ["audio", "video", "image"])
+    paths = sorted((clips / "clips").glob("*.mp4"))[:3]
+    items = [{"path": str(paths[0]), "bytes": None}] + [{"path": p.name, "bytes": p.read_bytes()} for p in paths[1:]]
+    batches = [{"audio": items[:2]}, {"audio": items[2:]}]
+    rows = served.encode(batches, task_metadata=Kinds("audio"), hf_split="test", hf_subset="default")
+    np.testing.assert_allclose(rows, model.embed(audio=[str(path) for path in paths]), atol=1e-6)
+    assert np.allclose(served.similarity(rows, rows).diagonal(), served.similarity_pairwise(rows, rows), atol=1e-6)
+    with pytest.raises(InputError, match="but the model embeds one of audio, visual at a time"):
+        served.encode([], task_metadata=Kinds("text"))
+    with pytest.raises(InputError, match=r"decoded ndarray.*decode=False"):
+        served.encode([{"audio": [np.zeros(3)]}], task_metadata=Kinds("audio"))
 
-    class Words:
-        def get_modalities(self, prompt_type):
-            return ["text"]
 
-    with pytest.raises(ValueError, match="one of audio, visual at a time"):
-        again.encode([], task_metadata=Words(), hf_split="test", hf_subset="default")
+def test_without_mteb_the_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mteb", None)
+    monkeypatch.setitem(sys.modules, "mteb.models", None)
+    with pytest.raises(MissingExtraError, match="needs mteb, which is not installed; run pip install 'mteb'"):
+        aadml.fit("synthetic:ave", method="cca").to_mteb()

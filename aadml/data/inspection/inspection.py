@@ -5,39 +5,25 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations, islice, pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.inspection.column_statistics import ColumnStatistics, compute_statistics, row_hashes
+from aadml.data.inspection.duplicates import Duplicates, find_duplicates
+from aadml.data.inspection.retrieval_task import TASK, TaskExamination, examine_task
 from aadml.data.reading import Views, open_data
 from aadml.data.splitting.folds import first_five
 from aadml.data.splitting.split_duplicates import SAMPLE_SEED, DuplicatePair, duplicate_pairs, searched
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.manifest import RECORDING, SPLITS, read_manifest
 
 if TYPE_CHECKING:
     from aadml.data.inspection.recipes import RecipeMatch
-
-_SHOWN = 5  # examples
-
-
-@dataclass(frozen=True)
-class Duplicates:
-    """Values that occur more than once.
-
-    Args:
-        within: split -> number of clips that repeat an earlier clip of the split.
-        across: pair of splits -> number of distinct values in both splits.
-        examples: ids of a few values that are in two splits.
-    """
-
-    within: Mapping[str, int]
-    across: Mapping[str, int]
-    examples: tuple[str, ...]
 
 
 class RowsInTime(TypedDict):
@@ -96,11 +82,12 @@ def inspect(
     views: Views = (),
     near_duplicates: bool = False,
     media: str | os.PathLike[str] | None = None,
-) -> Examination:
+) -> Examination | TaskExamination:
     """Return the counts, ranges, duplicates, origin and warnings of features in any layout.
 
     Args:
-        path: a feature file, or a file or folder of another layout.
+        path: a feature file, or a file or folder of another layout; or "mteb:TASK", the data of a retrieval task, for
+            which a `TaskExamination` is returned (see `examine_task`).
         layout: layout of the file; recognized by default.
         audio: the view of audio, if the layout does not define it.
         visual: the view of visual, if the layout does not define it.
@@ -114,6 +101,11 @@ def inspect(
         InputError: the file does not exist, has no known layout, or contradicts itself; or the manifest lists none of
             its clips.
     """
+    if str(path).startswith(TASK):
+        options = layout, audio, visual, text, views, near_duplicates, media
+        if any(options):
+            raise InputError(f"{path}: the data of a task have no options; leave them out")
+        return examine_task(str(path).removeprefix(TASK))
     content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     matches: tuple[RecipeMatch, ...] = ()
     if media is not None:
@@ -159,26 +151,6 @@ def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examinati
         provenance=content.provenance,
         warnings=tuple(dict.fromkeys(warnings)),
     )
-
-
-def find_duplicates(values: Sequence[Hashable], splits: Sequence[str], ids: Sequence[str]) -> Duplicates:
-    """Count values that repeat within a split and values that are in two splits.
-
-    Args:
-        values: (n,) the compared values.
-        splits: (n,) split of each value.
-        ids: (n,) names for the examples.
-    """
-    splits_of: dict[Hashable, Counter[str]] = {}
-    for value, split in zip(values, splits, strict=True):
-        splits_of.setdefault(value, Counter())[split] += 1
-    within = {split: sum(max(counts[split] - 1, 0) for counts in splits_of.values()) for split in SPLITS}
-    across = {
-        f"{split}-{other}": sum(counts.keys() >= {split, other} for counts in splits_of.values())
-        for split, other in combinations(SPLITS, 2)
-    }
-    shared = islice((value for value, counts in splits_of.items() if len(counts) > 1), _SHOWN)
-    return Duplicates(within, across, tuple(ids[values.index(value)] for value in shared))
 
 
 def _duplicates_among(content: FeatureFile, values: Sequence[Hashable], present: NDArray[np.bool_]) -> Duplicates:

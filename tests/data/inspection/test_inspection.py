@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.data.inspection.inspection import examine, find_duplicates, inspect
+from aadml.data.inspection.duplicates import find_duplicates
+from aadml.data.inspection.inspection import examine, inspect
 from aadml.data.splitting import split_duplicates
 from aadml.feature_extraction.feature_file import Timeline
 

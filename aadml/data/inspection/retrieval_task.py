@@ -1,0 +1,230 @@
+"""Inspection of the data of a retrieval task of mteb: queries, items (its corpus) and judgments (its qrels)."""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aadml.data.inspection.duplicates import Duplicates, find_duplicates
+from aadml.feature_extraction.foreign import open_tables
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import optional
+from aadml.feature_extraction.manifest import ALIASES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TASK = "mteb:"
+"""Prefix of a retrieval task of mteb that is passed instead of a path."""
+
+_PARTS = {"queries": ("queries", "query"), "corpus": ("corpus",), "qrels": ("qrels", "default")}
+_SIDES = ("queries", "corpus")
+_SUFFIXES = ("", ".parquet", ".jsonl", ".tsv")
+_BATCH = 256  # rows whose media are in memory at a time
+_Cell = bytes | str | float | Mapping[str, bytes | str | None] | None
+
+
+@dataclass(frozen=True)
+class TaskSplit:
+    """One split of a task.
+
+    Attributes:
+        queries: id and checksum of the content of each judged query.
+        items: id and checksum of the content of each item.
+        judgments: id of a query -> ids of its relevant items.
+    """
+
+    queries: Sequence[tuple[str, str]]
+    items: Sequence[tuple[str, str]]
+    judgments: Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class SplitStatistics:
+    """Statistics of one split; chance and ceiling are means over the queries with a relevant item.
+
+    Attributes:
+        queries: number of judged queries.
+        items: number of items.
+        judgments: number of relevant pairs.
+        absent: judgments of a query or an item that the split lacks.
+        unanswerable: queries without a relevant item.
+        own_items: queries whose own content is an item.
+        ambiguous: queries with an irrelevant item whose content is that of a relevant item.
+        ceiling: largest expected precision@1 of an encoder, for which identical items are tied.
+        chance: expected MAP of a random order.
+        chance_first: expected precision@1 of a random order.
+    """
+
+    queries: int
+    items: int
+    judgments: int
+    absent: int
+    unanswerable: int
+    own_items: int
+    ambiguous: int
+    ceiling: float
+    chance: float
+    chance_first: float
+
+
+@dataclass(frozen=True)
+class TaskExamination:
+    """Statistics of a retrieval task; every field can be written as JSON.
+
+    Attributes:
+        task: name or folder of the task.
+        splits: split -> its statistics.
+        duplicates: "queries" and "items" -> repeated contents within and across splits.
+    """
+
+    task: str
+    splits: Mapping[str, SplitStatistics]
+    duplicates: Mapping[str, Duplicates]
+
+
+def examine_task(task: str) -> TaskExamination:
+    """Return counts, duplicates, ambiguous judgments, ceiling and chance of a retrieval task.
+
+    Args:
+        task: a folder with `corpus`, `queries` and `qrels` (or `default`), each a folder or a file of Parquet, JSON
+            Lines or TSV, or a data set saved by `datasets`; or the name of a task of mteb, which loads its data.
+
+    Raises:
+        InputError: the task is unknown, a part is missing or cannot be read, or a column is missing.
+        MissingExtraError: pyarrow or, for a name, mteb is not installed.
+    """
+    splits = dict(_local(Path(task)) if Path(task).is_dir() else _by_name(task))
+    if not any(split.judgments for split in splits.values()):
+        raise InputError(f"{TASK}{task}: has no judgments; pass a retrieval task")
+    sides: dict[str, Callable[[TaskSplit], Sequence[tuple[str, str]]]]
+    sides = {"queries": lambda split: split.queries, "items": lambda split: split.items}
+    return TaskExamination(
+        task,
+        {name: _statistics(split) for name, split in splits.items()},
+        {kind: _duplicates({name: side(split) for name, split in splits.items()}) for kind, side in sides.items()},
+    )
+
+
+def _duplicates(rows: Mapping[str, Sequence[tuple[str, str]]]) -> Duplicates:
+    contents = [(ALIASES.get(split, split), name, content) for split, part in rows.items() for name, content in part]
+    splits, ids, values = zip(*contents, strict=True) if contents else ((), (), ())
+    return find_duplicates(values, splits, ids, order=tuple(dict.fromkeys(splits)))
+
+
+def _statistics(split: TaskSplit) -> SplitStatistics:
+    content_of, sizes = dict(split.items), Counter(content for _, content in split.items)
+    known, queries = {name for name, _ in split.queries}, dict(split.queries)
+    relevant = {query: names & frozenset(content_of) for query, names in split.judgments.items() if query in known}
+    hits = {query: Counter(content_of[name] for name in names) for query, names in relevant.items() if names}
+    best = [max(count / sizes[content] for content, count in counts.items()) for counts in hits.values()]
+    counts, total = np.array([sum(contents.values()) for contents in hits.values()]), len(split.items)
+    return SplitStatistics(
+        queries=len(split.queries),
+        items=total,
+        judgments=sum(map(len, split.judgments.values())),
+        absent=sum(len(names - relevant.get(query, frozenset())) for query, names in split.judgments.items()),
+        unanswerable=len(split.queries) - len(hits),
+        own_items=sum(content in sizes for content in queries.values()),
+        ambiguous=sum(any(n < sizes[content] for content, n in contents.items()) for contents in hits.values()),
+        ceiling=float(np.mean(best)) if best else 0.0,
+        chance=_chance(counts, total),
+        chance_first=float((counts / total).mean()) if best else 0.0,
+    )
+
+
+def _chance(relevant: Any, items: int) -> float:
+    """Compute the expected MAP of a random order, as `aadml.retrieval.ties.chance` does."""
+    if not len(relevant):
+        return 0.0
+    share = (relevant - 1) / max(items - 1, 1)
+    return float((share + (1 - share) * (1 / np.arange(1.0, items + 1)).sum() / items).mean())
+
+
+def _local(folder: Path) -> Iterator[tuple[str, TaskSplit]]:
+    tables = {part: dict(_part(folder, part)) for part in _PARTS}
+    for split, judgments in tables["qrels"].items():
+        queries, corpus = (tables[part].get(split) or _only(tables[part], folder / part, split) for part in _SIDES)
+        yield split or "test", _split(queries, corpus, _judgments(judgments, folder), folder)
+
+
+def _part(folder: Path, part: str) -> Iterator[tuple[str, "list[pa.Table]"]]:
+    names = [f"{name}{suffix}" for name in _PARTS[part] for suffix in _SUFFIXES]
+    place = next((folder / name for name in names if (folder / name).exists()), None)
+    if place is None:
+        raise InputError(f"{folder}: has no {part} ({', '.join(names)}); pass a folder with corpus, queries and qrels")
+    tables: defaultdict[str, list[pa.Table]] = defaultdict(list)
+    for split, table in open_tables(place):
+        tables[split].append(table)
+    yield from tables.items()
+
+
+def _only(tables: "Mapping[str, list[pa.Table]]", place: Path, split: str) -> "list[pa.Table]":
+    if len(tables) != 1:
+        raise InputError(f"{place}: has no split {split} ({', '.join(tables) or 'no files'}); pass a complete copy")
+    return next(iter(tables.values()))
+
+
+def _by_name(name: str) -> Iterator[tuple[str, TaskSplit]]:
+    mteb = optional("mteb", f"{TASK}{name}", "mteb")
+    try:
+        task = mteb.get_task(name)
+        task.load_data()
+        subsets = task.dataset
+    except Exception as error:  # mteb and datasets have no common class of errors
+        raise InputError(
+            f"{TASK}{name}: is neither a folder nor a task that mteb can load ({str(error).splitlines()[:1]}); pass a "
+            "folder with corpus, queries and qrels"
+        ) from error
+    for subset, parts in subsets.items():
+        for split, data in parts.items():
+            if not isinstance(data, Mapping) or "relevant_docs" not in data:
+                raise InputError(f"{TASK}{name}: is not a retrieval task; pass a task with queries and a corpus")
+            judged = {q: frozenset(i for i, score in s.items() if score > 0) for q, s in data["relevant_docs"].items()}
+            queries, corpus = ([data[side].with_format("arrow")[:]] for side in _SIDES)
+            yield split if len(subsets) == 1 else f"{subset}-{split}", _split(queries, corpus, judged, Path(name))
+
+
+def _split(
+    queries: "list[pa.Table]", corpus: "list[pa.Table]", judgments: Mapping[str, frozenset[str]], place: Path
+) -> TaskSplit:
+    judged = tuple(row for row in _contents(queries, place) if row[0] in judgments)
+    return TaskSplit(judged, tuple(_contents(corpus, place)), judgments)
+
+
+def _judgments(tables: "list[pa.Table]", place: Path) -> dict[str, frozenset[str]]:
+    relevant: defaultdict[str, set[str]] = defaultdict(set)
+    for row in _rows(tables, place, ("query-id", "corpus-id", "score")):
+        if float(str(row["score"])) > 0:
+            relevant[str(row["query-id"])].add(str(row["corpus-id"]))
+    return {query: frozenset(items) for query, items in relevant.items()}
+
+
+def _contents(tables: "list[pa.Table]", place: Path) -> Iterator[tuple[str, str]]:
+    """Yield id and checksum of each row; a column's name is part of its content, so sound never equals video."""
+    for row in _rows(tables, place, ()):
+        name = row.pop("id", None) or row.pop("_id", None)
+        if name is None:
+            raise InputError(
+                f"{place}: a table has no column id, but {', '.join(row)}; pass a copy of a retrieval task"
+            )
+        digest = hashlib.sha256()
+        for column in sorted(row):
+            value = row[column]
+            if isinstance(value, Mapping):
+                value = value.get("bytes") or value.get("path")
+            data = value if isinstance(value, bytes) else str(value).strip().encode()
+            digest.update(f"{column}:{len(data)}:".encode() + data)
+        yield str(name), digest.hexdigest()
+
+
+def _rows(tables: "list[pa.Table]", place: Path, needed: Sequence[str]) -> Iterator[dict[str, _Cell]]:
+    for table in tables:
+        if absent := [name for name in needed if name not in table.column_names]:
+            raise InputError(f"{place}: the judgments have no column {absent[0]}; pass query-id, corpus-id and score")
+        for batch in table.to_batches(max_chunksize=_BATCH):
+            yield from batch.to_pylist()

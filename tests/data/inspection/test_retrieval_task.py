@@ -1,0 +1,115 @@
+"""Data of retrieval tasks: every planted defect is counted, in each form in which a task lies on a disk."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import aadml
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
+from aadml.retrieval import ties
+from tests.cli.conftest import run
+
+pa = pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
+pq = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
+
+
+def audio(*names):
+    return [{"bytes": name.encode(), "path": None} for name in names]
+
+
+def task(items=("x", "y", "z"), queries=("a", "b"), pairs=(("q0", "c0"), ("q1", "c1"))):
+    """Three tables of a task from sounds to videos."""
+    return {
+        "corpus": {"id": [f"c{i}" for i in range(len(items))], "video": audio(*items)},
+        "queries": {"id": [f"q{i}" for i in range(len(queries))], "audio": audio(*queries)},
+        "qrels": {"query-id": [q for q, _ in pairs], "corpus-id": [c for _, c in pairs], "score": [1] * len(pairs)},
+    }
+
+
+def write(folder, splits):
+    for split, tables in splits.items():
+        for part, columns in tables.items():
+            (folder / part).mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table(columns), folder / part / f"{split}-00000-of-00001.parquet")
+    return f"mteb:{folder}"
+
+
+def only(examination):
+    (figures,) = examination.splits.values()
+    return figures
+
+
+def test_a_sound_task_passes_with_its_chance(tmp_path):
+    source = write(tmp_path, {"test": task()})
+    figures = only(aadml.inspect(source))
+    assert (figures.queries, figures.items, figures.judgments, figures.ceiling) == (2, 3, 2, 1.0)
+    assert figures.chance == pytest.approx(ties.chance(np.array([1, 1]), 3).mean())
+    assert figures.chance_first == pytest.approx(1 / 3)
+    code, printed, _ = run("audit", "--mteb", tmp_path)
+    assert code == 0
+    assert "fail" not in printed
+    assert run("inspect", source)[1].startswith("test: queries 2, items 3, judgments 2")
+    assert json.loads(run("inspect", source, "--json")[1])["splits"]["test"]["items"] == 3
+
+
+def test_every_planted_defect_is_counted(tmp_path):
+    pairs = [("q0", "c0"), ("q1", "c1"), ("q2", "c9")]
+    tables = task(items=("x", "y", "x", "x"), queries=("a", "a", "b"), pairs=pairs)
+    source = write(tmp_path, {"train": task(items=("y", "v"), queries=("a", "c")), "test": tables})
+    examination = aadml.inspect(source)
+    figures = examination.splits["test"]
+    assert (figures.absent, figures.unanswerable, figures.ambiguous) == (1, 1, 1)
+    assert figures.ceiling == pytest.approx((1 / 3 + 1) / 2)
+    assert examination.duplicates["items"].within == {"test": 2, "train": 0}
+    assert examination.duplicates["items"].across == {"test-train": 1}
+    assert examination.duplicates["queries"].across == {"test-train": 1}
+    report = aadml.audit(mteb=str(tmp_path))
+    assert {f.check for f in report if f.failed} == {
+        "duplicate queries", "queries in two splits", "duplicate items", "items in two splits",
+        "judgments of test", "ties of test",
+    }  # fmt: skip
+    assert run("audit", "--mteb", tmp_path)[0] == 1
+
+
+def test_texts_of_beir_and_a_query_that_is_an_item(tmp_path):
+    for part, rows in (("corpus", "ab"), ("queries", "ac")):
+        lines = [json.dumps({"_id": f"{part}{i}", "text": text}) for i, text in enumerate(rows)]
+        (tmp_path / f"{part}.jsonl").write_text("\n".join(lines))
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nqueries0\tcorpus1\t1\nqueries1\tcorpus0\t1\n")
+    figures = only(aadml.inspect(f"mteb:{tmp_path}"))
+    assert (figures.queries, figures.own_items, figures.unanswerable) == (2, 1, 0)
+
+
+def test_a_task_is_loaded_by_its_name(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets", reason="the extra datasets is not installed")
+    tables = task()
+    sides = {side: datasets.Dataset.from_dict(tables[side]) for side in ("queries", "corpus")}
+    data = {"default": {"test": {**sides, "relevant_docs": {"q0": {"c0": 1, "c1": 0}}, "top_ranked": None}}}
+    known = SimpleNamespace(load_data=lambda: None, dataset=data)
+    monkeypatch.setitem(sys.modules, "mteb", SimpleNamespace(get_task={"AVEA2VRetrieval": known}.__getitem__))
+    figures = only(aadml.inspect("mteb:AVEA2VRetrieval"))
+    assert (figures.queries, figures.items, figures.judgments) == (1, 3, 1)
+    with pytest.raises(InputError, match="mteb:No: is neither a folder nor a task that mteb can load"):
+        aadml.inspect("mteb:No")
+    monkeypatch.setitem(sys.modules, "mteb", None)
+    with pytest.raises(MissingExtraError, match="needs mteb"):
+        aadml.inspect("mteb:AVEA2VRetrieval")
+
+
+def test_an_incomplete_copy_is_refused_in_one_line(tmp_path):
+    source = write(tmp_path, {"test": task()})
+    with pytest.raises(InputError, match="options; leave them out"):
+        aadml.inspect(source, layout="flat")
+    with pytest.raises(InputError, match="leave out --data"):
+        aadml.audit(mteb=str(tmp_path), data="x.h5")
+    pq.write_table(pa.table({"query-id": ["q0"]}), tmp_path / "qrels/test-00000-of-00001.parquet")
+    with pytest.raises(InputError, match="the judgments have no column corpus-id"):
+        aadml.inspect(source)
+    (tmp_path / "qrels/test-00000-of-00001.parquet").unlink()
+    (tmp_path / "qrels").rmdir()
+    with pytest.raises(InputError, match="has no qrels"):
+        aadml.inspect(source)

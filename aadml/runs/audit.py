@@ -84,11 +84,7 @@ def audit(
     if train_command is not None and encoder is None and command is None:
         raise InputError("audit: --train-command applies only to --encoder and --command; leave out --train-command")
     if mteb is not None:
-        from aadml.protocols.task_audit import audit_task
-
-        if data is not None:
-            raise InputError("audit: a task has its own data; leave out --data")
-        return audit_task(mteb)
+        return _audit_task(mteb, data)
     if isinstance(data, Clips):
         if split != "test":
             raise InputError(f"audit: split is '{split}', but all of the Clips are scored; leave out split")
@@ -116,6 +112,14 @@ def audit(
         checked = run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit)
     checked[:0] = findings
     return checked
+
+
+def _audit_task(mteb: str, data: object) -> AuditReport:
+    from aadml.protocols.task_audit import audit_task
+
+    if data is not None:
+        raise InputError("audit: a task has its own data; leave out --data")
+    return audit_task(mteb)
 
 
 def _check_scope(run: object, data: object, protocol: str, *, retrain: bool, allow: bool) -> None:

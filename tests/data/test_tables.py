@@ -153,6 +153,13 @@ def raise_missing(user, module, extra):
     raise MissingExtraError.of(user, module, extra)
 
 
+def test_a_compressed_tar_that_grows_is_refused(tmp_path):
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as tar:
+        add(tar, "x.cls", bytes(1 << 27))
+    with pytest.raises(DamagedFileError, match="it declares more than 67,108,864 bytes"):
+        open_data(tmp_path / "a.tgz")
+
+
 def test_links_in_a_tar_are_left_out_and_objects_refused(rows, tmp_path):
     write_tar(tmp_path / "a.tar", rows)
     with tarfile.open(tmp_path / "a.tar", "a") as tar:

@@ -46,7 +46,10 @@ def command(path: str, as_json: bool, **options: Any) -> None:
 def _task_lines(contents: Any) -> list[str]:
     lines = []
     for split, figures in contents.splits.items():
-        values = ", ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in vars(figures).items())
+        values = ", ".join(
+            f"{key.replace('_', ' ')} {value if isinstance(value, int) else f'{value:.4f}'}"
+            for key, value in vars(figures).items()
+        )
         lines.append(f"{split}: {values}")
     return lines + [
         f"repeated {kind}: {', '.join(f'{count} in {place}' for place, count in counts.items())}"

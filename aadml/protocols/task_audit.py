@@ -56,8 +56,8 @@ def _of(name: str, split: SplitStatistics) -> list[Finding]:
         Finding(
             f"ties of {name}",
             _verdict(split.ambiguous),
-            f"{split.ambiguous} queries have an irrelevant item with the content of a relevant item; precision@1 is at "
-            f"most {split.ceiling:.4f}",
+            f"{split.ambiguous} queries share their content, or that of a relevant item, with another answer; "
+            f"precision@1 is at most {split.ceiling:.4f}",
         ),
         Finding(
             f"chance of {name}",

@@ -54,7 +54,8 @@ class SplitStatistics:
         absent: judgments of a query or an item that the split lacks.
         unanswerable: queries without a relevant item.
         own_items: queries whose own content is an item.
-        ambiguous: queries with an irrelevant item whose content is that of a relevant item.
+        ambiguous: queries that no encoder answers with certainty: an item of equal content is irrelevant, or a query of
+            equal content has another relevant item.
         ceiling: largest expected precision@1 of an encoder, for which identical items are tied.
         chance: expected MAP of a random order.
         chance_first: expected precision@1 of a random order.
@@ -118,10 +119,10 @@ def _duplicates(rows: Mapping[str, Sequence[tuple[str, str]]]) -> Duplicates:
 
 def _statistics(split: TaskSplit) -> SplitStatistics:
     content_of, sizes = dict(split.items), Counter(content for _, content in split.items)
-    known, queries = {name for name, _ in split.queries}, dict(split.queries)
-    relevant = {query: names & frozenset(content_of) for query, names in split.judgments.items() if query in known}
+    items, queries = frozenset(content_of), dict(split.queries)
+    relevant = {query: names & items for query, names in split.judgments.items() if query in queries}
     hits = {query: Counter(content_of[name] for name in names) for query, names in relevant.items() if names}
-    best = [max(count / sizes[content] for content, count in counts.items()) for counts in hits.values()]
+    ceilings = _ceilings(hits, queries, sizes)
     counts, total = np.array([sum(contents.values()) for contents in hits.values()]), len(split.items)
     return SplitStatistics(
         queries=len(split.queries),
@@ -130,11 +131,24 @@ def _statistics(split: TaskSplit) -> SplitStatistics:
         absent=sum(len(names - relevant.get(query, frozenset())) for query, names in split.judgments.items()),
         unanswerable=len(split.queries) - len(hits),
         own_items=sum(content in sizes for content in queries.values()),
-        ambiguous=sum(any(n < sizes[content] for content, n in contents.items()) for contents in hits.values()),
-        ceiling=float(np.mean(best)) if best else 0.0,
+        ambiguous=sum(value < 1 for value in ceilings),
+        ceiling=float(np.mean(ceilings)) if ceilings else 0.0,
         chance=_chance(counts, total),
-        chance_first=float((counts / total).mean()) if best else 0.0,
+        chance_first=float((counts / total).mean()) if ceilings else 0.0,
     )
+
+
+def _ceilings(hits: Mapping[str, Counter[str]], queries: Mapping[str, str], sizes: Counter[str]) -> list[float]:
+    """Return, for each query, the largest mean precision@1 of the queries with its content.
+
+    An encoder ranks items of equal content as tied, and queries of equal content rank the items equally.
+    """
+    shares: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for query, contents in hits.items():
+        shares[queries[query]].update({content: n / sizes[content] for content, n in contents.items()})
+    count = Counter(queries[query] for query in hits)
+    best = {content: max(items.values()) / count[content] for content, items in shares.items()}
+    return [best[queries[query]] for query in hits]
 
 
 def _chance(relevant: Any, items: int) -> float:

@@ -61,8 +61,8 @@ def test_every_planted_defect_is_counted(tmp_path):
     source = write(tmp_path, {"train": task(items=("y", "v"), queries=("a", "c")), "test": tables})
     examination = aadml.inspect(source)
     figures = examination.splits["test"]
-    assert (figures.absent, figures.unanswerable, figures.ambiguous) == (1, 1, 1)
-    assert figures.ceiling == pytest.approx((1 / 3 + 1) / 2)
+    assert (figures.absent, figures.unanswerable, figures.ambiguous) == (1, 1, 2)
+    assert figures.ceiling == pytest.approx(1 / 2)
     assert examination.duplicates["items"].within == {"test": 2, "train": 0}
     assert examination.duplicates["items"].across == {"test-train": 1}
     assert examination.duplicates["queries"].across == {"test-train": 1}
@@ -72,6 +72,12 @@ def test_every_planted_defect_is_counted(tmp_path):
         "judgments of test", "ties of test",
     }  # fmt: skip
     assert run("audit", "--mteb", tmp_path)[0] == 1
+
+
+def test_equal_queries_with_different_answers_have_a_ceiling(tmp_path):
+    pairs = [("q0", "c0"), ("q1", "c1"), ("q2", "c2")]
+    figures = only(aadml.inspect(write(tmp_path, {"test": task(queries=("a", "a", "b"), pairs=pairs)})))
+    assert (figures.ambiguous, figures.ceiling) == (2, pytest.approx(2 / 3))
 
 
 def test_texts_of_beir_and_a_query_that_is_an_item(tmp_path):

@@ -1,4 +1,4 @@
-"""LOSSES and LABEL_LOSSES: every loss, by the name it has in configs and on the command line."""
+"""LOSSES and LABEL_LOSSES: registries of all losses, by their names in configs and on the command line."""
 
 from typing import TYPE_CHECKING
 

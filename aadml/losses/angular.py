@@ -13,7 +13,7 @@ from aadml.comparison.pairwise import counted
 from aadml.losses.kernels.likelihood import softplus
 
 MANY = 8
-"""Minimum mean size of a group of anchors; below it, one product of all anchors is faster than many small products."""
+"""Minimum mean number of anchors per group. For smaller groups, one product of all anchors is faster."""
 STEEPEST = 70.0
 """Largest angle in degrees that lets the exponentials of unit vectors, at most exp(8 tan^2(alpha)), fit float32."""
 Angle = Annotated[float, Interval(gt=0, le=STEEPEST), Unit("degrees")]
@@ -72,7 +72,7 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
 
 
 def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Group anchors by their first positive, thus by class; return the rows and all positives of each group."""
+    """Group anchors by their first positive, which identifies the class; return rows and all positives per group."""
     anchors, candidates = (torch.arange(count, device=pairs.device) for count in pairs.shape)
     if not pairs.numel():
         return [(anchors, candidates)]

@@ -29,8 +29,8 @@ class ArcFace(nn.Module):
     shared by all directions of the comparison. The class directions are trained with the encoders.
 
     Args:
-        dimension: d of the vectors (context, not chosen by the user).
-        classes: C (context).
+        dimension: width d of the vectors (set from the data, not by the user).
+        classes: number C of classes (set from the data).
         margin: m, in degrees (28.6, which is 0.5 in radians: the paper).
         scale: s (64: the paper).
 

@@ -16,7 +16,7 @@ class LossFunction(Protocol):
     """
 
     def __call__(self, comparison: Comparison, /, **options: Any) -> Terms:
-        """Compute the terms of every anchor."""
+        """Compute the terms of every anchor of `comparison`; `options` are the options of the loss."""
         ...
 
 

@@ -18,7 +18,7 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
 
     Args:
         comparison: a anchors against c candidates.
-        margin: smallest distance of negatives without loss (1.0: AADML, section 5.2).
+        margin: distance from which a negative has no loss (1.0: AADML, section 5.2).
         legacy_eq9_distance: use the squared distance as D, as in Equation 9.
 
     Returns:

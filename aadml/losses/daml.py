@@ -30,7 +30,7 @@ from aadml.losses.kernels.generated_negatives import (
 PHASES = ("metric", "generator", "joint")
 
 ADVERSARY = 50.0
-"""lambda_2 (GeDML's reimplementation)."""
+"""lambda_2, the weight of J_adv (GeDML's reimplementation)."""
 METRIC_SHARE, GENERATOR_SHARE = 0.2, 0.1
 """Shares of the epochs, at the start, that train only the encoders, then only the generator. The paper pretrains the
 encoders for an unstated time."""
@@ -69,8 +69,8 @@ class Daml(nn.Module):
     depend on a counter in the state, so a resumed run draws the same triples.
 
     Args:
-        features: width f of the penultimate features (context, not chosen by the user).
-        form: "triplet", "contrastive" or "n-pair" (the paper has all three).
+        features: width f of the penultimate features (set from the network, not by the user).
+        form: "triplet", "contrastive" or "n-pair" (all three are in the paper).
         margin: margin of the metric loss and of J_adv (1.0: GeDML's reimplementation; AADML, section 5.2).
         hidden: width of the generator's two hidden layers (1024: GeDML).
 
@@ -102,7 +102,7 @@ class Daml(nn.Module):
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
     def phases(self, epochs: int) -> tuple[Phase, ...]:
-        """Return three phases: encoders only, generator only, then both; a phase may have no epochs."""
+        """Return three phases of `epochs` epochs in total: encoders, generator, then both; a phase may be empty."""
         metric, alone = int(epochs * METRIC_SHARE), int(epochs * GENERATOR_SHARE)
         return (
             Phase("metric", metric, ("encoders",)),
@@ -111,7 +111,11 @@ class Daml(nn.Module):
         )
 
     def enter(self, phase: str) -> None:
-        """Start a phase: negatives are generated in "joint", the initial phase, and real in the other phases."""
+        """Start a phase: negatives are generated in "joint", the initial phase, and real in the other phases.
+
+        Raises:
+            InputError: the phase does not exist.
+        """
         if phase not in PHASES:
             raise InputError(f"daml has no phase '{phase}'; choose one of {', '.join(PHASES)}")
         self.phase = phase
@@ -143,7 +147,7 @@ class Daml(nn.Module):
         return by_anchor(cost, triples, len(anchors), penalty)
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
-        """Return the generator's loss, a scalar, 0 if there are no triples; arguments and errors as in `forward`."""
+        """Return the generator's loss (a scalar; 0 without triples); arguments and errors are those of `forward`."""
         triples, features = self._triples(comparison)
         anchor_features, positive_features, negative_features = (part.detach() for part in features)
         generated = self.generator(torch.cat([anchor_features, positive_features, negative_features], 1))

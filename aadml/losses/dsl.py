@@ -18,7 +18,7 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
         S'_ij = S_ij a softmax over i of (S_ij / prior_temperature)
         total_i = -1/|P_i| sum over p in P_i of  log softmax over j of (S'_ij) at p
 
-    The paper has pairs; with labels the loss is the mean over the positives. Both softmaxes leave out
+    The paper trains on pairs. With labels, the loss is the mean over the positives. Both softmaxes leave out
     entries that are neither positives nor negatives. The factor a is the number of anchors of the candidate. The
     softmax over anchors makes the loss of an anchor depend on the other anchors of the batch. Use both directions for a
     symmetric loss.

@@ -30,9 +30,9 @@ from aadml.losses.kernels.generated_negatives import (
 Form = Literal["triplet", "n-pair"]
 
 TRUST = 1e4
-"""beta (the authors' code)."""
+"""beta, the factor of 1 / J_gen in the weight w (the authors' code)."""
 BALANCE = 0.5
-"""lambda, between reconstruction and class (the authors' code)."""
+"""lambda, the balance of reconstruction loss and class loss (the authors' code)."""
 CLASS_FACTOR = 1e4
 """Weight of the cross-entropy (the authors' code)."""
 MOMENTUM = 0.9
@@ -52,10 +52,10 @@ class Hdml(nn.Module):
         generator:  1/2 sum of |f - G(z)|^2 + 1/2 10^4 mean of CE(classifier(G(z^)), class of n)
 
     d+ and d- are the distances of positive and negative from the anchor. J_avg is a running mean, over steps, of the
-    metric loss on real triples, summed over the batch. J_gen is a running mean of the generator's loss. Both means
-    carry no gradient. As the metric loss falls, negatives are pulled nearer. As the generator improves, generated
+    metric loss on real triples, summed over the batch. J_gen is a running mean of the generator's loss. Neither mean
+    has a gradient. As the metric loss falls, negatives are pulled nearer. As the generator improves, generated
     triples weigh more in the loss. Both means start at infinity (the authors' code: at 10^6), so training begins on
-    real triples. They are held in `metric_average` and `generator_average`.
+    real triples. The buffers `metric_average` and `generator_average` store the means.
 
     Across modalities the generator makes features of the candidates' modality only. `repaired` therefore keeps the
     real anchor and positive, and reconstructs the candidates. `source` is the authors' code, where all items pass
@@ -72,12 +72,12 @@ class Hdml(nn.Module):
     direction. Triples are redrawn after each training call. The draws depend on a counter in the state.
 
     Args:
-        dimension: d of the vectors (context, not chosen by the user).
-        features: width f of the penultimate features (context).
-        classes: C (context).
-        form: "triplet" or "n-pair" (the paper has both).
+        dimension: width d of the vectors (set from the data, not by the user).
+        features: width f of the penultimate features (set from the network).
+        classes: number C of classes (set from the data).
+        form: "triplet" or "n-pair" (both are in the paper).
         margin: margin of the triplet form (1.0: AADML, section 5.2).
-        pull: alpha (90: the authors' code; the documentation of GeDML, another library, has 7).
+        pull: alpha (90: the authors' code; the library GeDML documents 7).
         hidden: width of the generator's hidden layer (512: the authors' code).
         fidelity: "source" or "repaired", see above.
 
@@ -121,7 +121,11 @@ class Hdml(nn.Module):
         return (Phase("joint", epochs, ("encoders", "generator")),)
 
     def enter(self, phase: str) -> None:
-        """Start a phase; the only phase is "joint"."""
+        """Start a phase.
+
+        Raises:
+            InputError: the phase is not "joint".
+        """
         if phase != "joint":
             raise InputError(f"hdml has no phase '{phase}'; choose joint")
 

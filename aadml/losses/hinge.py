@@ -15,8 +15,8 @@ def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1
 
     Args:
         comparison: a anchors against c candidates.
-        threshold: t, in distance (0.3: Bailer et al., quoted from memory).
-        margin: m, in distance (1.0: AADML, section 5.2).
+        threshold: distance t (0.3: Bailer et al., quoted from memory).
+        margin: distance m (1.0: AADML, section 5.2).
 
     Returns:
         Per anchor, the sum of the terms and the number of nonzero terms. Positives count without negatives and vice

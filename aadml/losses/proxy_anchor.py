@@ -28,8 +28,8 @@ class ProxyAnchor(nn.Module):
     shared by all directions of the comparison. The proxies are trained with the encoders.
 
     Args:
-        dimension: d of the vectors (context, not chosen by the user).
-        classes: C (context).
+        dimension: width d of the vectors (set from the data, not by the user).
+        classes: number C of classes (set from the data).
         margin: delta (0.1: the paper).
         alpha: sharpness of the soft maximum over items (32: the paper).
 

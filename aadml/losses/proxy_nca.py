@@ -20,8 +20,8 @@ class ProxyNca(nn.Module):
     loss is minus the log of a probability and never below 0. The proxies are trained with the encoders.
 
     Args:
-        dimension: d of the vectors (context, not chosen by the user).
-        classes: C (context).
+        dimension: width d of the vectors (set from the data, not by the user).
+        classes: number C of classes (set from the data).
         temperature: T (1: the paper of 2017; Proxy-NCA++ has 1/9).
 
     Raises:

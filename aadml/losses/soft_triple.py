@@ -15,7 +15,7 @@ from aadml.losses.kernels.class_proxies import cross_entropies, directions, draw
 from aadml.losses.kernels.scores import unit
 
 GAMMA = 0.1
-"""Temperature of the choice of a center (the paper)."""
+"""gamma, the temperature of the softmax over the centers of a class (the paper)."""
 
 
 @removing(gamma=GAMMA, length=0.01)
@@ -31,8 +31,8 @@ class SoftTriple(nn.Module):
     directions of the comparison. The centers are trained with the encoders.
 
     Args:
-        dimension: d of the vectors (context, not chosen by the user).
-        classes: C (context).
+        dimension: width d of the vectors (set from the data, not by the user).
+        classes: number C of classes (set from the data).
         centers: K, number of centers per class (10: the paper).
         scale: lambda (20: the paper).
         margin: delta (0.01: the paper).

@@ -11,7 +11,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.kernels.scores import products, unit
 
 SHORT = 0.01
-"""Initial length of proxies, which has the effect of a hundred times the encoders' learning rate (Kim et al., 2020)."""
+"""Initial length of proxies; it acts like a learning rate a hundred times that of the encoders (Kim et al., 2020)."""
 
 
 def drawn_proxies(count: int, dimension: int, loss: str, length: float = SHORT) -> nn.Parameter:

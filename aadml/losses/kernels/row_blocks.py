@@ -1,4 +1,4 @@
-"""Losses by blocks of rows: values and gradients in one pass, in memory for a block of rows instead of all pairs.
+"""Losses by blocks of rows: values and gradients in one pass, with memory for one block instead of all pairs.
 
 A loss is a function of the rows of a score matrix. It returns the loss of each anchor and, in `gradient`, the gradient
 with respect to each score. Scores of vectors are inner products or functions of inner products, so the gradients of the
@@ -6,9 +6,9 @@ vectors are two more matrix products, with the gradients of the scores.
 
 Products are computed for a slab of rows, as they are slow for few rows. Losses and their gradients are computed for a
 block of rows of the slab, which stays in a core's cache. If there is only one slab, the gradients of its scores are
-kept, and the backward pass multiplies them with the vectors. Otherwise the forward pass does so, and the backward pass
-multiplies the result by the incoming gradient. If the incoming gradient differs between anchors, the backward pass goes
-through the blocks once more. Second derivatives raise an error.
+stored, and the backward pass multiplies them with the vectors. Otherwise the forward pass multiplies them, and the
+backward pass multiplies the result by the incoming gradient. If the incoming gradient differs between anchors, the
+backward pass computes the blocks a second time. Second derivatives raise an error.
 """
 
 import math
@@ -70,7 +70,7 @@ class Rows:
         scores: (r, c), read-only.
         comparison: the whole comparison.
         place: position of the rows in the comparison.
-        columns: (c,) one number per candidate, if the loss has such numbers.
+        columns: (c,) one number per candidate, or None if the loss needs no numbers per candidate.
         room: (r, c) buffer for the gradients, writable once the scores have been read; None: there is no buffer.
     """
 

@@ -133,7 +133,7 @@ def gradients_of_products(
 
 
 def room_of(vectors: Tensor) -> Tensor:
-    """Return an uninitialized gradient of vectors; narrow ones are laid out by columns, as their products are fast."""
+    """Allocate an uninitialized gradient of vectors; narrow gradients are stored by columns, for faster products."""
     if vectors.ndim < 2 or vectors.shape[1] >= NARROW:
         return torch.empty_like(vectors, memory_format=torch.contiguous_format)
     return torch.empty_like(vectors.T, memory_format=torch.contiguous_format).T

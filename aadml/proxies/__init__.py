@@ -1,4 +1,4 @@
-"""PROXIES: classes that compute the representation of a clip in a loss, by name."""
+"""PROXIES: registry of the classes that compute the representation of a clip in a loss."""
 
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,8 @@ PROXIES: Registry["ProxyFactory"] = Registry(
     group="aadml.proxies",
     of="aadml.proxies.contract:ProxyFactory",
 )
-"""name -> `(dimension, modalities, *, options) -> Proxy`, a class. Its `prefix` is added to the names of losses
-("aa-"). The prefix is empty if every clip represents itself."""
+"""Classes by name, called as `(dimension, modalities, *, options) -> Proxy`. The attribute `prefix` of a class is added
+to the names of losses ("aa-"). The prefix is empty if every clip represents itself."""
 
 
 def prefix_of(name: str) -> str:

@@ -36,8 +36,8 @@ class AnchorAware(Unchanged):
 
         proxy_i = x_i + A(query_i, neighbors of i),   A = attention under one of six readings of Equation 7
 
-    Call `refresh` before each epoch; bank and lists are not part of the state. An anchor without neighbors is its own
-    proxy.
+    Call `refresh` before each epoch: the bank and the neighbor lists are not saved in the state. The proxy of an anchor
+    without neighbors is the anchor itself.
 
     Args:
         dimension: d of the embeddings.

@@ -87,7 +87,7 @@ class Proxy(Protocol):
         ...
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Yield the parameters to train."""
+        """Yield the trainable parameters."""
         ...
 
     def from_bank(self, vectors: Tensor, modality: Modality, /, *, k: int | None = None) -> Tensor:
@@ -125,5 +125,5 @@ class ProxyFactory(Protocol):
     """Function or class that builds a proxy for embeddings of some dimension and modalities."""
 
     def __call__(self, dimension: int, modalities: tuple[Modality, ...], /, **options: Any) -> Proxy:
-        """Build a proxy."""
+        """Build a proxy for embeddings (b, dimension) of `modalities`; `options` are the options of the proxy."""
         ...

@@ -45,7 +45,7 @@ class GraphOptions:
 
 
 class CorrelationGraph:
-    """Bank of training embeddings and neighbor lists of its rows, which are not part of a state.
+    """Bank of training embeddings and the neighbor lists of its rows; neither is saved in a state.
 
     Neighbors are of the anchor's class (Equation 1), where labels are known.
 
@@ -155,14 +155,14 @@ class CorrelationGraph:
         return {m: neighbors(anchors, k=k, labels=labels, groups=groups) for m, anchors in vectors.items()}
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
-        """Raise InputError if no anchor can have k neighbors; lists of smaller classes are masked.
+        """Check that some anchor can have k neighbors; lists of smaller classes are masked.
 
         Args:
             count: number of training clips.
             labels: (count,) classes of the clips; None if there are no classes.
 
         Raises:
-            InputError: the message contains the largest possible k.
+            InputError: no anchor can have k neighbors; the message contains the largest possible k.
         """
         if not count:
             return

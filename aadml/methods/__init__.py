@@ -1,4 +1,4 @@
-"""METHODS: methods by name; READOUTS: maps from label-space vectors to embeddings, by name."""
+"""METHODS: registry of methods; READOUTS: registry of maps from label-space vectors to embeddings."""
 
 from typing import TYPE_CHECKING
 
@@ -41,8 +41,8 @@ METHODS: Registry["MethodFactory"] = Registry(
     group="aadml.methods",
     of="aadml.methods.method:MethodFactory",
 )
-"""name -> `(context, settings, *, options) -> Method`. A keyword-only argument with the name of a section of the config
-receives that section; all others are options of the section `method`."""
+"""Functions by name, called as `(context, settings, *, options) -> Method`. A keyword-only argument with the name of a
+config section receives that section. All other arguments are options of the section `method`."""
 
 READOUTS: Registry["ReadoutFactory"] = Registry(
     "readout",
@@ -54,4 +54,4 @@ READOUTS: Registry["ReadoutFactory"] = Registry(
     group="aadml.readouts",
     of="aadml.methods.label_space.readouts:ReadoutFactory",
 )
-"""name -> `(*, options) -> read-outs`; the validation clips choose one of the read-outs."""
+"""Functions by name, called as `(*, options) -> read-outs`; the validation clips decide among the read-outs."""

@@ -10,7 +10,7 @@ from aadml.feature_extraction.hub.saved_tower import SavedTower
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """Description of networks, which suffices to build a saved model without the files of these networks.
+    """Description of networks, from which a saved model is built without the files of these networks.
 
     Attributes:
         audio: pretrained network of the sound; None if there is none.

@@ -1,4 +1,4 @@
-"""The contract of every method: fit on clips, embed one modality independently of the other modalities."""
+"""Contract of methods: fit on clips, and embed each modality independently of the others."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -124,7 +124,7 @@ class Embedder(ABC):
     """Embedding of clips and checks of training clips, shared by methods and learners.
 
     Attributes:
-        takes_missing: whether clips that lack a modality are used in training; otherwise they are omitted.
+        takes_missing: whether clips that lack a modality are used in training instead of omitted.
         needs_same_texts: reason why the texts of the training clips may not change from epoch to epoch; "" if they may
             change.
     """
@@ -236,7 +236,7 @@ class Method(Embedder):
         raise InputError(f"{type(self).__name__} needs no other model trained first; call fit directly")
 
     def parameters_count(self) -> int:
-        """Return the number of fitted numbers."""
+        """Return the number of fitted values: the entries of parameters and solutions."""
         return sum(tensor.numel() for tensor in self.state().values())
 
 

@@ -34,7 +34,7 @@ class PerModality(nn.ModuleDict, Generic[Module]):
 
 
 def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0.0, last: bool = True) -> "Layers":
-    """Build linear layers of the given sizes, each followed by activation and dropout.
+    """Build linear layers of given sizes, each followed by activation and dropout.
 
     Args:
         sizes: input, hidden and output sizes.

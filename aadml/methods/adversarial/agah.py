@@ -120,7 +120,7 @@ class HashingLearner(Learner):
         means = torch.stack([members @ values / counts for values in features.values()]).mean(0)
         self.class_features.copy_(F.normalize(means, dim=1))
         codes = [signs(self._hash(values, m)) for m, values in features.items()]
-        # the code of a class counts as one more clip of it, which keeps the codes apart
+        # the code of a class counts as an additional clip of the class, which keeps the codes apart
         labels = [train.labels] * len(codes) + [torch.arange(len(self.class_codes), device=train.labels.device)]
         self.class_codes.copy_(fitted_codes(torch.cat([*codes, self.class_codes]), torch.cat(labels), self.class_codes))
 
@@ -133,7 +133,7 @@ class HashingLearner(Learner):
         return F.normalize(self.encoders[modality](inputs), dim=1)
 
     def _attended(self, features: Tensor) -> Tensor:
-        """Mix features (b, w) with the mean features of similar classes."""
+        """Mix features (b, w) with the mean features of similar classes -> (b, w)."""
         known = (self.class_features != 0).any(1)
         attention = torch.sigmoid(ATTENTION_SLOPE * features @ self.class_features.T) * known
         share = attention / attention.sum(1, keepdim=True).clamp_min(1e-12)

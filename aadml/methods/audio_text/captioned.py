@@ -20,7 +20,7 @@ from aadml.methods.training.settings import Training
 
 
 class CaptionedLearner(Learner):
-    """A learner of sound and captions."""
+    """A learner of sound and captions, with a vocabulary."""
 
     @abstractmethod
     def learn_words(self, captions: Captions) -> None:
@@ -42,7 +42,7 @@ class AudioText(LearnedMethod):
         learner: learner to train.
         context: seed and device.
         settings: the `training` section.
-        start: a run folder of initial weights, or "".
+        start: run folder with the initial weights; "" for new weights.
     """
 
     learner: CaptionedLearner

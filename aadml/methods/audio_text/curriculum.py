@@ -1,4 +1,4 @@
-"""The three stages of 3CMLF: trained sides, batches, and the choices that the paper leaves open."""
+"""The three stages of 3CMLF: trained modalities, batches, and choices that the paper leaves open."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from aadml.methods.training.learner import Epoch, ResizedBuffers, Stage
 from aadml.methods.training.settings import Training
 
 STAGES = {"easy": "audio", "median": "text", "hard": "all"}
-"""Stage -> trained side; the other side is frozen."""
+"""Stage -> trained modality; the other modality is frozen."""
 
 Described = Callable[[Clips], tuple[Tensor, Tensor, Tensor]]
 """Training clips -> unit vectors of sound and of captions (n, d), and flags (n,) of present pairs."""
@@ -35,7 +35,7 @@ class Curriculum(ResizedBuffers):
         batch: pairs per batch.
         options: see `CurriculumOptions`.
         seed: seed of the batches.
-        described: function of the trained ancillary model, which computes vectors of pairs; None if there is none.
+        described: function of the trained ancillary model that computes vectors of pairs; None without this model.
     """
 
     resized = ("easy", "hard")
@@ -82,12 +82,12 @@ class Curriculum(ResizedBuffers):
             setattr(self, name, rows[batches].to(self.get_buffer(name).device))
 
     def check_clips(self, train: Clips) -> None:
-        """Check that batches can be built from the training clips, before the ancillary model is trained."""
+        """Check, before the ancillary model is trained, that batches can be built from the training clips."""
         if self.options.mining:
             check_partition(len(train), self.batch, self._codes(train), seed=self.seed)
 
     def _codes(self, train: Clips) -> list[Tensor]:
-        """Return codes (n,) of clips and of captions; hard batches do not combine pairs with equal codes."""
+        """Return codes (n,) of clips and of captions; a hard batch does not contain pairs with equal codes."""
         return [train.labels.cpu(), _codes_of_captions(train)] if self.options.dedupe else []
 
     def batches(self, train: Clips, epoch: Epoch, generator: torch.Generator) -> Iterable[Tensor]:
@@ -112,7 +112,7 @@ def divided(epochs: int, shares: Sequence[float]) -> list[int]:
 
 
 def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
-    """Return the model that is trained first and whose vectors build the batches; None without such a model.
+    """Return the model that is trained first, and whose vectors define the batches, or None.
 
     Args:
         options: options of the curriculum.

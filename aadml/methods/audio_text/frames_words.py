@@ -44,7 +44,7 @@ class FramesAgainstWords(CaptionedLearner):
         text: word vectors.
         objective: objective to minimize; its scores are relevances of frames and words.
         options: options of the relevance.
-        guides: modalities within which pairs are scored too, for selections that need such scores.
+        guides: modalities within which pairs are scored too, for selections by similarity within a modality.
         loading: decoding and cache of sound.
         batch: pairs per batch, for the validation loss.
     """

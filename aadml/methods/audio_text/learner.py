@@ -97,7 +97,11 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return clips
 
     def check_clips(self, train: Clips) -> None:
-        """Check that a curriculum can divide the training clips into batches."""
+        """Check that a curriculum can divide the training clips into batches.
+
+        Raises:
+            InputError: there are too few clips.
+        """
         if self.curriculum is not None:
             self.curriculum.check_clips(train)
 
@@ -184,7 +188,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         local = torch.arange(len(batch.index))[group.own(len(batch.index))]
         present = torch.ones(len(local), dtype=torch.bool, device=batch.index.device)
-        for features in batch.features.values():  # of a frozen side too, whose vectors of absent items are zero
+        for features in batch.features.values():  # including a frozen side, whose vectors of absent items are zero
             if isinstance(features, Padded | ItemBatch):
                 present &= features.present
         rows = group.gathered(present.long(), len(batch.index)).nonzero()[:, 0]

@@ -14,7 +14,7 @@ from aadml.feature_extraction.ground.options import removing
 from aadml.methods.towers.options import FineTuning, HubModel, Mebibytes
 
 Name = Annotated[str, MinLen(1)]
-"""The name of published weights: a path, or "untrained"."""
+"""Published weights: a path, or "untrained"."""
 UNTRAINED = "untrained"
 Part = Annotated[float, Interval(gt=0, le=1e6)]
 
@@ -137,7 +137,7 @@ class CurriculumOptions:
         ancillary_epochs: epochs of the model whose vectors of the pairs build the batches: the method `audio-text` with
             the same options; 0 uses the initial network.
         ancillary_batch: pairs per batch of that model; 0 for training.batch.
-        mining: whether batches are built from vectors; otherwise all stages shuffle (the paper's "without mining").
+        mining: whether batches are built from vectors; false: all stages shuffle (the paper's "without mining").
         dedupe: whether hard batches separate pairs with equal captions or clips.
         until: last stage of training.
         score_stages: whether to score the best weights of every stage, not only of the last.

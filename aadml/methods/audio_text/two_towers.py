@@ -34,7 +34,7 @@ class ThreeStages(AudioText):
         learner: two towers.
         context: seed and device.
         settings: the `training` section.
-        start: a run folder of initial weights, or "".
+        start: run folder with the initial weights; "" for new weights.
         build_prior: function that builds the untrained ancillary model from its `training` section.
     """
 
@@ -47,7 +47,7 @@ class ThreeStages(AudioText):
         self._prior = ancillary(learner.curriculum.options, settings)
 
     def prior(self) -> Prior | None:
-        """Return the ancillary model."""
+        """Return the ancillary model, or None if the curriculum needs none."""
         return self._prior
 
     def take_prior(self, trained: Method) -> None:

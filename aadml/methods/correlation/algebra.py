@@ -105,6 +105,6 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
 
 
 def _signed(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Return directions whose largest weight is positive, so that equal data lead to equal bytes."""
+    """Flip directions so that their largest weight is positive and equal data produce equal bytes."""
     signs = first.gather(0, first.abs().argmax(0, keepdim=True)).sign()
     return first * signs, second * signs

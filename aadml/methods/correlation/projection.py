@@ -76,7 +76,7 @@ class LinearMethod(Method):
         self.projection = projection or Projection()
 
     def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
-        """Fit on training and validation clips together, since there is nothing to choose."""
+        """Fit on training and validation clips together, since no epoch is chosen."""
         self.projection = self._fitted([part for part in (train, valid) if len(part)])
 
     def embed(self, features: Features, modality: Modality) -> Tensor:

@@ -50,7 +50,7 @@ class ClusterSolution(nn.Module):
             self.register_buffer(f"weights_{modality}", torch.eye(size, dimension, dtype=torch.float64))
 
     def solve(self, values: Mapping[Modality, Tensor], labels: Tensor) -> None:
-        """Fit the solution to paired values (n, d) by modality, and their labels (n,)."""
+        """Fit the solution to paired values (n, d) by modality and their labels (n,)."""
 
         def cross(first: Tensor, second: Tensor) -> Tensor:
             return mixed_cross_covariance(first, second, labels.to(first.device), PAIR_WEIGHT)
@@ -81,7 +81,7 @@ class TripletLearner(Learner):
     Cluster CCA (see `c_cca`) is solved on the training clips. A branch for each modality maps the projections through
     hidden layers and an output layer (tanh, dropout), then a sigmoid. Triplets of a batch train the branches. The
     released code also passes a flag that omits the cluster part, and accumulates this part in the wrong shape. The
-    toolkit always includes the cluster part. The code does not determine the distance of the triplets. With the cosine,
+    toolkit always includes the cluster part. The code does not define the distance of the triplets. With the cosine,
     a margin of 0.5 could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. The code's
     triplets never have an anchor's partner as positive, and their loss is the mean over all triplets (`fidelity:
     source`). The toolkit includes the partner, because it is the item to be retrieved, and takes the mean over the

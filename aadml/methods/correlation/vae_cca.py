@@ -18,7 +18,7 @@ from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 
 LOG_VARIANCE_LIMIT = 10.0
-"""Largest absolute value of a log-variance, so that the variance cannot overflow."""
+"""Largest absolute value of a log-variance; larger values could overflow in the variance."""
 
 CENTER_FACTOR = 0.25
 """Factor of the squared distance: 1/2 of the squared distance times lambda = 0.5, as in the released center loss."""

@@ -91,7 +91,7 @@ class LabelSpaceLearner(Learner):
         self.takes_missing = self.objective.proxy is None  # proxies need the neighbors of all modalities
         self.candidates = readout.candidates()
         first = self.candidates[0]
-        # [0 for cosine or 1 for posterior, temperature], a buffer, so that the choice is saved with the weights
+        # [0 for cosine or 1 for posterior, temperature]: a buffer, so that the choice is saved with the weights
         self.chosen: Tensor
         self.register_buffer("chosen", torch.tensor([float(first.name == "posterior"), first.temperature]))
 
@@ -111,7 +111,7 @@ class LabelSpaceLearner(Learner):
         return {"name": self.read.name, "temperature": self.read.temperature}
 
     def players(self) -> Mapping[str, Player]:
-        """Return a player of encoders and proxies, and a second player for the generator of a generative loss."""
+        """Return one player of encoders and proxies, and a second for the generator of a generative loss."""
         generator = [parameter for loss in self._generative() for parameter in loss.parameters()]
         generator_ids = set(map(id, generator))
         rest = [parameter for parameter in self.parameters() if id(parameter) not in generator_ids]

@@ -21,7 +21,7 @@ TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
 
 @dataclass(frozen=True)
 class Readout:
-    """A map from label-space vectors f (n, C) to embeddings.
+    """A map from label-space vectors f (n, C) to embeddings (n, C).
 
     With "cosine" the embedding is f itself (AADML, section 3). With "posterior" it is softmax(f / temperature),
     compared by inner product: the probability that two items, independent given their classes, have the same class.
@@ -74,7 +74,7 @@ def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Re
 
 
 def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
-    """Return the cosine and posterior read-outs; the validation clips decide between them.
+    """Return the cosine and posterior read-outs, to be compared on the validation clips.
 
     Args:
         temperature: temperature, as in `posterior`.
@@ -88,7 +88,7 @@ class ReadoutSection(EntrySection):
     key, table = "readout", READOUTS
 
     def candidates(self) -> list[Readout]:
-        """Return the read-outs to choose from; a loaded model has already chosen."""
+        """Return the candidate read-outs; a loaded model stores its choice and needs no candidates."""
         if is_left_out(self.table, self.name):
             return cosine()
         return require_result(self.bound()(), ReadoutFactory, "readout", self.name)

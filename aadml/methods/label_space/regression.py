@@ -17,7 +17,7 @@ def label_space_encoders(context: Context, method: str, network: NetworkOptions)
     Args:
         context: dimensions and classes.
         method: name of the method, for the message.
-        network: layers of the encoders.
+        network: layers of the encoders, see `NetworkOptions`.
 
     Raises:
         InputError: the features of a modality are not vectors, or the clips have no classes.

@@ -1,4 +1,4 @@
-"""VideoAdviser on features: a teacher of all modalities, distilled into students of one modality each."""
+"""VideoAdviser on features: a teacher of all modalities, distilled into one student per modality."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -31,7 +31,7 @@ def mean_squared_distance(vectors: Tensor, targets: Tensor) -> Tensor:
 
 @removing(inner_weight=1.0)
 class AdvisedLearner(Learner):
-    """Students of one modality each, distilled from a teacher of all modalities (VideoAdviser, Wang et al., 2023).
+    """Students, each of one modality, distilled from a teacher of all modalities (VideoAdviser, Wang et al., 2023).
 
         stage 1, teacher:   CE(z, y) + mean |r_i - softmax(z_i)|^2
                             z, r: class logits and regressed labels, linear heads of an MLP on [audio; visual]
@@ -40,7 +40,7 @@ class AdvisedLearner(Learner):
     The method is an analogue, hence "lite". The teacher of VideoAdviser is the video model of CLIP with prompts, which
     cannot be rebuilt from one feature vector per clip. The order of the distillation is the same: from the teacher's
     class logits to its own regression, and from the regression to the students. Sizes and weights are choices of this
-    toolkit. The teacher reads pairs, and only in training. An item is embedded by the student of its modality, in label
+    toolkit. The teacher processes pairs, only in training. An item is embedded by the student of its modality, in label
     space.
 
     Args:

@@ -70,8 +70,8 @@ class BilateralLearner(Learner):
         R = sum over both directions, clips i, other clips j of  max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
         embedding = [g / |g|, l / |l|], so that its cosine is the mean of both cosines
 
-    BiC-Net reads frames and their regions by transformers in space and time, and text by BERT. A single feature vector
-    per clip has neither frames nor regions. The local branch therefore divides a vector into `tokens` pieces with
+    BiC-Net encodes frames and their regions by transformers in space and time, and text by BERT. A single feature
+    vector per clip has neither frames nor regions. The local branch therefore splits a vector into `tokens` pieces with
     learned positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are
     negatives, which lowers scores of retrieval by class. The released code halves the learning rate when validation
     stops rising, as the preset does. Sizes are choices of this toolkit.

@@ -15,7 +15,7 @@ LARGEST = math.log(100)
 
 
 class LearnedScale(nn.Module):
-    """A module whose losses have a learned temperature: the scale s = 1 / temperature is between 1 and 100.
+    """A module whose losses have a learned temperature; the scale s = 1 / temperature stays between 1 and 100.
 
     Attributes:
         log_scale: log s; None if the losses have no temperature.

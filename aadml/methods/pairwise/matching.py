@@ -34,8 +34,8 @@ Encode = Callable[[Any, Modality], Tensor]
 class Matching(LearnedScale):
     """The loss of a batch of pairs; see `PairLearner` for the options.
 
-    The temperature of a loss that has one is learned. Clips with equal features in some modality are not negatives of
-    each other.
+    If the loss has a temperature, the temperature is learned. Clips with equal features in some modality are not
+    negatives of each other.
 
     Args:
         space: space of the embeddings.
@@ -47,7 +47,7 @@ class Matching(LearnedScale):
         seed: seed of a teacher.
 
     Raises:
-        InputError: options contradict each other.
+        InputError: the options contradict each other.
     """
 
     __call__: Callable[..., dict[str, Tensor]]
@@ -93,7 +93,7 @@ class Matching(LearnedScale):
         self.objective.check_size(len(train), None)
 
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
-        """Compute bank and neighbors for an epoch; duplicates are found once, or for each epoch if texts change.
+        """Compute bank and neighbors for an epoch; duplicates are searched once, or in each epoch if texts change.
 
         Args:
             train: the training clips.

@@ -1,4 +1,4 @@
-"""A teacher: a deep CCA of the training clips, whose space determines neighbors (HSC-MAE, 2026)."""
+"""A teacher: a deep CCA of the training clips; neighbors are searched in its space (HSC-MAE, 2026)."""
 
 import torch
 from torch import Tensor

@@ -13,9 +13,9 @@ from aadml.methods.towers.item_draws import ItemDraws
 
 
 def checkpoint_blocks(network: nn.Module, parts: Iterable[nn.Module]) -> None:
-    """Make the blocks of a network among some parts store their inputs alone.
+    """Make the blocks of a network that belong to `parts` store only their inputs.
 
-    Blocks are the items of module lists that have parts of their own, but no further list inside.
+    A block is an item of a module list that has submodules but contains no further list.
     """
     chosen = set(parts)
     lists = [module for module in network.modules() if isinstance(module, nn.ModuleList)]

@@ -59,7 +59,7 @@ def _base_of(saved: SavedTower, modality: Kind) -> OpenedTower:
     """Open the network under the adapters of a saved model.
 
     Raises:
-        InputError: the network cannot be found, or its weights are others.
+        InputError: the network cannot be found, or its weights differ.
     """
     try:
         tower = open_tower(saved.base, modality, torch.device("cpu"))
@@ -121,7 +121,7 @@ class HubInput(ResizedBuffers):
         return preparation_in(bytes(self.files.tolist()), self.saved.model, self.modality)
 
     def train_blocks(self, *, frozen: bool) -> None:
-        """Make the last blocks trainable; no block if `frozen`, or if the network belongs to a saved model."""
+        """Make the last blocks trainable, unless `frozen` is set or the network belongs to a saved model."""
         trained = self._to_be_trained and not frozen
         self._parts = trained_parts(self.network, self._try_out, self._tuning.blocks) if trained else []
         weights = self._parts
@@ -142,7 +142,7 @@ class HubInput(ResizedBuffers):
         self.saved = replace(self.saved, adapted=())
 
     def state_dict(self, *args: Any, prefix: str = "", **rest: Any) -> Any:
-        """Return the parameters and buffers; of a network with adapters, only those of the adapters."""
+        """Return the parameters and buffers; for a network with adapters, only those of the adapters."""
         state = super().state_dict(*args, prefix=prefix, **rest)
         if self.saved.adapted:
             for name in [name for name in state if name.startswith(f"{prefix}network.") and MARK not in name]:
@@ -162,7 +162,7 @@ class HubInput(ResizedBuffers):
 
     @property
     def rates(self) -> dict[nn.Parameter, float]:
-        """Learning rates of the trained parameters; empty if they have the rate of the other layers."""
+        """Learning rates of the trained parameters; empty if the rate of the other layers applies."""
         rate = self._tuning.learning_rate
         return {} if rate is None else {p: rate for p in self.network.parameters() if p.requires_grad}
 

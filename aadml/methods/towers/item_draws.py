@@ -46,7 +46,7 @@ class ItemDraws(TorchDispatchMode):
         return next((mode for mode in reversed(_get_current_dispatch_mode_stack()) if isinstance(mode, cls)), None)
 
     def copy(self) -> Self:
-        """Return draws that continue as these draws do, to repeat a part of the network."""
+        """Return a copy that continues with the same draws, for a repeated pass through part of the network."""
         return type(self)([generator.clone_state() for generator in self._generators], self._shared.clone_state())
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

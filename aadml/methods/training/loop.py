@@ -1,4 +1,4 @@
-"""The only training loop. The loop depends on no method: players, stages and hooks belong to the learner."""
+"""Training loop of all learners, independent of their methods: players, stages and hooks belong to the learner."""
 
 import math
 import time
@@ -38,7 +38,7 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
     """Train `learner` through its stages, and load the weights of the epoch chosen on `valid`.
 
     All draws of an epoch (order, dropout, selections, texts) derive only from `seed`, the stage and the epoch's number.
-    Training that continues after an interruption therefore ends in the same bytes as uninterrupted training.
+    A training run that is continued after an interruption therefore ends with the same bytes as an uninterrupted run.
 
     Args:
         learner: learner to train, on its device.

@@ -33,7 +33,7 @@ class Step:
     steps: int = 1
 
     def decay(self, settings: Training) -> float:
-        """Return the factor of the learning rate by the schedule."""
+        """Return the factor of the learning rate that the schedule prescribes for this step."""
         if settings.schedule == "step":
             return settings.schedule_factor ** (self.epoch // settings.schedule_every)
         if settings.schedule != "cosine":
@@ -42,7 +42,7 @@ class Step:
         return (1 + math.cos(math.pi * max(0.0, done) / max(done, self.epochs - settings.warmup, 1e-9))) / 2
 
     def rise(self, warmup: float) -> float:
-        """Return the factor of the learning rate by a warm-up of some epochs."""
+        """Return the factor of the learning rate in a linear warm-up of `warmup` epochs: 0 to 1."""
         end = self.epoch + (self.number + 1) / self.steps
         return end / warmup if end < warmup else 1.0
 
@@ -134,7 +134,7 @@ class Optimization:
 
 
 def _by_rate(player: Player) -> list[Any]:
-    """Return the parameters of a player; in groups as torch reads them if some have their own learning rate."""
+    """Return the parameters of a player, in torch's parameter groups if some have their own learning rate."""
     groups = {rate: [p for p in player.parameters if player.rates.get(p) == rate] for rate in player.rates.values()}
     rest = [p for p in player.parameters if p not in player.rates]
     if not groups:
@@ -143,9 +143,9 @@ def _by_rate(player: Player) -> list[Any]:
 
 
 def build_optimizer(parameters: Iterable[Any], settings: Training) -> torch.optim.Optimizer:
-    """Build the optimizer of `settings` for parameters, or for groups of parameters as torch reads them.
+    """Build the optimizer of `settings` for parameters, or for torch's parameter groups.
 
-    The implementation is fused if torch has such an implementation.
+    The fused implementation is used where torch has one.
     """
     build = _without_compiler(lookup(OPTIMIZERS, settings.optimizer, "training.optimizer"))
     known = inspect.signature(build).parameters

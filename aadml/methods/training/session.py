@@ -24,7 +24,7 @@ def numbers(record: Record) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Tensors with the facts that belong to them.
+    """Tensors and the facts that are saved with them.
 
     Attributes:
         tensors: name -> tensor.
@@ -119,7 +119,7 @@ class Session:
                 self._callbacks.on_warning(message)
 
     def plan(self, epochs: int, done: int) -> None:
-        """Report the number of epochs, and how many of them are finished."""
+        """Report the number of epochs and the number of finished epochs."""
         if self._callbacks.on_plan:
             self._callbacks.on_plan(epochs, done)
 

@@ -9,7 +9,7 @@ from aadml.retrieval.evaluation import mean_average_precision
 from aadml.retrieval.scores import Indices
 
 QUERIES = 2000
-"""Largest number of training clips that are queries, the same clips in every epoch; all clips are in the gallery."""
+"""Largest number of training clips that are queries: the same clips in every epoch. The gallery has all clips."""
 PAIRS = 200_000_000
 """Largest number of (query, clip) pairs of a direction: with more than 100,000 clips there are fewer queries."""
 

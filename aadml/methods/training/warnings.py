@@ -9,15 +9,15 @@ from aadml.comparison.processes import group
 
 COLLAPSED = 1e-6
 PATIENCE = 5
-"""Number of consecutive values (usually epochs) that must agree before a warning."""
+"""Number of consecutive values (usually of epochs) that must meet a condition before a warning."""
 
 NEGLIGIBLE_SHARE = 0.05
-"""Share of the metric loss's gradient below which training warns: reading R3 on detached neighbors has 0.005, every
-other reading 0.9 or more."""
+"""Share of the metric loss's gradient below which training warns. Reading R3 on detached neighbors has a share of
+0.005, and every other reading a share of 0.9 or more."""
 
 
 def collapse_warning(vectors: Tensor) -> str | None:
-    """Return a warning if n > 1 embeddings (n, d) have all become one point, else None."""
+    """Return a warning if n > 1 embeddings (n, d) coincide in one point, else None."""
     if len(vectors) < 2:
         return None
     variance = float(vectors.var(0).sum())
@@ -39,7 +39,7 @@ def saturation_warning(shares: Sequence[float], *, least: float = 1e-4) -> str |
         return None
     return (
         f"at most {max(recent):.2g} of the terms of the metric loss have been active for {PATIENCE} epochs, so the "
-        "loss no longer trains anything; try a harder selection or a larger margin"
+        "loss no longer trains the encoders; try a harder selection or a larger margin"
     )
 
 

@@ -51,7 +51,7 @@ def random_vectors(context: Context, settings: Training, *, dimension: Width = 1
 
     The vector of an item is drawn from a normal distribution whose seed is a hash of the config's seed, the modality
     and the bytes of the item's features, so that an item always has the same vector, independently of other items. A
-    random projection is unsuitable: it keeps classes together, and whole classes in random order score above chance.
+    random projection is not a chance baseline: it keeps the clips of a class together, which scores above chance.
 
     Args:
         context: seed of the vectors.

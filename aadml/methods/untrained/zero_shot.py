@@ -33,7 +33,7 @@ class ZeroShot(Method):
         return as_vectors(features, "zero-shot").detach().cpu().float()
 
     def state(self) -> dict[str, Tensor]:
-        """Return an empty tensor, since a file of weights needs at least one tensor."""
+        """Return an empty tensor, since a weight file needs at least one tensor."""
         return {"learned": torch.zeros(0)}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
@@ -45,7 +45,7 @@ class ZeroShot(Method):
 
 
 def zero_shot(context: Context, settings: Training) -> Method:
-    """Build pretrained towers of one space (CLAP, CLIP, SigLIP, PE-AV), compared by cosine without any training.
+    """Build pretrained towers with a shared space (CLAP, CLIP, SigLIP, PE-AV), compared by cosine without training.
 
     Args:
         context: provenance of the features.
@@ -83,7 +83,7 @@ class SharedSpace:
 
     @property
     def modalities(self) -> tuple[str, ...]:
-        """Modalities whose towers end in the space."""
+        """Modalities whose towers map into the space."""
         return FAMILIES[self.family].shared
 
 

@@ -1,4 +1,4 @@
-"""Objectives: directions, proxies, selection and loss of training, reduced to one number to minimize.
+"""Objectives: directions, proxies, selection and loss of training, reduced to one number that is minimized.
 
 The names below are imported on first use, so listing the recipes does not import torch.
 """

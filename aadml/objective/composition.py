@@ -1,4 +1,4 @@
-"""Sections of a training signal, and the objective composed of them."""
+"""Config sections of the training loss, and the objective composed of them."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from aadml.selections import SELECTIONS
 
 @dataclass(frozen=True)
 class Space:
-    """Properties of the embeddings of an objective.
+    """Properties of the embeddings that an objective compares.
 
     Attributes:
         modalities: modalities of the clips.
@@ -42,7 +42,7 @@ class Space:
 
 @dataclass(frozen=True, kw_only=True)
 class Weighted:
-    """Options of a loss that is one of several.
+    """Options of a loss that is added to other losses.
 
     Attributes:
         weight: factor of the loss; 0 leaves it out.
@@ -52,7 +52,7 @@ class Weighted:
 
 
 class LabelLossSection(EntrySection):
-    """Section `label_loss`."""
+    """Config section `label_loss`."""
 
     key, table, groups = "label_loss", LABEL_LOSSES, (Weighted,)
 
@@ -63,13 +63,13 @@ class LabelLossSection(EntrySection):
 
 
 class SelectionSection(EntrySection):
-    """Section `selection`."""
+    """Config section `selection`."""
 
     key, table = "selection", SELECTIONS
 
 
 class ProxySection(EntrySection):
-    """Section `proxy`."""
+    """Config section `proxy`."""
 
     key, table = "proxy", PROXIES
 
@@ -87,7 +87,7 @@ class ProxySection(EntrySection):
 
 
 class LossSection(EntrySection):
-    """Section `loss`."""
+    """Config section `loss`."""
 
     key, table, groups = "loss", LOSSES, (Weighted, ObjectiveOptions)
 
@@ -147,7 +147,7 @@ def compose_objective(
             raise InputError(
                 f"directions: there are no {side} features; choose from {', '.join(space.modalities)}, {BOTH}"
             )
-    # built before losses with parameters: the order in which parameters are drawn determines the weights of a run
+    # the proxy is built before losses with parameters: the order of the draws determines the weights of a run
     replacement = proxy.build_for(space)
     return Objective(
         loss.build_for(space, len(directions)),

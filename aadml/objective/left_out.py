@@ -1,4 +1,4 @@
-"""Parts of training that a loaded model leaves out: code from outside aadml that is not needed to embed."""
+"""Parts of training that a loaded model omits: code from outside aadml that is not needed for embedding."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,12 +23,12 @@ def rebuilding() -> Iterator[None]:
 
 
 def is_left_out(table: Registry[Any], name: str) -> bool:
-    """Return whether the entry `name` of `table` is left out: code from outside aadml, in a model being loaded."""
+    """Return whether the entry `name` of `table` is omitted: code from outside aadml, in a model being loaded."""
     return _rebuilding.get() and table.is_outside(name)
 
 
 class LeftOut(nn.Module):
-    """Loss, selection or proxy that is built when it is called; its weights are kept until then.
+    """Loss, selection or proxy that is built on its first call; its weights are stored until then.
 
     Args:
         build: function that imports the code, with consent, and returns the part.
@@ -43,8 +43,8 @@ class LeftOut(nn.Module):
         """Build the part, with the weights that were loaded.
 
         Raises:
-            UntrustedCodeError: there is no consent to its code.
-            InputError: its code is not found.
+            UntrustedCodeError: the user did not consent to import the code of the part.
+            InputError: the code of the part is not found.
         """
         part = self._build()
         if isinstance(part, nn.Module):

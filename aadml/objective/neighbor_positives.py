@@ -41,14 +41,14 @@ class NeighborOptions:
     neighbor.
 
     Attributes:
-        positives: "none" except the anchor's partner, "all" clips by similarity, or the k nearest clips. The nearest
-            clips are those in the anchor's "own" modality, in "either" (any) modality, or by the minimum similarity
-            over modalities ("agreeing").
+        positives: "none" for no further positives, "all" for all clips by similarity, or a choice of the k nearest
+            clips: "own" in the anchor's modality, "either" in any modality, or "agreeing" by the minimum similarity
+            over modalities.
         k: number of neighbors per list.
-        space: find neighbors among "embedding" vectors, again each epoch, among "input" features, or among the vectors
-            of a "dcca". The DCCA is trained first, only on the training clips, in batches of 200 (or of all clips, if
-            there are fewer).
-        control: "random" replaces neighbors by random clips, with the neighbors' weights; "none" does not.
+        space: vectors among which neighbors are searched: "embedding" (again in each epoch), "input" features, or
+            vectors of a "dcca". The DCCA is trained first, only on the training clips, in batches of 200 (or of all
+            clips, if there are fewer).
+        control: "random" replaces neighbors by random clips with the weights of the neighbors; "none" keeps them.
         weights: "equal", "affine" (1 + s) / 2 of the similarity s, or "softmax" of s / temperature. The anchor's
             partner counts as a clip of similarity 1.
         temperature: temperature of softmax weights.
@@ -118,10 +118,10 @@ class NeighborPositives:
         self._order = torch.empty(0, dtype=torch.int64)
 
     def check_size(self, count: int) -> None:
-        """Raise InputError if `count` training clips are too few for k neighbors.
+        """Check that `count` training clips suffice for k neighbors.
 
         Raises:
-            InputError: the message contains the largest possible k.
+            InputError: there are too few clips; the message contains the largest possible k.
         """
         if self.options.positives != "all" and self.options.k >= count:
             raise InputError(f"neighbors.k is {self.options.k}, but there are {count} clips; pass at most {count - 1}")
@@ -181,7 +181,7 @@ class NeighborPositives:
         place[columns] = torch.arange(len(columns), device=columns.device)
         column = place[rows.clamp_min(0)].masked_fill(~mask, -1)
         weights = self._weights(lists.similarity).masked_fill(column < 0, 0)
-        # the last column holds neighbors that are not candidates
+        # the last column is for neighbors that are not candidates
         spread = weights.new_zeros(len(index), len(columns) + 1)
         spread.scatter_(1, column.masked_fill(column < 0, len(columns)), weights)
         present = torch.zeros_like(spread, dtype=torch.bool)

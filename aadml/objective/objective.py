@@ -1,4 +1,4 @@
-"""Training signal: the loss of comparisons of proxies in all directions, reduced to one number."""
+"""The training objective: losses of the comparisons in all directions, reduced to one number."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Loss = Callable[[Comparison], Terms]
 
 
 Directions = Annotated[Sequence[str], OwnSection()]
-"""Directions as they are written: each "anchors-candidates", or only "all", for every ordered pair of modalities."""
+"""Directions as names: "anchors-candidates" for each, or only "all" for every ordered pair of modalities."""
 
 ALL = "all"
 
@@ -120,11 +120,11 @@ class Objective(nn.Module):
     """Training objective: loss(selection(comparison(proxy(anchors), candidates))) over all directions.
 
     Args:
-        losses: comparison -> terms: one for all directions, or one per direction if a loss owns parameters.
+        losses: functions comparison -> terms: one for all directions, or one per direction if a loss has parameters.
         selection: (comparison, generator) -> comparison.
-        proxy: module that represents anchors and candidates; None: they represent themselves. Its `aa_on` selects the
-            sides, its `aa_mix` the share of the loss computed on proxies (the rest is computed on the embeddings). A
-            proxy that leaves vectors unchanged may append candidates instead.
+        proxy: module that represents anchors and candidates; None if clips represent themselves. Its `aa_on` selects
+            the sides, and its `aa_mix` is the share of the loss computed on proxies (the rest is computed on the
+            embeddings). A proxy that leaves vectors unchanged may append candidates instead.
         directions: sides to compare, see `parse_directions`.
         reduced: options for reducing all terms to one number.
         divided: whether each process computes the loss of its own anchors only, instead of all anchors.
@@ -182,14 +182,14 @@ class Objective(nn.Module):
         return {key: mix * seen[key] + (1 - mix) * plain[key] for key in seen}
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
-        """Raise InputError if no training clip can have as many neighbors as the proxy uses.
+        """Check that some training clip can have as many neighbors as the proxy uses.
 
         Args:
             count: number of clips.
             labels: (count,) classes of the clips; None if the proxy has no classes.
 
         Raises:
-            InputError: the message contains the largest possible number.
+            InputError: no clip can; the message contains the largest possible number.
         """
         if self.proxy is not None:
             self.proxy.check_size(count, labels)
@@ -218,7 +218,7 @@ class Objective(nn.Module):
     def _among(
         self, laid: Sequence[Comparison], anchors: Mapping[Modality, Tensor], candidates: Mapping[Modality, Tensor]
     ) -> list[Comparison]:
-        """Return the comparisons with other vectors of the same clips."""
+        """Return the comparisons with their vectors replaced by other vectors of the same clips."""
         return [
             comparison.with_vectors(stacked(anchors, direction[0]), stacked(candidates, direction[1]))
             for comparison, direction in zip(laid, self.directions, strict=True)

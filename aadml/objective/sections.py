@@ -30,9 +30,8 @@ class EntrySection(OwnSection):
 
     Attributes:
         name: name of the entry.
-        options: options of the entry, and options that all entries of the registry share. All are set, unless the entry
-            is code from outside aadml that a file names. Such a section stays as it is in the file until the entry is
-            built.
+        options: options of the entry, and options that all entries of the registry share. All are set, unless a file
+            names code from outside aadml as the entry. The section of this entry is unchanged until the entry is built.
         key: key of the section in a config.
         table: registry of the entries.
         groups: dataclasses of the options that all entries share.
@@ -86,15 +85,15 @@ class EntrySection(OwnSection):
         return partial(self.entry, **keywords(self.entry, options))
 
     def build(self) -> Any:
-        """Return the bound entry; a loaded model leaves out code from outside aadml."""
+        """Return the bound entry; a loaded model omits code from outside aadml."""
         return self.part(self.bound)
 
     def plain(self) -> object:
-        """Return the section as plain values, as it is written in files."""
+        """Return the section as plain values, in the form of config files."""
         return {"name": self.name, **self.options.plain()}
 
     def part(self, build: Callable[[], Any]) -> Any:
-        """Return the result of `build`; a loaded model leaves out code from outside aadml."""
+        """Return the result of `build`; a loaded model omits code from outside aadml."""
         return LeftOut(build) if is_left_out(self.table, self.name) else build()
 
 

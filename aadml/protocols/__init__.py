@@ -1,4 +1,4 @@
-"""PROTOCOLS: ways to evaluate a split, by name; every score is stored with the name of its protocol."""
+"""PROTOCOLS: registry of evaluation protocols; every score is stored with the name of its protocol."""
 
 from typing import TYPE_CHECKING
 

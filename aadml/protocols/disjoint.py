@@ -7,13 +7,13 @@ from aadml.protocols.protocol import Protocol, Subject
 
 
 def unseen_classes(subject: Subject, split: str) -> Subject:
-    """Check that the model was trained on no class of the scored split; return the subject unchanged.
+    """Check that no class of the scored split was in training; return the subject unchanged.
 
     Training classes are the classes of the training clips. For a model that scores other data, the class names of the
     model are training classes too.
 
     Raises:
-        InputError: a scored class was trained on, or the classes are unknown.
+        InputError: a scored class was in training, or the classes are unknown.
     """
     seen, scored = _classes(subject.splits.train), _classes(subject.splits[split])
     if not scored:

@@ -88,7 +88,7 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Replace MAP by its running variant, under every gallery; the bounds are unknown, and equal the value."""
+    """Replace MAP by its running variant under every gallery, with the value as both bounds (bounds are unknown)."""
     results = []
     for result in evaluation.directions:
         direction, sample = result.direction, evaluation.sample

@@ -1,6 +1,6 @@
 """Leaks of published code, each as a separate protocol, so that the inflation of MAP can be measured.
 
-Scores under a leak are not results, and every such score carries the name of its leak (L1 to L7).
+Scores under a leak are not results. Each of these scores is stored with the name of its leak (L1 to L7).
 """
 
 from dataclasses import replace

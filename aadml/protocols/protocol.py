@@ -35,7 +35,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Protocol:
-    """A way to evaluate; the default of each part leaks no information.
+    """Steps of an evaluation; the defaults leak no information.
 
     Attributes:
         before: (subject, split) -> subject, applied before embedding (training or scaling on other clips).
@@ -55,7 +55,7 @@ class Protocol:
 
 
 BANK_SPLITS = ("train", "valid")
-"""Splits that a protocol with a bank needs: the bank, and the clips for choosing its parameters."""
+"""Splits that a protocol with a bank needs: one as the bank, and one for choosing its parameters."""
 
 INDUCTIVE = Protocol()
 """Every item is embedded without labels, partner or other items. The default."""
@@ -75,7 +75,7 @@ def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -
 def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
     """Return a copy of the trained proxy of a run, with the item itself as query, over a bank of embeddings.
 
-    If the run has no proxy, or has reading R5, which has no proxy of a single item, `parameterless_proxy` is returned:
+    If the run has no proxy, or uses reading R5, which has no proxy of a single item, `parameterless_proxy` is returned:
     half the item, half its neighbors weighted by softmax(cosine / 0.1).
     """
     trained = encoder.method.proxy()

@@ -1,1 +1,1 @@
-"""Models: a fitted method with the scaling of its inputs, which embeds items."""
+"""Models: fitted methods with the scaling of their inputs."""

@@ -17,14 +17,14 @@ def curves_figure(records: Sequence[Record], selected: int | None) -> "Figure":
     series = training_series(records)
     if not series:
         raise InputError(
-            "plot_curves: the model has no log of a training in epochs; pass a model of `aadml.fit`, or load its run"
+            "plot_curves: the model has no training log by epoch; pass a model of `aadml.fit`, or load its run"
         )
     marks = selection_mark(selected)
     return panels([partial(draw_curves, series=lines, x="epoch", y=y, marks=marks) for y, lines in series.items()])
 
 
 def selection_mark(selected: int | None) -> dict[str, float]:
-    """Return the name and place of the mark of the selected epoch; empty if no epoch was selected."""
+    """Return label and position of the mark at the selected epoch; empty if no epoch was selected."""
     return {} if selected is None else {f"epoch {selected}, kept": selected}
 
 
@@ -32,7 +32,7 @@ def training_series(records: Sequence[Record]) -> dict[str, Series]:
     """Return the logged curves: the losses, and each metric of the validation clips.
 
     Returns:
-        Label of the vertical axis -> lines. Those of the MAP include the MAP of the training clips, if logged.
+        Label of the vertical axis -> lines. The lines of MAP include the MAP of the training clips, if logged.
     """
     logged = list(dict.fromkeys(key for record in records for key in record))
     keys_of: dict[str, dict[str, str]] = {}

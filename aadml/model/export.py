@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FORMAT = "aadml-head"
 KINDS = (".onnx", ".pt2")
 LIMIT = 1e-5
-"""Largest difference from the model that a file may have, relative to the largest value, or to 1 if that is larger."""
+"""Largest accepted difference between file and model, relative to the larger of 1 and the largest value."""
 ROWS = (1, 5)
 """Numbers of rows on which a file is compared with the model."""
 
@@ -68,7 +68,7 @@ class _Head(nn.Module):
 
 
 def _freeze(module: nn.Module) -> None:
-    """Turn parameters into buffers, so that those of other modalities are left out of the file."""
+    """Convert parameters to buffers, so that parameters of other modalities are not written to the file."""
     for part in module.modules():
         for name, value in [*part.named_parameters(recurse=False)]:
             delattr(part, name)

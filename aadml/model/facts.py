@@ -90,7 +90,7 @@ class Facts:
         return tuple(self.dimensions)
 
     def to_json(self) -> JsonObject:
-        """Return the facts as plain values; `towers`, and networks that do not exist, are left out."""
+        """Return the facts as plain values, without `towers` and networks that are None."""
         method = {"name": self.method.name, "arguments": self.method.arguments.plain()}
         facts = asdict(self) | {"method": method}
         facts["architecture"] = {name: network for name, network in facts["architecture"].items() if network}
@@ -98,7 +98,7 @@ class Facts:
 
 
 ABOUT = ("torch", "tensorflow", "tensorflow-hub", "weight_file", "pca_file")
-"""Parameters in feature files without `about` that do not change the features."""
+"""Parameters that do not change the features, in feature files without `about`."""
 
 
 def fingerprint(origin: JsonObject) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Loading of models from model folders and finished runs, offline, and checks of their files."""
+"""Offline loading of models from model folders and finished runs, and checks of their files."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -65,7 +65,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
     """Load the model of a model folder, or of a run whose training was finished.
 
     Raises:
-        InputError: the folder contains no model, or the model is damaged or of a different version.
+        InputError: the folder contains no model, or the model is damaged or was saved by another version.
     """
     record, data = _read_checked(folder)
     tensors = unpack_tensors(data, folder / WEIGHTS).tensors
@@ -75,7 +75,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
 
 
 def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
-    """Build a model from its facts and the tensors of its weights file, with only the parts that embedding needs."""
+    """Build a model from its facts and the tensors of its weight file, with only the parts that embedding needs."""
     context = Context(
         facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips, facts.features,
         architecture=facts.architecture,
@@ -129,7 +129,7 @@ def _why_not_a_model(folder: Path) -> str:
         return "is a file, not a folder; pass the folder of a run or a model"
     if (folder / "manifest.json").is_file():
         return f"is a run whose training was not finished; continue it with `aadml train --resume {quote(str(folder))}`"
-    return f"is neither a run nor a model (no {FACTS} in it); pass the folder of a run or a model"
+    return f"is neither a run nor a model (the folder has no {FACTS}); pass the folder of a run or a model"
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -54,7 +54,7 @@ def media_features(
 
 
 def raw_media(facts: Facts, paths: Sequence[str], segments: Sequence[Segment] = ()) -> MediaFiles:
-    """Return files, or a segment of each, as a source for a model that decodes them itself.
+    """Return files, or a segment of each file, as features of a model that decodes media.
 
     Raises:
         InputError: a file is missing.
@@ -94,7 +94,7 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     built = extractor(name, modality, options)
     if built.fit is not None:
         raise InputError(
-            f"{modality}: {name} has matrices fitted on the training clips, which the model does not contain; "
+            f"{modality}: {name} uses matrices fitted on the training clips, which the model does not contain; "
             "embed arrays instead of files"
         )
     actual = fingerprint({"extractor": built.name, "parameters": built.parameters, "about": built.about})
@@ -108,9 +108,9 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
 def _published(value: object) -> str:
     """Return the path of the weight file that a parameter names by its checksum; "auto" if the checksum is unknown.
 
-    An unknown checksum belongs to a file of the user, or to a published file without a published checksum; the
+    An unknown checksum belongs to a file of the user, or to a published file without a published checksum. The
     comparison of fingerprints decides between the two cases. Paths and URLs count as unknown: the parameter comes from
-    a file, and a SavedModel at such a path would be executed.
+    a file, and a SavedModel at its path would be executed.
     """
     if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
         return "untrained" if value == "untrained" else "auto"

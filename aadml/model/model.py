@@ -1,4 +1,4 @@
-"""Model: the result of training, which embeds each item of each modality on its own."""
+"""Model: the result of training, which embeds each item independently of other items and modalities."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,7 +62,7 @@ class Model:
         audit: verdict of the audit, in one sentence; empty if there was no audit.
         folder: folder of the model; None if the model is only in memory.
         trusted: whether the model was built or loaded with consent to import the code that files name.
-        records: function that returns the log of the training; there are no records without a run.
+        records: function that returns the training log; empty for a model without a run.
     """
 
     method: Method
@@ -97,7 +97,7 @@ class Model:
 
     @checked_call
     def embed(self, **items: ArrayLike | Media) -> Any:
-        """Embed items of one or several modalities, each item on its own.
+        """Embed items of one or several modalities, each item independently.
 
         Args:
             items: items by modality: features (n, d) or one row (d,), as NumPy array, tensor or lists. If the extractor
@@ -170,7 +170,7 @@ class Model:
 
     @checked_call
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed each modality of `clips` on its own."""
+        """Embed each modality of `clips` independently of the others."""
         for modality, features in clips.features.items():
             if isinstance(features, Matrix):
                 self._check_width(features, self._known(modality))
@@ -208,9 +208,9 @@ class Model:
 
     @checked_call
     def save(self, folder: str | Path) -> Path:
-        """Write the model into a folder of its own: `model.safetensors`, `model.json` and a card, `README.md`.
+        """Write the model into a folder: `model.safetensors`, `model.json` and a card, `README.md`.
 
-        The folder is self-contained: the model loads offline, on another machine, without the training data.
+        The folder is self-contained: the model can be loaded offline, on another machine, without the training data.
 
         Returns:
             The folder.
@@ -273,11 +273,11 @@ class Model:
 
     @checked_call
     def export(self, path: str | Path) -> tuple[ExportedHead, ...]:
-        """Write one file for each modality, which embeds raw features (n, d) -> (n, e), n free, without aadml.
+        """Write one file for each modality, which embeds raw features (n, d) -> (n, e) without aadml; n may vary.
 
-        Input and output are float32 (n, d) and (n, e), named as the modality and "embedding" in ONNX. Scaling is
-        included. The metadata hold modality, classes, similarity, extractor and the SHA-256 of the weights. Each file
-        is run on random features and compared with the model before it is kept.
+        Input and output are float32. In ONNX, the input has the name of the modality, and the output is "embedding".
+        The file includes the scaling. Its metadata list modality, classes, similarity, extractor and the SHA-256 of the
+        weights. Each file is compared with the model on random features before it is moved to its path.
 
         Args:
             path: path that ends in ".onnx" (needs `aadml[onnx]`) or ".pt2" (`torch.export`). "head.onnx" becomes
@@ -313,7 +313,7 @@ class Model:
         return back(self.embed_features(rows, modality))
 
     def embed_features(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality, each on its own: unchecked (n, d) -> (n, e) float32 on the CPU."""
+        """Embed n items of one modality without checks, each independently: (n, d) -> (n, e) float32 on the CPU."""
         return self.method.embed_all(self.scaling.features(features, modality), modality)
 
     def _scores(self, queries: Tensor, gallery: Tensor) -> Any:

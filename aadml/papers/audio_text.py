@@ -45,10 +45,10 @@ class PaperRow:
     Attributes:
         cells: text of each naming column.
         method: name in METHODS.
-        changes: keys and values that differ from the starting config.
-        changes_on: data set -> further changes.
+        changes: config keys and values that override the starting config.
+        changes_on: data set -> further overrides.
         published: data set -> published results, in the order of the columns, separated by spaces.
-        weights: whether the row has published weights; it is left out if no weights are configured.
+        weights: whether the row needs published weights; without configured weights, the row is omitted.
         stage: stage whose best weights are scored, if several rows share one run; "" is the last stage.
     """
 
@@ -61,13 +61,13 @@ class PaperRow:
     stage: str = ""
 
     def changed(self, dataset: str) -> Mapping[str, OptionValue]:
-        """Return all changes on a data set."""
+        """Return all overrides of the starting config on a data set."""
         return {**self.changes, **self.changes_on.get(dataset, {})}
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """The table of a paper, as stored in its YAML file.
+    """Content of a YAML file that describes the table of a paper.
 
     Attributes:
         title: short title of the paper.
@@ -116,7 +116,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         plan: execution, schedule and settings.
 
     Raises:
-        InputError: data are missing, the config rejects a setting, or every row has its own value of a setting.
+        InputError: data are missing, the config rejects a setting, or every row overrides a setting.
     """
     places: Mapping[str, str | None] = data or {SAMPLE: None}
     names = {data_set: DATASETS.get(data_set, PAPER_TABLES[name].printed_on("")) for data_set in places}
@@ -146,7 +146,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
 
 
 def left_out(name: str, rows: Sequence[PaperRow]) -> str:
-    """Return a sentence on the rows of a paper that are not among `rows`; empty if all are."""
+    """Return a sentence on the rows of a paper that are missing from `rows`; empty if none is missing."""
     missing = [" ".join(filter(None, row.cells)) for row in PAPER_TABLES[name].rows if row not in rows]
     needs = f"{len(missing)} rows need published weights and are left out ({'; '.join(missing)})"
     return f"{name}: {needs}; set method.audio_weights to include them" if missing else ""
@@ -275,7 +275,7 @@ def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Confi
             continue
         known = schema(METHODS[row.method])
         options = {key: value for key, value in networks.items() if key in known}
-        if row.method == "3cmlf":  # one model mines the batches of all rows, whose own batch sizes may differ
+        if row.method == "3cmlf":  # one model mines the batches of all rows, even if their batch sizes differ
             options["ancillary_batch"] = networks.get("ancillary_batch") or base.training.batch
         changes = Overrides({"method": {"name": row.method, **options}, **row.changed(dataset)})
         pairs.append((row, changes.applied(base)))
@@ -283,17 +283,17 @@ def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Confi
 
 
 def refuse_overridden(name: str, keys: Iterable[str], dataset: str) -> None:
-    """Raise InputError if every row of a table sets one of `keys` itself.
+    """Raise InputError if every row of a table overrides one of `keys`.
 
     Args:
         name: a key of PAPER_TABLES.
-        keys: keys that were set for all rows.
+        keys: config keys that the user set for all rows.
         dataset: "AudioCaps" or "Clotho".
     """
     changes = [row.changed(dataset) for row in PAPER_TABLES[name].rows]
     for key in keys:
         if key in NAMED or all(any(f"{key}.".startswith(f"{other}.") for other in changed) for changed in changes):
-            raise InputError(f"--set {key}: every row of {name} has its own {key}; leave out this setting")
+            raise InputError(f"--set {key}: every row of {name} overrides {key}; leave out this setting")
 
 
 def laid_out(
@@ -328,7 +328,7 @@ def laid_out(
         rows=tuple(lines),
         caption=f"{table.source}. Ours: {data}, test split, protocol inductive, {seeds} seed(s).",
         notes=(f"The published columns are results on {printed_on}. Our columns are results on the data named above, "
-               f"with each item embedded on its own.{level}",),
+               f"with each item embedded independently.{level}",),
         digits=table.digits,
     )  # fmt: skip
 
@@ -338,5 +338,5 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 
 def slug(cells: Sequence[str]) -> str:
-    """Return the name of a row in file names."""
+    """Return the name of a row in the form of file names."""
     return re.sub("[^a-z0-9]+", "-", " ".join(cells).lower()).strip("-")

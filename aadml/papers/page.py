@@ -110,7 +110,7 @@ def _table(name: str, title: str, group: Group) -> StudyPart:
 
 
 def _most(part: StudyPart, group: Group) -> list[str]:
-    """Return a sentence on the leak with the largest mean increase over the rows of a table."""
+    """Return a sentence on the leak that increases MAP most, on average over the rows of a table."""
     jumps = [table for name, table in part.tables.items() if name.endswith("-leaks") and table.rows]
     return [
         f"{part.title.split(':')[0]} on {group.name}: the leak {table.rows[0][0]} increases MAP most, by "

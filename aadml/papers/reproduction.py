@@ -62,10 +62,10 @@ def reproduce(
         seeds: number of seeds per row; by default 5, or 2 if the schedules are shortened.
         settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
-        trust_code: import the code from outside aadml that a run of the folder names as `module:name`.
+        trust_code: import code from outside aadml that the config of a finished run names as `module:name`.
         workers: number of worker processes; 0 runs in this process, None starts one per core.
         shard: "i/n": train only every n-th run, so that other machines can train the others.
-        merge: only collect finished runs; a missing run is an error.
+        merge: only collect finished runs, and raise an error if a run is missing.
         output: folder of the study; by default `reproductions/PAPER`.
         command: command shown on the page.
         work: function that runs the jobs.

@@ -1,4 +1,4 @@
-"""Plan of a reproduction: schedule and settings of all rows, and an estimate of the time before the work."""
+"""Plan of a reproduction: schedule and settings of all rows, and an estimate of the time before training."""
 
 import math
 from collections.abc import Callable, Sequence

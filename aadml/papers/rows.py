@@ -1,4 +1,4 @@
-"""Runs of the AADML paper on one data set; tables and figures share the cells of equal config."""
+"""Runs of the AADML paper on one data set; a table and a figure share runs of equal config."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -74,7 +74,7 @@ class PaperRuns:
         return list({cell.name: cell for cell in cells}.values())
 
     def jobs(self, parts: Sequence[str], seeds: Sequence[int], folder: Path) -> list[Job]:
-        """Return the jobs of some parts of the paper, ordered by seed; the parts have no effect on the log of a run."""
+        """Return the jobs of parts of the paper, ordered by seed; the log of a run does not depend on the parts."""
         cells = {cell.name: cell for part in parts for cell in self.cells(part)}
         tabulated = {row.cell.name for row in (*self.methods, *self.losses, *self.readings)}
         watched = {cell.name for cell in self.curves.values()}

@@ -1,4 +1,4 @@
-"""Retrieval: rankings, their metrics with exact ties, significance. METRICS: metrics of a ranking, by name."""
+"""Retrieval: rankings, metrics with exact ties, significance. METRICS: registry of the metrics of a ranking."""
 
 from typing import TYPE_CHECKING
 
@@ -28,8 +28,8 @@ METRICS: Registry["MetricFunction"] = Registry(
     group="aadml.metrics",
     of="aadml.retrieval.contract:MetricFunction",
 )
-"""name -> `(ranking) -> (b,)`, or `(ranking, *, cutoff) -> (b,)`: one value for each of b queries.
+"""Functions by name, called as `(ranking) -> (b,)` or `(ranking, *, cutoff) -> (b,)`: one value for each of b queries.
 
-The metric is the mean over all queries (the median for "median-rank"); larger is better except for ranks. A cutoff
-follows an @: "recall@10".
+The metric is the mean over all queries (the median for "median-rank"). Larger values are better, except for ranks. In a
+name, the cutoff follows an @: "recall@10".
 """

@@ -47,13 +47,13 @@ class Queries:
 
 @dataclass(frozen=True)
 class Units:
-    """What is resampled for the interval of MAP: clips, or clusters of clips such as speakers.
+    """Units that are resampled for the interval of MAP: clips, or clusters of clips such as speakers.
 
     Attributes:
         names: names of m units.
         queries: (q,) number of the unit of each query.
         gallery: (n,) number of the unit of each item.
-        partner: (q,) item of the clip of each query, -1 if the gallery has none; None if it has none for any query.
+        partner: (q,) item of the clip of each query, -1 if absent from the gallery; None if absent for all queries.
     """
 
     names: tuple[str, ...]
@@ -63,7 +63,7 @@ class Units:
 
     @classmethod
     def apart(cls, queries: int, items: int) -> "Units":
-        """Return a unit for every query and every item."""
+        """Return one separate unit for every query and every item."""
         numbers = np.arange(queries + items)
         return cls(tuple(map(str, numbers.tolist())), numbers[:queries], numbers[queries:])
 
@@ -181,7 +181,7 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
 def _by_chance(ranking: Ranking, functions: Requested) -> dict[tuple[str, ...], Values]:
     """Compute the chance level of every requested metric."""
     running = place_of("running")
-    if running in functions:  # a computation from rankings would take items times relevant items
+    if running in functions:  # from rankings, the time would be proportional to items times relevant items
         others = {place: function for place, function in functions.items() if place != running}
         return {running: running_by_chance(ranking.relevant, ranking.items), **_by_chance(ranking, others)}
     if ranking.grades is not None:

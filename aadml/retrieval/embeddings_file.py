@@ -1,4 +1,4 @@
-"""Embeddings of other programs: npz or HDF5 files with `audio`, `visual` or `text`, and optional labels and ids."""
+"""Reader of embeddings from other programs: npz or HDF5 with `audio`, `visual` or `text`, optional labels and ids."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -54,13 +54,13 @@ def read_embeddings(
             `text_row` (m,), the clip of each caption. In this case each clip is ranked once in the other modalities,
             and its captions are relevant to it. The names `labels`, `ids` and `splits` are accepted too.
         split: split to read, if the file has `split`; by default "test". A file without splits is read completely.
-        on_note: called with a line about ignored arrays.
+        on_note: called with a message about ignored arrays.
 
     Returns:
         Embeddings, with labels recoded to 0..C-1, and the name of the split: "all" if the file has none.
 
     Raises:
-        InputError: the file is absent, has another format, lacks data, is malformed, holds NaN, or lacks the split.
+        InputError: the file is absent, has another format, lacks data or the split, is malformed, or contains NaN.
     """
     place = Path(path)
     columns = read_columns(place)
@@ -111,14 +111,14 @@ def _vectors(
     if len(modalities) < 2:
         names = ", ".join([*arrays, *ignored]) or "no arrays"
         raise InputError(
-            f"{place} holds fewer than two modalities (its arrays: {names}); store at least two of 'audio', 'visual', "
+            f"{place} has fewer than two modalities (its arrays: {names}); store at least two of 'audio', 'visual', "
             f"'text' or the names in '{LISTED}'"
         )
     vectors = {modality: _matrix(arrays[modality], f"{place}: {modality}") for modality in modalities}
     if shared_space and len({matrix.shape[1] for matrix in vectors.values()}) > 1:
         widths = ", ".join(f"{modality} has {matrix.shape[1]}" for modality, matrix in vectors.items())
         raise InputError(
-            f"{place}: {widths} dimensions, so they do not share a space; if they are features, run `aadml embed` first"
+            f"{place}: {widths} dimensions, so the modalities do not share a space; run `aadml embed` on features first"
         )
     _check_rows(vectors, place)
     return vectors
@@ -169,7 +169,7 @@ def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:
     try:
         return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.ravel().tolist())
     except UnicodeDecodeError as error:
-        raise InputError(f"{where}: holds strings that are not UTF-8; encode them as UTF-8") from error
+        raise InputError(f"{where}: contains strings that are not UTF-8; encode the strings as UTF-8") from error
 
 
 def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:
@@ -183,7 +183,7 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     if flat.shape != (count,):
         raise InputError(f"{where}: has shape {values.shape}; pass shape ({count},), one value per row of the vectors")
     if flat.dtype.kind in "fc" and not (np.isfinite(flat).all() and (flat == np.round(flat)).all()):
-        raise InputError(f"{where}: holds fractions or NaN; pass integers or text")
+        raise InputError(f"{where}: contains fractions or NaN; pass integers or text")
     if flat.dtype.kind in "SO":
         return np.asarray(_words(flat, where), dtype=str)
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat

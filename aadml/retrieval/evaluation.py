@@ -39,7 +39,7 @@ def mean_average_precision(
         embeddings: embeddings of both modalities.
         direction: (queries, gallery).
         queries: rows to use as queries; by default all.
-        similarity: similarity to use instead of that of the embeddings.
+        similarity: similarity that replaces the similarity of the embeddings.
     """
     values = per_query(embeddings, direction, metrics.average_precision, rows=queries, similarity=similarity)
     return float(values.mean())
@@ -74,13 +74,13 @@ def evaluate(
 
     Args:
         embeddings: vectors and their relevance (see `Embeddings.relevance`).
-        similarity: similarity to use instead of that of the embeddings.
+        similarity: similarity that replaces the similarity of the embeddings.
         protocol: protocol of the embeddings, for the record.
         split: name of the split, for the record.
         extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
         cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above the gallery size is dropped.
-        gallery: items ranked for each query: all clips ("full"), all clips except its own, which is then not relevant
-            either ("without-partner"), or the half of the clips without the query, both halves in turn ("disjoint").
+        gallery: items ranked for each query: all clips ("full"), all clips except the query's own, which is then not
+            relevant ("without-partner"), or the half of the clips without the query, both halves in turn ("disjoint").
         queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
 
     Raises:
@@ -160,12 +160,12 @@ class _Task:
         )
 
     def _own(self, sides: Sides) -> Indices:
-        """Return the item (q,) of the clip of each query, -1 if the gallery has none."""
+        """Return the gallery item (q,) of the clip of each query, -1 if the clip is not in the gallery."""
         column = {self.embeddings.ids[row]: number for number, row in enumerate(sides.gallery)}
         return np.array([column.get(self.embeddings.ids[row], -1) for row in sides.queries], dtype=np.int64)
 
     def _with_usual_metrics(self, items: int) -> tuple[str, ...]:
-        """Return the requested metrics, and the usual metrics where relevance is not by class."""
+        """Return the requested metrics, and usual metrics of instance retrieval if relevance is not by class."""
         usual = ("precision", "recall", "hit-rate", "mrr", "ndcg@10" if items >= 10 else "ndcg")
         return (*self.extra, *(name for name in usual if name not in self.extra))
 
@@ -188,13 +188,13 @@ def _with_other_galleries(task: _Task, direction: Direction, rows: Indices | Non
 
 
 def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
-    """Return the column (q,) of each query's own clip; None if the own clip of some query is not relevant to it."""
+    """Return the column (q,) of each query's own clip; None if the own clip of some query is not relevant."""
     partner = sides.partner
     if partner is not None and relevant.at(partner)[relevant.some].all():
         return partner
     if gallery == "without-partner":
         raise InputError(
-            "without-partner: a query's own clip is not always relevant, so the clip cannot be excluded; "
+            "without-partner: the own clip of some query is not relevant, so own clips cannot be excluded; "
             "choose the gallery 'full'"
         )
     return None
@@ -234,7 +234,7 @@ def per_query(
         metric: function of a ranking.
         gallery: gallery of each query.
         rows: rows to use as queries; by default all.
-        similarity: similarity to use instead of that of the embeddings.
+        similarity: similarity that replaces the similarity of the embeddings.
     """
 
     def measured(_: Indices, ranking: Ranking) -> Values:

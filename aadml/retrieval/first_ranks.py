@@ -15,7 +15,7 @@ _ROUNDING = 1e-9  # rounding error of a mean of probabilities
 
 @dataclass(frozen=True)
 class FirstRanks:
-    """The group of tied items that holds the best relevant item of each of q queries.
+    """The group of tied items that contains the best relevant item, for each of q queries.
 
     Attributes:
         above: (q,) items scored better than the group.

@@ -21,7 +21,7 @@ BUDGET = 1 << 25
 
 _HEADER = 4
 _WHOLE = 1024  # whole numbers up to twice this value are exact in half precision
-_THOUSAND = 16  # unit of the thousands of the length; earlier versions stored the number of a formula below this unit
+_THOUSAND = 16  # unit of the thousands of the length; earlier versions stored another number below this unit
 _FRAMES = 512  # maximum number of frames of a sequence in one product
 
 
@@ -114,7 +114,7 @@ class _Sequences:
     side: str
 
     def at(self, number: int) -> Tensor:
-        """Return the unit-norm vectors of one sequence (t, d) float64."""
+        """Return the unit-norm vectors (t, d) of one sequence, in float64."""
         return F.normalize(self.values[number, : int(self.lengths[number])].double(), dim=-1, eps=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Galleries of a query: all clips, all clips except its own, or the half of the clips without the query."""
+"""Galleries of a query: all clips, all clips except the query's own, or the half of the clips without the query."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
 def halves(ids: Sequence[str], labels: NDArray[Any]) -> NDArray[np.int64]:
     """Divide clips into random halves, balanced by class: 0 or 1 for each row (n,).
 
-    The half depends on the name of a clip, not on its row; rows with the same name are in the same half.
+    The half depends on the name of a clip, not on its row. Rows with the same name are in the same half.
 
     Args:
         ids: names of the n rows.
@@ -162,12 +162,12 @@ def _columns(queries: Indices, gallery: Indices) -> Indices:
 
 
 def check_once(embeddings: Embeddings, once: Collection[str], place: str) -> None:
-    """Check that the rows of each label are equal in every modality to rank once per label.
+    """Check that the rows of each label are equal in every modality of `once`.
 
     Args:
         embeddings: the vectors.
-        once: names of the modalities.
-        place: start of the message.
+        once: names of the modalities to rank once per label.
+        place: path of the file, with which the message begins.
 
     Raises:
         InputError: the rows of a label differ, or a modality is absent.
@@ -178,6 +178,6 @@ def check_once(embeddings: Embeddings, once: Collection[str], place: str) -> Non
         vectors = embeddings.matrix(modality)
         if not torch.equal(vectors, vectors[torch.from_numpy(first[label])]):
             raise InputError(
-                f"{place}{modality}: rows of one label differ; rank once only a modality with equal rows per label, "
-                "such as the sound of clips with several captions, where the clip is the label"
+                f"{place}{modality}: rows of one label differ; list only modalities with equal rows per label, such as "
+                "the sound of clips with several captions, where the clip is the label"
             )

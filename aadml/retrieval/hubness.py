@@ -1,9 +1,9 @@
 """Corrections of hubs (items close to every query) by their scores against items of the training set.
 
-Every correction adds a bias to a score. The bias depends on the gallery item alone, not on other queries or items.
-It is therefore inductive: s'(q, g) ranks as s(q, g) + b(g). (Correcting a query by its own mean, as in CSLS, does not
-change its ranking.) The switch of dynamic inverted softmax (DBSN; Bogolin et al., QB-Norm, CVPR 2022) depends on the
-nearest item in the whole gallery, so it is not inductive and is omitted.
+Every correction adds a bias to a score. The bias depends only on the gallery item, not on other queries or items. The
+correction is therefore inductive: s'(q, g) ranks as s(q, g) + b(g). (Correcting a query by its own mean, as in CSLS,
+does not change its ranking.) The switch of dynamic inverted softmax (DBSN; Bogolin et al., QB-Norm, CVPR 2022) depends
+on the nearest item in the whole gallery. The switch is therefore not inductive and is omitted.
 """
 
 from collections.abc import Callable, Mapping
@@ -62,9 +62,9 @@ def csls(gallery: Tensor, bank: Tensor, *, k: int) -> Tensor:
 def corrected(embeddings: Embeddings, bank: Mapping[Modality, Tensor], bias: Bias) -> Embeddings:
     """Return embeddings whose inner products are the corrected scores, in every direction.
 
-    The bank of a modality holds the embeddings of all other modalities. The vectors gain one coordinate per modality: b
-    of the item in the coordinate of its modality, and 1 in the other coordinates. A score is then s + b(query) +
-    b(item) + a constant, and b(query) changes no ranking.
+    The bank of a modality consists of the embeddings of all other modalities. Each vector receives one coordinate per
+    modality: b of the item in the coordinate of its modality, and 1 in the other coordinates. A score is then s +
+    b(query) + b(item) + a constant, and b(query) changes no ranking.
 
     Args:
         embeddings: (n, d) per modality.

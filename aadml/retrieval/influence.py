@@ -20,10 +20,10 @@ from aadml.retrieval.sorted_hits import SORTED
 from aadml.retrieval.ties import Values
 
 Bound = Indices | slice
-"""Places (b, n) before which a group of ties starts or ends; a slice of the cumulative sums if no scores are equal."""
+"""Places (b, n) before which a group of ties starts or ends, or a slice of the cumulative sums if there are no ties."""
 
 QUERIES = 1024
-"""Maximum number of queries for the influence of gallery items; of more queries, an even sample is used."""
+"""Maximum number of queries for the influence of gallery items; beyond it, evenly spaced queries are used."""
 
 
 def gallery_influence(

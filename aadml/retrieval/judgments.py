@@ -58,7 +58,7 @@ def read_judgments(path: str | Path) -> Judgments:
             )
         query, item, _ = row
         if item in grades.setdefault(query, {}):
-            raise InputError(f"{path}: line {number} judges item '{item}' for query '{query}' again; keep one line")
+            raise InputError(f"{path}: line {number} judges item '{item}' for query '{query}' again; remove this line")
         grades[query][item] = grade
     if not grades:
         raise InputError(f"{path}: contains no judgments; add a judgment per line")

@@ -1,4 +1,4 @@
-"""The "running" variant of AP: the result of published code in which one line is indented too far."""
+"""The "running" variant of AP, computed by published code in which one line is indented too far."""
 
 from functools import lru_cache
 

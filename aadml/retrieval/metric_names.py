@@ -10,7 +10,7 @@ ALWAYS = ("map", "map-at-r", "mean-rank", "median-rank")
 SMALLER_IS_BETTER = ("mean-rank", "median-rank")
 
 Gallery = Literal["full", "without-partner", "disjoint"]
-"""Gallery of a query: all clips, all clips except its own, or the half of the clips without the query."""
+"""Gallery of a query: all clips, all clips except the query's own, or the half of the clips without the query."""
 
 OTHER_GALLERIES: dict[str, Gallery] = {"map-without-partner": "without-partner", "map-disjoint": "disjoint"}
 """Metrics of galleries other than the full one."""

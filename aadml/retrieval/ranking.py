@@ -1,4 +1,4 @@
-"""Rankings with ties, in the form that all metrics require.
+"""Rankings with ties, in the form that all metrics use.
 
 A ranking is stored as groups of equally scored items, best first; groups without relevant items are omitted.
 """
@@ -22,7 +22,7 @@ CHUNK = 1 << 20  # scores ranked at a time by one thread
 
 @dataclass(frozen=True)
 class Ranking:
-    """The rankings of b queries over n gallery items, as groups of tied items that hold a relevant item.
+    """The rankings of b queries over n gallery items, as groups of tied items with at least one relevant item.
 
     Attributes:
         items: n, the size of the gallery.
@@ -66,7 +66,7 @@ class Ranking:
 
     @classmethod
     def by_chance(cls, relevant: Indices, items: int, grades: "Grades | None" = None) -> "Ranking":
-        """Return rankings in which all n items are tied, whose metrics are chance levels.
+        """Return rankings in which all n items are tied; their metrics are chance levels.
 
         Args:
             relevant: (b,) number of relevant items of each query.
@@ -148,7 +148,7 @@ def rank(
 
 
 def _graded(ranking: Ranking, scores: Scores, grades: NDArray[np.float32], partner: Indices | None) -> Grades:
-    """Return the grades of each group, whose items are adjacent in sorted scores."""
+    """Return the grades of each group of tied items, which are adjacent in sorted scores."""
     values = grades.astype(np.float64)
     sorted_values = np.take_along_axis(values, np.argsort(-scores, axis=1, kind="stable"), axis=1)
     total = np.concatenate([np.zeros((len(values), 1)), np.cumsum(sorted_values, axis=1)], axis=1)
@@ -244,7 +244,7 @@ def _in_threads(work: Callable[[int], T], tasks: Sequence[int]) -> Iterator[T]:
         return
     inside = torch.get_num_threads()
     try:
-        # nested threads slow each other down; torch stores this number per thread
+        # nested threads slow each other down; torch stores the number of threads per thread
         with ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             yield from pool.map(work, tasks)
     finally:

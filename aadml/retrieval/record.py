@@ -1,4 +1,4 @@
-"""Typed content of `evaluation.json`: written from an evaluation, and read wherever runs are tabulated."""
+"""Typed content of `evaluation.json`, which is written from an evaluation and read for tables of runs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace

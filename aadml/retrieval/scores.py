@@ -23,12 +23,12 @@ from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores
 Scores = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
 Rows = Callable[[int, int], Tensor]
-"""(start, stop) -> those rows of a mapped set of vectors, (stop - start, e) float64."""
+"""(start, stop) -> rows start..stop of a mapped set of vectors, (stop - start, e) float64."""
 
 BLOCK = 1 << 23  # maximum number of scores per thread
 ROWS = 128  # the shape of a product is fixed, so that a score does not depend on the size of blocks
 TILE = 1 << 18  # maximum number of components of mapped gallery vectors in a product
-COLUMNS = 1024  # maximum width of a product, so that it is in the cache until it is rounded
+COLUMNS = 1024  # maximum width of a product, so that the product stays in the cache until it is rounded
 MAPPED = 1 << 22  # maximum number of components of a gallery that is mapped once instead of once per block of queries
 
 
@@ -74,7 +74,7 @@ class VectorScores:
         queries: mapped queries.
         gallery: mapped gallery.
         copies: gallery items equal to an earlier item, and the first of the equal items.
-        precision: type of the scores; scores that are equal in it are ties.
+        precision: type of the scores; scores that are equal in this type are ties.
     """
 
     shape: tuple[int, int]
@@ -124,7 +124,7 @@ def _digest(vectors: Tensor) -> Indices:
 
 
 def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Compute the cosine of the angle; 0 for a zero vector."""
+    """Compute the cosine of the angle between two vectors; 0 for a zero vector."""
     q, g = _nonzero(_lengths(queries)), _nonzero(_lengths(gallery))
     return (lambda a, b: queries[a:b].double() / q[a:b]), (lambda a, b: gallery[a:b].double() / g[a:b])
 
@@ -197,7 +197,7 @@ def _nonzero(values: Tensor) -> Tensor:
 
 
 def _power(value: Tensor) -> float:
-    """Return the power of two that scales `value` to at most 1; scaling by it is exact."""
+    """Return the power of two that scales `value` to at most 1; scaling by a power of two is exact."""
     return math.ldexp(1.0, -math.frexp(float(value))[1])
 
 
@@ -219,7 +219,7 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
             raise InputError(f"{side}: the vectors have shape {tuple(vectors.shape)}; pass (n, d) with n and d above 0")
         if not all_finite(vectors):
             row = int((~torch.isfinite(vectors)).any(1).nonzero()[0])
-            raise InputError(f"{side}: row {row} holds NaN or infinity; pass finite vectors")
+            raise InputError(f"{side}: row {row} contains NaN or infinity; pass finite vectors")
     if similarity == FRAME_WORD:
         return MatrixScores(frame_word_scores(queries.detach().cpu(), gallery.detach().cpu()).numpy())
     if queries.shape[1] != gallery.shape[1]:

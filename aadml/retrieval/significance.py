@@ -13,7 +13,7 @@ Pair = tuple[str, str]
 K = TypeVar("K")
 LEVEL = 0.05
 NEGLIGIBLE = 0.01
-"""Difference of mean MAP that counts as no difference."""
+"""Largest difference of mean MAP that counts as negligible."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Difference:
         p: two-sided probability of a difference at least this large if the true difference is 0.
         over: random factors: "both" (seeds and clips), "seeds", or "one seed".
         low: lower end of the 95 % interval.
-        high: upper end.
+        high: upper end of the interval.
         equal: probability of a difference at most this large if the true difference is `NEGLIGIBLE` or more (two
             one-sided tests).
         freedom: degrees of freedom of the interval.

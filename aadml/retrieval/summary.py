@@ -76,7 +76,7 @@ def figures_of(evaluation: Evaluation) -> dict[str, list[float]]:
 
 
 def _others(rows: dict[str, tuple[list[float], str]]) -> list[str]:
-    """Return the rows of the short table that belong to MAP: its chance level, other galleries, requested metrics."""
+    """Return the rows of the short table below MAP: chance level, other galleries and requested metrics."""
     fixed = ("precision@", "recall@", "hit rate@", "median rank", "mean rank", "chance level", "MAP@R")
     return [
         "chance level of MAP",
@@ -94,7 +94,7 @@ def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:
 
 
 def in_words(sample: QuerySample) -> str:
-    """Return a phrase on the size of a query sample."""
+    """Return a phrase that states the size and the seed of a query sample."""
     counts = sorted(set(sample.of.values()))
     queries = str(counts[0]) if len(counts) == 1 else ", ".join(f"{n} ({name})" for name, n in sample.of.items())
     return f"a random sample: {sample.queries} of {queries} queries (seed {sample.seed}) against the whole gallery"

@@ -1,8 +1,8 @@
 """Expectations over all orders of one group of tied items, in closed form (McSherry and Najork, ECIR 2008).
 
 A group of n tied items, m of them relevant, is below t better items, r of them relevant. In a random order of the
-group, the i-th item is relevant with probability m / n. If so, r + 1 + (i - 1) (m - 1) / (n - 1) relevant items are
-expected up to that item. Sums of 1 / (t + i) are differences of harmonic numbers.
+group, the i-th item is relevant with probability m / n. If it is relevant, r + 1 + (i - 1) (m - 1) / (n - 1) relevant
+items are expected up to this item. Sums of 1 / (t + i) are differences of harmonic numbers.
 """
 
 from functools import lru_cache
@@ -73,12 +73,12 @@ def reciprocal_of_first(above: int, size: int, hits: int, limit: int) -> float:
 
 
 def no_hit(size: Indices, hits: Indices, places: Indices) -> Values:
-    """Compute the probability that the first `places` of a group of tied items hold no relevant item."""
+    """Compute the probability that no relevant item is among the first `places` of a group of tied items."""
     return hypergeometric(size, hits, places, np.zeros_like(places))
 
 
 def hypergeometric(size: Indices, hits: Indices, places: Indices, successes: Indices) -> Values:
-    """Compute the probability that the first `places` of `size` items in random order hold `successes` of the `hits`.
+    """Compute the probability that `successes` of the `hits` are among the first `places` of `size` shuffled items.
 
     All arguments broadcast.
     """

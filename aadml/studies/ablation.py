@@ -59,7 +59,7 @@ def ablate(
         metrics: metrics of further columns.
         workers: number of worker processes; 0 runs in this process, None starts one per core.
         shard: "i/n": train only every n-th run, so that other machines can train the others.
-        merge: only collect finished runs; a missing run is an error.
+        merge: only collect finished runs, and raise an error if a run is missing.
         output: folder of the study; by default `ablations/KEYS-HASH`.
         command: command shown on the page.
         work: function that runs the jobs.

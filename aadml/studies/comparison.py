@@ -63,7 +63,7 @@ def compare(
             proxies.
         config: config whose metric loss each loss replaces.
         modalities: modalities of the data to compare, as a list or separated by commas; None for all.
-        settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
+        settings: config keys and values, as "key=value"; a note lists the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: add the control rows of every anchor-aware row.
         with_rivals: add rows of simpler replacements of the proxy to every anchor-aware row: cross-batch memory on the

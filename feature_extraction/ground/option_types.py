@@ -96,7 +96,7 @@ class OwnSection:
     """Marker or base class of an argument that is not an option but a config section of the same name."""
 
     def plain(self) -> object:
-        """Return the section as plain values, as it is written in files."""
+        """Return the section as plain values, in the form of config files."""
         return dict(vars(self))
 
 

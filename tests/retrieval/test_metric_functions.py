@@ -32,7 +32,7 @@ def test_an_outside_metric_is_a_column_and_what_it_gives_is_checked(tmp_path, mo
         ("recal@3", "no metric 'recal'; did you mean 'recall'"),
         ("recall@x", "is not a cutoff; write a number of at least 1 after the @"),
         ("recall@0", "is not a cutoff; write a number of at least 1 after the @"),
-        ("recall@25", "metric recall@25: the gallery holds 24 items"),
+        ("recall@25", "metric recall@25: the gallery has 24 items"),
         ("running@3", "metric running@3: running accepts no cutoff; pass running"),
         ("mean-rank@3", "accepts no cutoff"),
     ],

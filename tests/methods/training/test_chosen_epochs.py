@@ -61,7 +61,7 @@ def test_a_wrong_criterion_is_refused(criterion, message):
 
 
 def test_a_criterion_beyond_the_validation_clips_or_beside_the_stages_of_a_method_is_refused():
-    with pytest.raises(InputError, match="metric recall@13: the gallery holds 12 items"):
+    with pytest.raises(InputError, match="metric recall@13: the gallery has 12 items"):
         run(Training(epochs=1, batch=8, criterion="recall@13"))
     learner = Linear()
     learner.takes_criterion = False

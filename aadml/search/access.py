@@ -1,4 +1,4 @@
-"""Access control of a served index: only its own pages may read it, in browsers that opened a printed address."""
+"""Access control of a served index: only pages of the server, opened at a printed address, may read the index."""
 
 import re
 import secrets
@@ -80,7 +80,7 @@ class Access:
 
 
 class Guard:
-    """Middleware that refuses requests to other hosts, from other pages, and for data without the cookie.
+    """Middleware that refuses requests to other hosts, requests from other pages, and data requests without the cookie.
 
     Args:
         app: application that answers the accepted requests.
@@ -93,7 +93,7 @@ class Guard:
         self._hosts = frozenset(f"{name}:{access.port}" for name in LOOPBACK)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request, or pass it on to the application."""
+        """Refuse a request, or forward it to the application."""
         app: Callable[[Scope, Receive, Send], Awaitable[None]] = self._app
         if scope["type"] == "http":
             scope = {**scope, "path": self._path(scope["path"])}

@@ -1,7 +1,7 @@
-"""Best moment of a hit: the stretch of the clip that fits the query best.
+"""Best moment of a hit: the interval of the clip that matches the query best.
 
-Each stretch of time is embedded as a clip and scored by the similarity of the index. A model that was trained on means
-over time receives shorter stretches in a search than in training. The moment is therefore only a suggestion of where to
+Each interval is embedded as a clip and scored by the similarity of the index. A model that was trained on means over
+time receives shorter intervals in a search than in training. The moment is therefore only a suggestion of where to
 listen, and its score is reported beside the score of the clip.
 """
 
@@ -30,7 +30,7 @@ class MomentVectors:
     """Vectors over time of one modality of one clip.
 
     Attributes:
-        times: (t,) beginning of each stretch, in seconds from the beginning of the file.
+        times: (t,) beginning of each interval, in seconds from the beginning of the file.
         vectors: (t, d) float32.
     """
 
@@ -40,7 +40,7 @@ class MomentVectors:
 
 @dataclass(frozen=True)
 class Moment:
-    """Stretch of a hit that fits the query best.
+    """Interval of a hit that matches the query best.
 
     Attributes:
         seconds: beginning, in seconds from the beginning of the file.
@@ -52,7 +52,7 @@ class Moment:
 
 
 def best_moment(moments: MomentVectors | None, queries: Tensor, similarity: str) -> Moment | None:
-    """Return the stretch that fits the queries (q, d) best (the first if equal); None for fewer than two stretches."""
+    """Return the interval that matches the queries (q, d) best, the first of ties; None if there are not two."""
     if moments is None or len(moments.times) < 2:
         return None
     scores = Gallery(torch.from_numpy(moments.vectors), similarity).scores(queries)

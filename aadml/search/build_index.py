@@ -39,7 +39,7 @@ from aadml.search.updates import Changes, write
 
 @dataclass(frozen=True)
 class _Extraction:
-    """Extractors of an index without a model, as passed to `build`."""
+    """Arguments of `build` that select the extractors of an index without a model."""
 
     names: Mapping[str, str | None]
     options: Options | None
@@ -68,8 +68,8 @@ def build(
 ) -> Changes:
     """Build an index, or update it from its source.
 
-    A build that was killed is resumed by the next call: extraction keeps its work in `<output>.work`, and the index is
-    written in one transaction. Clips are recognized by their content. The arguments of an update must agree with the
+    The next call resumes a build that was killed: extraction stores its results in `<output>.work`, and the index is
+    written in one transaction. Clips are identified by their content. The arguments of an update must agree with the
     index.
 
     Args:
@@ -216,13 +216,13 @@ def _of_media(
 def _of_features(
     place: str | Path, path: Path, origin: SourceRecord, encoder: IndexEncoder | None, allow: bool, on_note: Note | None
 ) -> IndexSource:
-    """Read the modalities of a feature file that the encoder embeds; without an encoder, all that an index holds."""
+    """Read the modalities of a feature file that the encoder embeds; without an encoder, all that an index stores."""
     media = None if origin.media is None else located(origin.media, path.parent)
     clips = of_features(place, path, media, moments=origin.moments is not None)
     assert clips.content is not None
     left = [modality for modality in clips.content.features if modality not in clips.present]
     if left and on_note:
-        on_note(f"an index holds only {', '.join(MODALITIES)}; these modalities are left out: {', '.join(left)}")
+        on_note(f"an index stores only {', '.join(MODALITIES)}; these modalities are left out: {', '.join(left)}")
     return clips if encoder is None else accepted(clips, encoder, str(place), allow=allow, on_note=on_note)
 
 

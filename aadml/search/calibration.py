@@ -1,9 +1,9 @@
-"""Probability that a hit fits, computed from its score by a curve that is fitted on validation clips.
+"""Probability that a hit is relevant, computed from its score by a curve that is fitted on validation clips.
 
-Every validation clip queries the index. If hits of the same class fit, the clip itself is excluded. The curve is fitted
-on the scores of the best hits and on whether they fit: a logistic function (Platt, 1999) of the score of a hit and of
-the best score of its query. Of two hits of equal score, the hit whose query has a lower best score fits less often. A
-posterior is used unchanged if no fitted function predicts better. The index stores the curve.
+Every validation clip queries the index. If hits of the same class are relevant, the clip itself is excluded. The curve
+is a logistic function (Platt, 1999) of the score of a hit and of the best score of its query, fitted to the best hits.
+Of two hits with equal scores, the hit whose query has the lower best score is relevant less often. A posterior is used
+unchanged if no fitted function predicts better. The index stores the curve.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Values = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
 HITS = 10
-"""Hits of each validation clip that the curve is fitted on."""
+"""Number of hits per validation clip to which the curve is fitted."""
 
 FEWEST = 30
 """Smallest number of validation clips of a calibration."""
@@ -31,7 +31,7 @@ class Sample:
 
     Attributes:
         scores: (q, h) in descending order.
-        fits: (q, h) whether a hit fits.
+        fits: (q, h) whether a hit is relevant.
     """
 
     scores: Values
@@ -45,13 +45,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class Curve:
-    """Probability that a hit fits: 1 / (1 + exp(-(by_score x + by_best b + level))).
+    """Probability that a hit is relevant: 1 / (1 + exp(-(by_score x + by_best b + level))).
 
     Attributes:
         kind: form of the curve. With `logistic`, x is the score of the hit and b is the best score of its query. With
             `logistic of log-odds`, x and b are the log-odds of these scores. With `posterior`, the score is the
             probability.
-        by_score: weight of the score; not negative, so that a better hit of a query is never less likely to fit.
+        by_score: weight of the score; not negative, so that a better hit of a query is never less probable.
         by_best: weight of the best score, of either sign.
         level: constant of the log-odds.
         margin: smallest distance of a probability from 0 and 1.
@@ -81,14 +81,14 @@ class Calibration:
         asked: modalities of the query.
         to: modality of the items.
         curve: curve that predicts held-out clips best.
-        relevance: `class` if items of the class of the query fit, `pair` if only the query's own partner fits.
+        relevance: `class` if items of the query's class are relevant, `pair` if only the query's own partner is.
         clips: number of validation clips.
         gallery: number of items that each clip queried.
         error: expected calibration error of the best hits, predicted in folds.
         band: 95th percentile of the error of perfectly calibrated scorers with as many clips.
-        precision: requested share of fitting best hits above the threshold.
-        threshold: smallest probability of a best hit that counts as fitting; None if the precision is not reached.
-        reached: share of best hits above the threshold that fit, with its 95 % interval.
+        precision: requested share of relevant best hits above the threshold.
+        threshold: smallest probability of a best hit that counts as relevant; None if the precision is not reached.
+        reached: share of best hits above the threshold that are relevant, with its 95 % interval.
         answered: share of clips whose best hit reaches the threshold.
         absent: AUROC of the best score for separating clips whose class is in the gallery from clips whose class was
             removed.
@@ -109,7 +109,7 @@ class Calibration:
     absent: float | None = None
 
     def probability(self, scores: Values, items: int | None = None) -> Values:
-        """Compute the probabilities that hits fit.
+        """Compute the probabilities that hits are relevant.
 
         Args:
             scores: scores of the hits of a query (..., h), best first.
@@ -158,7 +158,7 @@ def _logistic(columns: Values, hits: Sample) -> tuple[float, ...]:
 
 
 def held_out(hits: Sample, kind: str) -> Values:
-    """Predict the probabilities (q, h) that hits fit, by a curve that is fitted on the clips of other folds."""
+    """Predict the probabilities (q, h) that hits are relevant, by a curve fitted on the clips of other folds."""
     predicted = np.empty_like(hits.scores)
     folds = np.random.default_rng(0).permutation(len(hits.scores)) % _FOLDS
     for fold in range(_FOLDS):
@@ -172,7 +172,7 @@ def _negative_log_likelihood(predicted: Values, hits: Sample) -> float:
 
 
 def calibration_error(probabilities: Values, fits: Truths) -> float:
-    """Compute the expected calibration error: |mean probability - share that fits| of ten bins of equal width."""
+    """Compute the expected calibration error, |mean probability - share of relevant hits|, over ten equal bins."""
     bins = np.minimum((probabilities * _BINS).astype(int), _BINS - 1)
     gaps = np.bincount(bins, weights=probabilities - fits, minlength=_BINS)
     return float(np.abs(gaps).sum() / max(len(probabilities), 1))
@@ -206,7 +206,7 @@ def calibrate(
         relevance: `class` or `pair`.
         gallery: number of items that each clip queried.
         absent: (q,) best score of each clip among items of other classes; None for relevance `pair`.
-        precision: share of best hits above the threshold that fit.
+        precision: share of best hits above the threshold that are relevant.
     """
     kinds = ["logistic", *(["posterior", "logistic of log-odds"] if posteriors else [])]
     predicted = {kind: held_out(hits, kind) for kind in kinds}

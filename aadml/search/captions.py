@@ -38,7 +38,7 @@ def caption_items(clips: Sequence[Item], texts: Texts) -> list[Item]:
 
 
 def _words(clip: Item, number: int) -> str:
-    """Return the words of a caption, from the columns `caption_1`, `caption_2`, ... of its clip; "" if unknown."""
+    """Return the text of a caption, from the columns `caption_1`, `caption_2`, ... of its clip; "" if unknown."""
     cells = (clip.columns.get(f"caption_{place}", "") for place in range(1, len(clip.columns) + 1))
     return dict(enumerate(filter(str.strip, cells), 1)).get(number, "")
 
@@ -53,7 +53,7 @@ def clips_of_captions(database: sqlite3.Connection) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Known:
-    """Items that an index holds.
+    """Items of an index.
 
     Attributes:
         digests: digest of each item, by id.

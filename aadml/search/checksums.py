@@ -1,8 +1,8 @@
 """Checksums of the content of an index, written in the transaction of each change.
 
-The table `checksum` holds a SHA-256 for each block of 256 items or vectors, for the moments of each item, and for the
+The table `checksum` stores a SHA-256 for each block of 256 items or vectors, for the moments of each item, and for the
 facts (schema, `meta`, the cells that earlier versions wrote, number of blocks). Facts and vectors are verified when an
-index is opened, all other blocks when they are read. An index of version 1 has no checksums and is read unverified.
+index is opened, all other blocks when they are read. An index of version 1 has no checksums and is not verified.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def has_checksums(database: sqlite3.Connection) -> bool:
     """Return whether an index has checksums.
 
     Raises:
-        sqlite3.DatabaseError: the version and the tables of the index contradict each other.
+        sqlite3.DatabaseError: the tables of the index do not match its version.
     """
     is_new = int(database.execute("PRAGMA user_version").fetchone()[0]) >= FIRST_VERSION
     if is_new != has_table(database, "checksum"):
@@ -169,7 +169,7 @@ def verified_rows(database: sqlite3.Connection, part: str) -> Iterator[list[tupl
 def verified_blocks(database: sqlite3.Connection, part: str, blocks: Iterable[int]) -> Iterator[list[tuple[Any, ...]]]:
     """Yield the rows of each block, ordered by number; a block of a table of moments is one item.
 
-    Use these rows: if the search tree of the table is damaged, another statement may find other rows.
+    Use only these rows: if the search tree of the table is damaged, another statement may return other rows.
 
     Raises:
         sqlite3.DatabaseError: a block is damaged or missing.

@@ -1,4 +1,4 @@
-"""Queries: files, features or words, as vectors that can be compared with the items of an index."""
+"""Conversion of queries (files, features or words) to vectors that can be compared with the items of an index."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,7 +65,7 @@ def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
         raise InputError("--text: the model of the index does not read words; build an index with an audio-text model")
     if isinstance(encoder, PlainEncoder):
         raise InputError(
-            f"{modality} to {to}: this index was built without a model, so {modality} is only compared with "
+            f"{modality} to {to}: this index was built without a model, so {modality} can only be compared with "
             f"{modality}; build an index with --model RUN"
         )
     known = ", ".join(encoder.facts.modalities)

@@ -1,4 +1,4 @@
-"""Encoders of an index: a model, or extractors without a model. They embed items and queries."""
+"""Encoders of the items and queries of an index: a model, or extractors without a model."""
 
 import hashlib
 import json
@@ -76,8 +76,9 @@ class ModelEncoder:
 class PlainEncoder:
     """Extractors without a model: features are scaled, and each modality is searched by itself.
 
-    Features of the towers of one pretrained model (CLAP, CLIP, SigLIP, PE-AV) lie in one space. These features are not
-    scaled, and their modalities are compared with each other. Text is a query in such a space even if no item has text.
+    Features of the towers of one pretrained model (CLAP, CLIP, SigLIP, PE-AV) are in one space. These features are not
+    scaled, and their modalities are compared with each other. Text can be a query in this space even if no item has
+    text.
 
     Attributes:
         facts: extractors and their widths.
@@ -176,7 +177,7 @@ def model_encoder(model: Model | str | Path) -> ModelEncoder:
     loaded = model if isinstance(model, Model) else load(model)
     if loaded.method.similarity == FRAME_WORD:
         raise InputError(
-            "--model: this model compares frames with words, but an index holds one vector per clip; pass another model"
+            "--model: this model compares frames with words, but an index has one vector per clip; pass another model"
         )
     return ModelEncoder(loaded)
 
@@ -209,7 +210,7 @@ def _built(encoder: IndexEncoder, key: tuple[Modality, Modality], build: Callabl
 
 
 def extractors_of(encoder: IndexEncoder, *, texts: bool) -> list[Extractor]:
-    """Build the extractors of an encoder's features; that of text, if its origin is known, only if `texts`."""
+    """Build the extractors of an encoder's features; with `texts`, also the text extractor if its origin is known."""
     facts = encoder.facts
     with trusting(_is_trusted(encoder)):
         modalities = [
@@ -227,13 +228,14 @@ _ADDED: Mapping[str, JsonObject] = {
     "training": {"warmup": Training.warmup},
     "towers": {name: value for name, value in asdict(FineTuning()).items() if name != "blocks"},
 }
-"""Options that models did not have when indexes were first built, at their defaults."""
+"""Options that were added to models after the first indexes were built, at their defaults."""
 
 
 def digest_of(model: Model) -> str:
     """Return the SHA-256 of everything in a model that determines its vectors.
 
-    Removed options count, and added options at their defaults do not, so that earlier indexes recognize their models.
+    The checksum includes removed options, and excludes added options at their defaults, so that models still match the
+    indexes that earlier versions built.
     """
     facts = dict(model.facts.to_json())
     for key in facts.keys() & _REMOVED.keys():

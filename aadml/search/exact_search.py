@@ -43,7 +43,7 @@ class Gallery:
     def __post_init__(self) -> None:
         if self.similarity == FRAME_WORD:
             raise InputError(
-                "frame-word compares sequences, but an index holds one vector per clip; use another similarity"
+                "frame-word compares sequences, but an index stores one vector per clip; use another similarity"
             )
 
     def __len__(self) -> int:

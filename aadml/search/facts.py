@@ -1,4 +1,4 @@
-"""Facts of an index: its source, its encoder, its state and its calibrations, each a row of `meta`."""
+"""Facts of an index: source, encoder, state and calibrations, each a row of the table `meta`."""
 
 import json
 import os
@@ -22,8 +22,8 @@ class SourceRecord:
     """Source of the items.
 
     Attributes:
-        path: the feature file, manifest or folder; relative to the folder of the index if inside.
-        media: the manifest with the media of a feature file; relative in the same way.
+        path: the feature file, manifest or folder; relative to the folder of the index if it is in that folder.
+        media: the manifest with the media of a feature file, as `path`.
         moments: `kept` if the index has features over time.
     """
 
@@ -66,7 +66,7 @@ class StateRecord:
     similarity: str
 
     def next(self) -> "StateRecord":
-        """Return the state after one more change."""
+        """Return the state after a further change."""
         return replace(self, generation=self.generation + 1)
 
 
@@ -77,9 +77,9 @@ class CalibrationRecord:
     Attributes:
         form: version of the curves; None if the index has changed since the curves were fitted.
         data: feature file with the validation clips, or OF_INDEX.
-        precision: share of best hits above the threshold that fit.
+        precision: share of best hits above the threshold that are relevant.
         clips: number of validation clips.
-        curves: a `Calibration` for every kind of query, as plain values, since curves may have another form.
+        curves: a `Calibration` for every kind of query, as plain values, since the curves may be of another version.
         content: checksum of the feature file.
     """
 

@@ -1,4 +1,4 @@
-"""Filters: conditions of an SQL WHERE that can only read the columns of the items."""
+"""Filters: SQL conditions (WHERE) that can only read the columns of the items."""
 
 import sqlite3
 import time
@@ -20,7 +20,7 @@ FUNCTIONS = frozenset(
 )
 """Functions that a condition may call."""
 LONGEST, SECONDS, STEPS, LARGEST = 2000, 5.0, 100, 100_000
-"""Limits of a condition: characters, seconds of processor time, steps of SQLite between two readings of the clock, and
+"""Limits of a condition: characters, seconds of processor time, steps of SQLite between two checks of the time, and
 bytes of a text that a condition reads or creates."""
 
 _READ = {"item", "extra"}
@@ -38,7 +38,7 @@ def matching(
         seconds: limit of processor time.
 
     Raises:
-        InputError: the condition is invalid, names an unknown column, does more than read columns, or takes too long.
+        InputError: the condition is invalid, contains an unknown column or a forbidden function, or takes too long.
     """
     if len(where) > LONGEST:
         raise InputError(
@@ -76,9 +76,9 @@ def _reason(database: sqlite3.Connection, error: Exception, seconds: float) -> s
     if reason.startswith("no such column"):
         return f"{reason}; choose from {', '.join(searchable_columns(database))}"
     if reason == "interrupted":
-        return f"the condition takes longer than {seconds:g} s; simplify it"
+        return f"the condition takes longer than {seconds:g} s; simplify the condition"
     if reason == "string or blob too big":
-        return f"the condition reads or creates a text of more than {LARGEST:,} bytes; simplify it"
+        return f"the condition reads or creates a text of more than {LARGEST:,} bytes; simplify the condition"
     if reason.startswith(("access to", "not authorized")):
         return "the condition does more than read and compare columns; use only columns, values and comparisons"
     return f"the condition is invalid ({reason}); correct the condition"

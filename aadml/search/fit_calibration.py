@@ -1,4 +1,4 @@
-"""Calibration of an index by validation clips, which query the index in every way that its encoder allows."""
+"""Calibration of an index on validation clips, for every pair of modalities that its encoder can compare."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -29,10 +29,10 @@ from aadml.search.sources import IndexSource, accepted, of_features
 from aadml.search.store import connect, reading, writing
 
 FORM = 2
-"""Version of the curves in an index; curves of another version are fitted again by the next `aadml index`."""
+"""Version of the curves in an index; the next `aadml index` fits curves of other versions again."""
 
 MOST, PRODUCTS = 1000, 20_000_000
-"""Largest number of validation clips, and largest number of products of clips and items unless 200 clips exceed it."""
+"""Largest number of validation clips, and largest product of clips and items; at least 200 clips are always used."""
 
 Query = tuple[tuple[Modality, ...], Modality]
 """Modalities of a query, and the modality of the items."""
@@ -76,14 +76,14 @@ class IndexContent:
 def calibrate_index(
     path: Path, data: str | Path | None, encoder: IndexEncoder, precision: float, on_note: Note | None = None
 ) -> None:
-    """Calibrate an index in a transaction of its own, unless the last calibration is still valid.
+    """Calibrate an index in a separate transaction, unless the last calibration is still valid.
 
     Args:
         path: path of the index.
         data: a feature file with validation clips; None uses the clips of the last calibration, or the clips of
             the index if there was no calibration.
         encoder: encoder of the index.
-        precision: share of best hits above the threshold that fit.
+        precision: share of best hits above the threshold that are relevant.
         on_note: called with notes for the user.
     """
     with closing(connect(path)) as database, reading(database, path):
@@ -122,7 +122,7 @@ def read_calibrations(record: CalibrationRecord, place: Path) -> dict[Query, Cal
 
 
 def why_uncalibrated(record: CalibrationRecord) -> str:
-    """Return the reason why a kind of query has no calibration, in a few words."""
+    """Return the reason why a kind of query has no calibration, as a clause."""
     if record.clips is None:
         return "the index is not calibrated; run `aadml index` to calibrate it"
     if record.clips < FEWEST:
@@ -197,7 +197,7 @@ def _curves(
     """Fit a calibration for every kind of query. With too few validation clips, return an empty list and call `note`.
 
     Clips query the items of the index that have classes. If only the clips have classes, they query each other. If
-    neither clips nor items have classes, only its own partner is relevant to a clip.
+    neither clips nor items have classes, only the partner of a clip is relevant to it.
     """
     if len(queries) < FEWEST:
         note(
@@ -250,7 +250,7 @@ def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) ->
 def _calibrated(
     index: IndexContent, queries: ValidationQueries, kind: Query, *, classes: bool, precision: float
 ) -> Calibration | None:
-    """Fit the calibration of one kind of query; without classes, a hit fits only if it is the clip of the query."""
+    """Fit the calibration of one kind of query; without classes, a hit is relevant only if it is the query's clip."""
     modalities, to = kind
     numbers, gallery = index.galleries[to]
     numbers = as_clips(numbers, index.clips)
@@ -291,7 +291,7 @@ def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Se
 
 
 def summary(calibration: Calibration) -> str:
-    """Return a line on the probabilities of one kind of query and the threshold."""
+    """Return a line that describes the probabilities of one kind of query and the threshold."""
     threshold = f"there is no threshold, because a precision of {calibration.precision:g} is not reached"
     if calibration.threshold is not None and calibration.reached is not None:
         threshold = f"above {calibration.threshold:.2f}, {calibration.reached[0]:.0%} of the best hits fit"

@@ -9,7 +9,7 @@ from aadml.search.results import Found, Hit
 DEPTH = 100
 """Smallest number of hits of each modality that are fused."""
 
-_OFFSET = 60  # of the paper
+_OFFSET = 60  # the value of the paper
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class _Ranked:
 
 
 def fused(found: Sequence[Found], k: int) -> Found:
-    """Return the k clips that fit a query best in several modalities.
+    """Return the k clips that match a query best in several modalities.
 
-    If every modality has probabilities, a clip has its largest probability. Otherwise its score is the sum of
-    1 / (60 + rank) over the modalities (reciprocal rank fusion). A caption counts for its clip.
+    If every modality has probabilities, the score of a clip is its largest probability. Otherwise its score is the sum
+    of 1 / (60 + rank) over the modalities (reciprocal rank fusion). A caption counts as its clip.
 
     Args:
-        found: results of the query in each modality, at least `DEPTH` hits each if there are so many.
+        found: results of the query in each modality, at least `DEPTH` hits each if that many exist.
         k: number of hits.
 
     Reference:

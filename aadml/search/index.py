@@ -91,7 +91,7 @@ def _version(database: sqlite3.Connection) -> int:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a file; (0, 0) for a missing file, for which connecting raises the error."""
+    """Return the device and inode of a file; (0, 0) for a missing file, which raises an error at connection."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -163,7 +163,7 @@ class Index:
         """Lock the index and open a transaction; a file that was changed or replaced is read again.
 
         Raises:
-            InputError: the file was removed, or replaced by something else.
+            InputError: the file was removed, or replaced by a file that is not an index.
         """
         with self._lock:
             if _identity(self.path) != self._file:
@@ -177,7 +177,7 @@ class Index:
                 yield self._database
 
     def _replace_state(self, state: _State) -> None:
-        """Set the state; an encoder of another record is loaded again by the next query."""
+        """Set the state; if the record of the encoder differs, the next query loads the encoder again."""
         if state.facts.encoder != self._state.facts.encoder:
             self._encoder = None
         self._state = state
@@ -230,7 +230,7 @@ class Index:
         return tuple(self._state.galleries)
 
     def counts(self) -> dict[str, int]:
-        """Return the number of vectors of each modality; each of several captions has a vector."""
+        """Return the number of vectors of each modality; every caption counts as one vector."""
         return {m: len(numbers) for m, (numbers, _) in self._state.galleries.items()}
 
     def columns(self) -> list[str]:
@@ -260,7 +260,7 @@ class Index:
         where: str | None = None,
         parameters: Sequence[Value] = (),
     ) -> Found:
-        """Return the k items that fit a query best.
+        """Return the k items that match a query best.
 
         Args:
             audio: a sound: the path of a file, or features (d,).
@@ -268,8 +268,9 @@ class Index:
             clip: a video; the scores of its sound and its picture are averaged.
             text: words, if the model reads words, or features (d,).
             to: modality of the items; optional if the index has only one modality. Words without `to` search every
-                modality that can be compared with words, also if each has a pretrained model of its own. The clips are
-                ranked by their largest probability if every modality has probabilities, else by reciprocal rank fusion.
+                modality that can be compared with words, even if the modalities have different pretrained models. The
+                clips are ranked by their largest probability if every modality has probabilities, else by reciprocal
+                rank fusion.
             k: number of items.
             where: an SQL condition on the columns of the items, such as "label = 'dog'".
             parameters: a value for each `?` in the condition.
@@ -291,9 +292,9 @@ class Index:
 
     @checked_call
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
-        """Return the k items that fit an item of the index best; the results may contain that item.
+        """Return the k items that match an item of the index best; the results may contain that item.
 
-        A caption stands for its clip in other modalities, and a clip for its first caption.
+        In other modalities, a caption is replaced by its clip, and a clip by its first caption.
         """
         with self._lock:
             self.refresh()
@@ -319,7 +320,11 @@ class Index:
         where: str | None = None,
         parameters: Sequence[Value] = (),
     ) -> Found:
-        """Return the k items whose vectors are nearest to a query, which has one vector (1, e) per modality."""
+        """Return the k items whose vectors are nearest to the query vectors (1, e), one per modality.
+
+        Raises:
+            InputError: k is not positive, or the vectors do not fit the index.
+        """
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
         with self._reading():
@@ -409,7 +414,7 @@ class Index:
         """Read the index again if its file was changed or replaced.
 
         Raises:
-            InputError: the file was removed, or replaced by something that is not an index.
+            InputError: the file was removed, or replaced by a file that is not an index.
         """
         with self._reading():
             pass
@@ -438,7 +443,7 @@ class Index:
         return self._state.galleries[modality]
 
     def _compared_with(self, modality: Modality) -> list[Modality]:
-        """Return the modalities that can be compared with queries of a modality; if none can, the first."""
+        """Return the modalities that can be compared with queries of a modality; without any, the first modality."""
         comparable = [target for target in self.modalities if self.encoder.can_query(modality, target)]
         return comparable or [self._target(next(iter(self.modalities), None))]
 

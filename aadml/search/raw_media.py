@@ -76,7 +76,7 @@ def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[i
             continue
         stamp = stamp_of(path)
         if stamp is None:
-            failures.append(Failure(row.id, path, modality, "missing", "no such file"))
+            failures.append(Failure(row.id, path, modality, "missing", "the file does not exist"))
         else:
             content = row.segment.named(content_of(path, stamp))
             keys[n] = hashlib.sha256(f"{encoder} {modality} {content}".encode()).hexdigest()

@@ -38,7 +38,7 @@ class Hit:
 
     @property
     def id(self) -> str:
-        """Id of the item: that of the clip, or `CLIP#N` for caption N of a clip with several captions."""
+        """Id of the clip, or `CLIP#N` for caption N of a clip with several captions."""
         return self.item.id
 
     @property
@@ -57,8 +57,8 @@ class Found:
         to: modality of the items; several modalities are joined by "+".
         among: number of items that were searched.
         similarity: similarity of the vectors, or "reciprocal rank" or "probability" for several modalities.
-        calibration: calibration of the probabilities; None if there are no probabilities.
-        uncalibrated: reason why there are no probabilities, in a few words; empty if there are probabilities.
+        calibration: calibration of the probabilities; None without probabilities.
+        uncalibrated: clause on why there are no probabilities; empty if there are probabilities.
     """
 
     hits: tuple[Hit, ...]

@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.uploads import ClientLimits
 
 HEADER_SECONDS = 10.0
-"""Time limit from the opening of a connection, or the first byte of a further request, to the end of the head."""
+"""Seconds from the opening of a connection, or the first byte of a further request, to the end of the request head."""
 
 
 class Impatient(H11Protocol):

@@ -71,7 +71,7 @@ class IndexSource:
         return np.asarray([places[item.clip] for item in self.items], dtype=np.int64)
 
     def with_texts(self, texts: Texts) -> "IndexSource":
-        """Add the texts of the items; if any item has several texts, each text is an item of its own."""
+        """Add the texts of the items; if any item has several texts, each text becomes a separate item."""
         texts, items, places = Texts.sorted(texts.values, texts.rows), self.items, texts.rows
         if not texts.is_first.all():
             captions = caption_items(items, texts)
@@ -197,9 +197,9 @@ def _label(content: FeatureFile, row: int) -> str:
 
 
 def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], work: Work) -> IndexSource:
-    """Extract features from a manifest or a folder of media, each modality by itself, as clips may lack a modality.
+    """Extract features from a manifest or a folder of media, each modality separately, as clips may lack a modality.
 
-    Extraction resumes unfinished work and recognizes files by their content.
+    Extraction resumes unfinished work and identifies files by their content.
 
     Raises:
         InputError: there are no media, or the manifest is invalid.
@@ -286,7 +286,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def may_have(path: str, modality: str) -> bool:
-    """Return whether a file may have a modality, by the suffix of its name; a text is not a file."""
+    """Return whether a file may have a modality, judging by the suffix of its name; for text, return False."""
     if modality == "text":
         return bool(path)
     lacking = PICTURE_SUFFIXES if modality == "audio" else SOUND_SUFFIXES

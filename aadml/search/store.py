@@ -25,7 +25,7 @@ from aadml.search.facts import IndexFacts, write_facts
 
 APPLICATION, VERSION = 0x61614D58, 2
 OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "rowid", "oid", "_rowid_")
-"""Names that further columns cannot have."""
+"""Column names that the index reserves."""
 CAPTION_COLUMNS = ("caption_of", "caption_number", "caption_text")
 """Columns of captions: the id of the clip, the number of the caption, and its words if known."""
 
@@ -85,7 +85,7 @@ class Item:
 
     @property
     def segment(self) -> Segment:
-        """Part of the media that is the clip, by the columns `start` and `end` if these hold times."""
+        """Part of the media that is the clip, from the columns `start` and `end` if they contain times."""
         try:
             return segment_of(self.columns)
         except ValueError:
@@ -93,13 +93,13 @@ class Item:
 
     @property
     def caption(self) -> Caption | None:
-        """Caption that the item is; None if the item is a clip."""
+        """The item as a caption; None if the item is a clip."""
         clip, number, text = (self.columns.get(name, "") for name in CAPTION_COLUMNS)
         return Caption(clip, int(number), text) if number else None
 
     @property
     def clip(self) -> str:
-        """Id of the clip: that of the item, or of the clip of a caption."""
+        """Id of the clip: the item itself, or the clip of a caption."""
         return self.id if self.caption is None else self.caption.clip
 
 
@@ -109,7 +109,7 @@ class Entry:
 
     Attributes:
         item: the clip.
-        digest: SHA-256 of the columns, media and features of the clip; a clip of equal digest is not written again.
+        digest: SHA-256 of the columns, media and features of the clip; a clip with the same digest is not rewritten.
         vectors: modality -> (d,) float32.
         moments: modality -> vectors over time, if the index has moments.
     """
@@ -129,7 +129,7 @@ def connect(path: Path) -> sqlite3.Connection:
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: is not a file; pass the file of an index")
     if not path.is_file():
-        raise InputError(f"{path}: does not exist; build the index by `aadml index SOURCE -o {quote(str(path))}`")
+        raise InputError(f"{path}: does not exist; build the index with `aadml index SOURCE -o {quote(str(path))}`")
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
     lone = mode == "ro" and not path.with_name(f"{path.name}-wal").exists()
     address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * lone}"
@@ -155,7 +155,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def reading(database: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """Open a transaction that reads one state of the index, even if another process writes."""
+    """Open a transaction that reads one state of the index, even if another process writes at the same time."""
     with _errors_in_one_line(path):
         database.execute("BEGIN")
         try:
@@ -254,7 +254,7 @@ def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[st
     Args:
         path: path of the index.
         facts: facts to write.
-        columns: further columns of all items; if the columns of the index differ, `entries` holds every item.
+        columns: further columns of all items; if the columns of the index differ, `entries` contains every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
     """

@@ -1,4 +1,4 @@
-"""Difference between a source and an index: found by digests, embedded in parts, written in one transaction."""
+"""Update of an index from its source: changes are found by digests, embedded in parts, written in one transaction."""
 
 import hashlib
 import json
@@ -74,7 +74,7 @@ def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEnco
 
 
 def _digests(source: IndexSource, columns: str) -> list[bytes]:
-    """Return the digest of the columns, media and features of each item; that of a clip includes its captions."""
+    """Return the digest of the columns, media and features of each item; a clip's digest includes its captions."""
     digests = [hashlib.sha256(columns.encode()) for _ in source.items]
     for digest, item in zip(digests, source.items, strict=True):
         content = [item.id, item.split, item.label, sorted(item.media.items()), sorted(item.columns.items())]
@@ -115,7 +115,7 @@ def _entries(
 
 
 def _moments(source: IndexSource, encoder: IndexEncoder, rows: Mapping[Modality, int]) -> dict[Modality, MomentVectors]:
-    """Embed the features over time of an item, each stretch like a clip."""
+    """Embed the features over time of an item, each interval like a clip."""
     moments = {}
     for modality, row in rows.items():
         timeline = source.present[modality].timeline

@@ -74,9 +74,9 @@ def _too_large(limits: ClientLimits) -> HTTPException:
 
 
 async def discard(request: Request, seconds: float) -> None:
-    """Read and drop the rest of a body, since many clients read the response only after they have sent the body."""
+    """Read and discard the rest of a body, since many clients read the response only after sending the body."""
     if request.headers.get("expect", "").lower() == "100-continue":
-        return  # the client waits for a response before it sends the body
+        return  # the client waits for a response before sending the body
     with suppress(TimeoutError, ClientDisconnect):
         async with asyncio.timeout(seconds):
             async for _ in request.stream():
@@ -88,7 +88,7 @@ async def _receive(request: Request, path: Path, limits: ClientLimits) -> None:
     with path.open("wb") as file:
         async for part in request.stream():
             count += len(part)
-            if count <= limits.bytes:  # the rest is read and dropped
+            if count <= limits.bytes:  # the rest is read and discarded
                 await asyncio.to_thread(file.write, part)
     if count > limits.bytes:
         raise _too_large(limits)

@@ -26,7 +26,7 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
     Args:
         path: the folder or the file; a ledger is the folder `<output>.work`.
         on_unverified: called with a sentence if the file is readable but has no checksums, because another program or
-            an earlier edition wrote it.
+            an earlier version of aadml wrote it.
 
     Returns:
         A sentence for each file or part that is damaged, missing or changed; empty if all parts are intact.
@@ -58,7 +58,7 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
             return [f"{message}; restore the file from a copy"]
         raise InputError(f"{message}; check its permissions") from error
     if not verified:
-        on_unverified(f"{place}: is readable, but has no checksums (another program or an earlier edition wrote it)")
+        on_unverified(f"{place}: is readable, but has no checksums (another program or an earlier version wrote it)")
     return []
 
 

@@ -175,7 +175,7 @@ def test_a_filter_of_the_page_gets_a_fifth_of_a_second(site):
     )
     status, content, _ = site.ask(f"/like?number=3&from=audio&to=audio&where={quote(slow)}")
     assert status == 400
-    assert json.loads(content)["error"].endswith("the condition takes longer than 0.2 s; simplify it")
+    assert json.loads(content)["error"].endswith("the condition takes longer than 0.2 s; simplify the condition")
 
 
 def test_it_writes_nothing_but_judgments(site):

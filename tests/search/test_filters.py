@@ -66,7 +66,7 @@ def test_anything_but_reading_columns_is_refused_in_one_line(index, where):
 
 def test_a_condition_that_would_take_for_ever_is_ended(index, monkeypatch):
     monkeypatch.setattr("aadml.search.filters.STEPS", 10)
-    with pytest.raises(InputError, match="takes longer than 0 s; simplify it"):
+    with pytest.raises(InputError, match="takes longer than 0 s; simplify the condition"):
         matching_ids(
             index, "id IN (SELECT a.id FROM item a, item b, item c WHERE a.id || b.id || c.id LIKE '%abc')", seconds=0
         )
@@ -79,7 +79,7 @@ def grown(times):
 
 def test_a_condition_makes_texts_of_up_to_a_hundred_thousand_bytes(index):
     assert len(matching_ids(index, f"length({grown(2)} || {grown(1)}) = 10100")) == 3
-    with pytest.raises(InputError, match="reads or creates a text of more than 100,000 bytes; simplify it"):
+    with pytest.raises(InputError, match="reads or creates a text of more than 100,000 bytes; simplify the condition"):
         matching_ids(index, f"length({grown(3)}) = 1000000")  # a million bytes, which SQLite alone would make
 
 
@@ -87,7 +87,9 @@ def test_a_condition_makes_no_long_text_and_the_limit_ends_with_it(index):
     long = grown(9)
     with closing(connect(index)) as database, reading(database, index):
         before = database.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
-        with pytest.raises(InputError, match="reads or creates a text of more than 100,000 bytes; simplify it"):
+        with pytest.raises(
+            InputError, match="reads or creates a text of more than 100,000 bytes; simplify the condition"
+        ):
             matching(database, f"{long} = 'b'")
         assert database.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == before
 

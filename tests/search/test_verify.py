@@ -67,7 +67,7 @@ def test_files_of_the_second_edition_are_unverified(name):
     unverified = []
     assert aadml.verify(FILES / name, on_unverified=unverified.append) == []
     assert unverified == [
-        f"{FILES / name}: is readable, but has no checksums (another program or an earlier edition wrote it)"
+        f"{FILES / name}: is readable, but has no checksums (another program or an earlier version wrote it)"
     ]
 
 

@@ -38,7 +38,7 @@ The splits are the official splits, but the papers use 100 of the 160 clips of C
 """
 
 CLOCK, CLOCK_LIMIT = "Clock", 100
-"""The class that the papers use only in part, and the number of its clips that they use (of 160)."""
+"""Class of which the papers use only some clips, and the number of these clips (of 160)."""
 _SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the remaining clips of Clock
 ORDER_FILES = {"train": "train_order.h5", "valid": "val_order.h5", "test": "test_order.h5"}
 """Split -> file with its row numbers in `Annotations.txt` (key `order`), in the feature release."""
@@ -82,7 +82,7 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
         if len(words) != 5:
             raise InputError(f"{path}: line {row + 1} has {len(words)} fields; write 5: class&video&quality&start&end")
     if not parts:
-        raise InputError(f"{path}: holds no annotations; pass AVE's Annotations.txt")
+        raise InputError(f"{path}: contains no annotations; pass AVE's Annotations.txt")
     repeats = Counter(words[1] for words in parts)
     return tuple(
         Annotation(row, f"{video}@{row}" if repeats[video] > 1 else video, label, video, quality, start, end)
@@ -130,7 +130,7 @@ def read_orders(folder: Path, count: int) -> list[str]:
     """Return the splits of `count` clips from AVE's order files.
 
     Raises:
-        InputError: a file cannot be read, or the files do not hold each row once.
+        InputError: a file cannot be read, or the files do not contain each row once.
     """
     orders = {
         split: hdf5_arrays(folder / name, ("order",))["order"].reshape(-1).astype(np.int64)
@@ -139,7 +139,7 @@ def read_orders(folder: Path, count: int) -> list[str]:
     rows = np.concatenate(list(orders.values()))
     if not np.array_equal(np.sort(rows), np.arange(count)):
         raise InputError(
-            f"{folder}: the order files hold {len(rows)} rows and do not list each of the {count} clips once; "
+            f"{folder}: the order files contain {len(rows)} rows and do not list each of the {count} clips once; "
             "use AVE's files"
         )
     splits = np.repeat(list(orders), [len(order) for order in orders.values()])

@@ -60,8 +60,7 @@ def convert(
         The content that was written.
 
     Raises:
-        InputError: the source does not exist, has no known layout or contradicts itself, or the target cannot be
-            written.
+        InputError: the source does not exist, has no known layout or is inconsistent, or the target cannot be written.
     """
     if str(source).startswith(SYNTHETIC) and layout is not None:
         return _rehearsal(str(source), target, layout)
@@ -98,7 +97,7 @@ def convert(
 
 
 def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> FeatureFile:
-    """Write drawn features in the layout of the papers' files."""
+    """Write drawn features in the layout of the papers' files; return their content."""
     if layout != RELEASED:
         raise InputError(
             f"--layout {layout}: drawn features cannot be written in this layout; pass --layout {RELEASED}, or omit "
@@ -112,7 +111,7 @@ def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> Feat
 
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:
-    """Reduce the labels of each clip to the first; remove classes that then have no clips."""
+    """Reduce labels to the first of each clip, and remove classes that then have no clips; also return notes."""
     if content.all_labels is None:
         return content, ["--first-label changed nothing: no clip has several labels"]
     used = set(content.labels.tolist()) - {UNLABELLED}

@@ -28,7 +28,7 @@ COLUMNS = "columns"
 """The layout of npz files with one array per modality."""
 
 PAIRS_SPLIT = "random:0.7/0.1/0.2"
-"""Division of pairs that have neither labels nor splits; drawn with seed 0, and therefore equal in every command."""
+"""Split of pairs that have neither labels nor splits; drawn with seed 0, so that it is the same in every command."""
 
 Views = Mapping[str, str] | Sequence[str] | None
 """View of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
@@ -60,14 +60,14 @@ def open_data(
         text: the view of text, if the layout does not define it.
         views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of their values; by default the values.
-        undivided: accept a file without splits; all of its clips count as train. Otherwise clips with neither labels
-            nor splits are divided by PAIRS_SPLIT, and clips with labels need splits.
+        undivided: accept a file without splits, whose clips all count as train. If False, clips with neither labels nor
+            splits are divided by PAIRS_SPLIT, and clips with labels need splits.
 
     Returns:
         The whole content, checked; labels are 0..C-1. Its provenance lists the changes as `notes`.
 
     Raises:
-        InputError: the file does not exist, has no known layout, or contradicts itself.
+        InputError: the file does not exist, has no known layout, or is inconsistent.
     """
     named = named_views(audio, visual, text, views)
     chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
@@ -105,7 +105,7 @@ def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[s
     for option, value in options.items():
         if value:
             raise InputError(
-                f"{place}: {owner} no {option.replace('_', ' ')} to choose, but {value} is given; leave out this option"
+                f"{place}: {owner} no {option.replace('_', ' ')} to choose, but {value} was passed; leave this out"
             )
 
 
@@ -173,7 +173,7 @@ def _best(path: Path, kind: str, keys: Sequence[str]) -> str:
     best = max(shares, key=lambda name: shares[name])
     if shares[best] == 0:
         names = ", ".join(sorted(keys)[:20]) or "nothing"
-        raise InputError(f"{path}: {wrong_kind_hint(path) or f'has no known layout (it holds {names}); {_known()}'}")
+        raise InputError(f"{path}: {wrong_kind_hint(path) or f'has no known layout (it contains {names}); {_known()}'}")
     return best
 
 

@@ -129,7 +129,7 @@ def _draw(
         classes: number of classes.
         dimension: dimension of the features.
         scale: scale of the spread within a class.
-        common: share of the variance that is common to all modalities, and the common values (n, latent).
+        common: share of the variance that all modalities have in common, and the common values (n, latent).
         generator: source of the randomness.
     """
     latent = min(_LATENT, dimension)

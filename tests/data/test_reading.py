@@ -59,13 +59,13 @@ def test_what_is_no_data_is_refused_with_what_is_possible(write_h5, tmp_path):
         "text.h5": "neither HDF5 nor npz",
         "manifest.csv": "run `aadml extract",
         "pickle.npz": "neither HDF5 nor npz",
-        "folder": r"has no known layout \(it holds nothing\)",
+        "folder": r"has no known layout \(it contains nothing\)",
         "absent.h5": "does not exist",
     }
     for name, message in cases.items():
         with pytest.raises(InputError, match=message):
             open_data(tmp_path / name)
-    with pytest.raises(InputError, match=r"has no known layout \(it holds other\); pass a feature file"):
+    with pytest.raises(InputError, match=r"has no known layout \(it contains other\); pass a feature file"):
         open_data(write_h5(other=np.ones(3)))
     with pytest.raises(InputError, match="did you mean 'flat'"):
         open_data(write_h5(other=np.ones(3)), layout="flt")
@@ -114,8 +114,8 @@ def test_two_arrays_of_any_name_are_the_modalities_that_they_are_named_for(tmp_p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"audio": "x"}, "a feature file has no views to choose, but audio=x is given"),
-        ({"views": ["flow=raft"]}, "a feature file has no views to choose, but flow=raft is given"),
+        ({"audio": "x"}, "a feature file has no views to choose, but audio=x was passed"),
+        ({"views": ["flow=raft"]}, "a feature file has no views to choose, but flow=raft was passed"),
     ],
 )
 def test_what_a_feature_file_does_not_follow_is_refused(tmp_path, options, said):
@@ -128,7 +128,7 @@ def test_what_a_feature_file_does_not_follow_is_refused(tmp_path, options, said)
 def test_drawn_features_leave_nothing_to_choose(options):
     with pytest.raises(
         InputError,
-        match=r"^synthetic:pairs: drawn features have no .* to choose, but .* is given; leave out this option$",
+        match=r"^synthetic:pairs: drawn features have no .* to choose, but .* was passed; leave this out$",
     ):
         open_data("synthetic:pairs", **options)
 

@@ -1,4 +1,4 @@
-"""Swaps of items between batches that improve a partition or keep duplicates apart."""
+"""Swaps of items between batches, to improve a partition or to separate duplicates."""
 
 import torch
 from torch import Tensor
@@ -6,7 +6,7 @@ from torch import Tensor
 from aadml.feature_extraction.ground.errors import InputError
 
 Codes = Tensor | None
-"""(n, k) int64: items that share any of the k codes are duplicates."""
+"""(n, k) int64 codes; items that share any of the k codes are duplicates."""
 
 _PAIRS_AT_ONCE = 128
 _PATIENCE = 8  # sweeps with few swaps before the search ends
@@ -22,7 +22,7 @@ def conflicts(codes: Tensor, rows: Tensor, others: Tensor) -> Tensor:
 def refine(
     vectors: Tensor, batches: Tensor, sense: int, codes: Codes, sweeps: int, generator: torch.Generator
 ) -> Tensor:
-    """Swap items between random disjoint pairs of batches wherever that improves the sum of |s_m|^2.
+    """Swap items between random disjoint pairs of batches wherever a swap improves the sum of |s_m|^2.
 
     Swapping i of batch m with j of batch n changes the sum by 2 (s_m - s_n) . (e_j - e_i) + 2 |e_i - e_j|^2.
 
@@ -84,7 +84,7 @@ def _clashes(codes: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 
 def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor:
-    """Swap items until no batch holds duplicates.
+    """Swap items until no batch contains duplicates.
 
     Raises:
         InputError: a duplicate fits into no other batch.

@@ -33,7 +33,7 @@ class CaptionedPart:
 
     Attributes:
         files: names, captions and sound.
-        packed: the HDF5 file that holds the sound; "" if each clip has its own file.
+        packed: the HDF5 file that contains the sound; "" if each clip has its own file.
     """
 
     files: Sequence[CaptionedFile]
@@ -162,13 +162,13 @@ def _of_pack(path: Path) -> CaptionedPart:
             rows = written.reshape(len(written), -1).tolist()
             if not len(names) == len(rows) == len(file["waveform"]):
                 raise InputError(
-                    f"{path}: holds {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
+                    f"{path}: contains {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
                     f"{len(file['waveform'])} rows in 'waveform'; store equal numbers"
                 )
     except (TypeError, AttributeError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path}: cannot be read as captioned sound ({' '.join(str(error).split())}); 'audio_name' and 'caption' "
-            "must hold UTF-8 text, and 'waveform' must hold a row per clip"
+            "must contain UTF-8 text, and 'waveform' must contain a row per clip"
         ) from error
     return CaptionedPart([CaptionedFile(name, tuple(row)) for name, row in zip(names, rows, strict=True)], str(path))
 
@@ -220,7 +220,7 @@ def _without_sound(part: CaptionedPart) -> dict[str, str]:
     """Return the clips without usable sound and the reasons; empty for a packed file."""
     if part.packed:
         return {}
-    wrong = unreadable([file.path for file in part.files if file.path]) | {"": "missing: no such file"}
+    wrong = unreadable([file.path for file in part.files if file.path]) | {"": "missing: the file does not exist"}
     return {file.name: wrong[file.path] for file in part.files if file.path in wrong}
 
 

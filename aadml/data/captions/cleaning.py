@@ -12,7 +12,7 @@ _PUNCTUATION = str.maketrans({mark: " " for mark in string.punctuation if mark !
 def clean_mei(caption: str) -> str:
     """Clean a caption as Mei et al. (2022): lower case, spaces for sentence punctuation, double spaces halved once.
 
-    Apostrophes, hyphens and brackets stay. A second cleaning may halve further spaces; the words stay the same.
+    Apostrophes, hyphens and brackets are kept. A second cleaning may halve further spaces, but does not change words.
     """
     text = _SPACE_BEFORE.sub(r"\1", caption.lower())
     return _SENTENCE_MARKS.sub(" ", text).replace("  ", " ").strip()
@@ -21,7 +21,7 @@ def clean_mei(caption: str) -> str:
 def clean_xie(caption: str) -> str:
     """Clean a caption as Xie et al. (2022): lower case, spaces for ASCII punctuation except hyphens, merged spaces.
 
-    Named entities and typing errors, which the authors replaced, are not changed.
+    Named entities and typing errors are not changed, although the authors replaced them.
     """
     return " ".join(caption.lower().translate(_PUNCTUATION).split())
 

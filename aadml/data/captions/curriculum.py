@@ -88,7 +88,7 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor] = (), *, seed
 
 
 def _used_rows(count: int, size: int, seed: int) -> Tensor:
-    """Return the rows of all batches, in order; the windows of left-out rows of consecutive seeds are adjacent."""
+    """Return the rows of all batches, in order; consecutive seeds leave out adjacent windows of rows."""
     over = count % size
     order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
     left_out = order[(seed * over + torch.arange(over)) % count]

@@ -1,4 +1,4 @@
-"""Clips with several texts, expanded to rows: for training on pairs, and for queries and galleries of all texts."""
+"""Clips with several texts, expanded to one row per text: for training pairs, queries and galleries."""
 
 import hashlib
 from dataclasses import replace
@@ -82,11 +82,11 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Set `drawn_by` of captioned sound, whose rows are pairs, if each epoch draws one caption per clip.
+    """Set `drawn_by` of captioned sound (whose rows are pairs) if each epoch draws one caption per clip.
 
     Args:
         splits: captioned sound, whose labels are numbers of clips.
-        trained: "drawn", or any other value for all pairs.
+        trained: "drawn" for one caption per clip and epoch; any other value uses all pairs.
     """
     train = splits.train
     if trained != "drawn":
@@ -104,7 +104,7 @@ _HOW = {
 
 
 def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
-    """Return the splits with their texts as rows, and a note on them.
+    """Return the splits with one row per text, and a note on the texts.
 
     Args:
         splits: the data.

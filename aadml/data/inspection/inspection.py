@@ -48,7 +48,7 @@ class Examination:
         modalities: modality -> its dimensions, range and other statistics, over the clips that have the modality.
         present: modality that some clips lack -> split -> number of clips that have the modality.
         duplicates: duplicate ids, feature rows of each modality, and rows of all modalities together.
-        near_duplicates: clips that are in two splits up to noise and encoding, among the searched clips.
+        near_duplicates: clips of two splits that differ only by noise or encoding, among the searched clips.
         searched: number of searched test and valid clips: all, or a random sample if all would take long.
         sequences: modality with features over time -> number of its rows, and their times.
         columns: names of further columns.
@@ -98,8 +98,8 @@ def inspect(
         media: manifest of the same clips, to find which known recipe computed the features.
 
     Raises:
-        InputError: the file does not exist, has no known layout, or contradicts itself; or the manifest lists none of
-            its clips.
+        InputError: the file does not exist, has no known layout, or is inconsistent; or the manifest lists none of its
+            clips.
     """
     if str(path).startswith(TASK):
         options = layout, audio, visual, text, views, near_duplicates, media

@@ -1,4 +1,4 @@
-"""Recipe of foreign features: the features of a few clips, compared with those that known recipes compute."""
+"""Search for the recipe of unknown features: comparison of a few clips with the features of known recipes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "transform_input": (True, False),
 }
 """Fields of `InceptionVariant`, and their two values."""
-_HIGH_RATE = 48_000  # Hz, of the sound that SciPy resamples
+_HIGH_RATE = 48_000  # Hz, rate of the sound before SciPy resamples it
 _LATE = 0.05  # of a step; see `Frames`
 _FAR = float("inf")
 
@@ -190,7 +190,7 @@ def _visual(features: NDArray[np.float64], media: Sequence[Part]) -> RecipeMatch
 
 
 def _variant(name: str, switched: Sequence[bool]) -> VariantOptions:
-    """Return the variant of a published file, with the other value of the fields that are switched."""
+    """Return the variant of a published file, with the marked fields switched to their other value."""
     values = {
         field: next(other for other in choices if (other == getattr(INCEPTION_VARIANTS[name], field)) != change)
         for (field, choices), change in zip(FIELDS.items(), switched, strict=True)
@@ -224,7 +224,7 @@ def _nearest(
     missing: tuple[str, ...],
     described: Callable[..., str],
 ) -> RecipeMatch:
-    """Search the axes of a recipe in turn, each with the best values of the others, until no axis improves.
+    """Search the axes of a recipe in turn, each with the best values of the other axes, until no axis improves.
 
     Args:
         modality: name for the result.
@@ -233,7 +233,7 @@ def _nearest(
         rows: function from one value per axis to the rows of the network for each clip.
         readings: variants that are computed from the same rows.
         missing: absent weight files, for the result.
-        described: function from one value per axis to words.
+        described: function from one value per axis to a description.
     """
     best, distances, before = tuple(axis[0] for axis in axes), dict[tuple[Any, ...], tuple[float, str]](), None
     while len(features) and best != before:
@@ -257,7 +257,7 @@ def _apart(features: NDArray[np.float64], clips: Sequence[Rows], read: Callable[
 
 
 def _decoded(media: Sequence[Part], inputs: Sound | Frames) -> dict[int, NDArray[Any]]:
-    """Decode clips in processes of their own: position -> sound or frames, without the clips that fail."""
+    """Decode clips in worker processes: position -> sound or frames, without the clips that fail."""
     settings = DecodingSettings({"media": Wanted(inputs, np.asarray, 0.0)}, time_limit=120.0, limits=Limits())
     tasks = (Task(number, {"media": path}, segment) for number, (path, segment) in enumerate(media))
     parts = {task.number: parts[0].prepared for task, parts in decode_all(tasks, settings, clips=len(media), workers=2)}

@@ -1,4 +1,4 @@
-"""LAYOUTS: published layouts of features on disk, accepted in place of a feature file; one module per layout."""
+"""LAYOUTS: registry of published layouts of features, which are accepted in place of a feature file."""
 
 from typing import TYPE_CHECKING
 

@@ -43,7 +43,7 @@ def assemble(
         The content, labels recoded to 0..C-1 in the order of the original values.
 
     Raises:
-        InputError: the parts contradict each other; the message names the part.
+        InputError: the parts are inconsistent; the message names the part.
     """
     splits = arrays.splits
     if splits is None:
@@ -115,10 +115,10 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         flat = np.asarray(words, dtype=np.int64 if numbers else np.str_)
     elif flat.dtype.kind == "f":
         if not np.isfinite(flat).all() or (flat != np.round(flat)).any():
-            raise InputError(f"{place} hold fractions or NaN; pass whole numbers")
+            raise InputError(f"{place} contain fractions or NaN; pass whole numbers")
         flat = flat.astype(np.int64)
     elif flat.dtype.kind not in "iub":
-        raise InputError(f"{place} hold {flat.dtype}; pass whole numbers or text")
+        raise InputError(f"{place} contain {flat.dtype}; pass whole numbers or text")
     values, codes = np.unique(flat, return_inverse=True)
     return codes.astype(np.int64), tuple(str(value) for value in values.tolist())
 
@@ -130,7 +130,7 @@ def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
         InputError: `values` are not numbers, or do not have two axes.
     """
     if values.dtype.kind not in "fiub":
-        raise InputError(f"{place} holds {values.dtype}; pass numbers")
+        raise InputError(f"{place} contains {values.dtype}; pass numbers")
     if values.ndim != 2:
         raise InputError(
             f"{place} has shape {values.shape}; pass an array (clips, dimensions), such as the mean over time"
@@ -177,7 +177,7 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """
     names = tuple(line.strip() for line in read_lines(path, "a list of class names") if line.strip())
     if not names:
-        raise InputError(f"{path}: holds no class names; write one name per line")
+        raise InputError(f"{path}: contains no class names; write one name per line")
     check_unique(names, f"{path}: the list of class names")
     return names
 

@@ -2,8 +2,8 @@
 
 The shapes are (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29), with one row per second. The last class is
 background.
-`train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) hold the row numbers of the splits, and
-`Annotations.txt` holds the names. A word may be appended to the names before `.h5` (`audio_feature_noisy.h5`).
+`train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) contain the row numbers of the splits, and
+`Annotations.txt` contains the names. A word may be appended to the names before `.h5` (`audio_feature_noisy.h5`).
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from aadml.feature_extraction.foreign import open_hdf5, require_keys
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feature*.h5", "labels*.h5", "visual_feature*.h5")
-_BLOCK = 64  # clips pooled at once: the pictures of all clips do not fit into memory
+_BLOCK = 64  # number of clips pooled at once, since the pictures of all clips do not fit into memory
 
 
 def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
@@ -29,7 +29,7 @@ def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     The class of a clip is the most frequent class of its seconds; background counts only if there is no other class.
 
     Raises:
-        InputError: a file or key is missing or ambiguous, or the files contradict each other.
+        InputError: a file or key is missing or ambiguous, or the files are inconsistent.
     """
     files = {pattern: sorted(path.glob(pattern)) for pattern in KEYS}
     for pattern, matches in files.items():
@@ -73,7 +73,7 @@ def _pooled(file: Path) -> NDArray[np.float32]:
             for start in range(0, len(data), _BLOCK)
         ]
     if not blocks:
-        raise InputError(f"{file}: holds no clips; pass AVE's files")
+        raise InputError(f"{file}: contains no clips; pass AVE's files")
     return np.concatenate(blocks).astype(np.float32)
 
 

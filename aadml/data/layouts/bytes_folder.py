@@ -1,6 +1,6 @@
 """A folder of 8-bit features: `vgg/<id>.npy` (T, 128), `inception/<id>.npy` (T, 1024), `classes/<id>.npy`, `folds/`.
 
-`folds` holds text files of ids, one per line. The clips of the last fold are the test split, and all others are train.
+`folds` contains text files of ids, one per line. The clips of the last fold are the test split, all others are train.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """
     for name in KEYS:
         if not (path / name).is_dir():
-            raise InputError(f"{path}: holds no folder '{name}'; add the folders {', '.join(KEYS)}")
+            raise InputError(f"{path}: contains no folder '{name}'; add the folders {', '.join(KEYS)}")
     split_of, notes, note = read_folds(path / "folds")
     names = [name for name in split_of if all((path / part / f"{name}.npy").is_file() for part in KEYS[:3])]
     absent = [name for name in split_of if name not in set(names)]

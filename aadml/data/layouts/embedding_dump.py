@@ -13,7 +13,7 @@ def read_embedding_dump(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     """Read embeddings, `featN1` as audio and `featN2` as visual unless `views` has other arrays.
 
     Raises:
-        InputError: a key is missing, or parts contradict each other.
+        InputError: a key is missing, or parts are inconsistent.
     """
     views = {"audio": "featN1", "visual": "featN2", **views}
     arrays = hdf5_arrays(path, tuple(dict.fromkeys((*views.values(), "testLs"))))

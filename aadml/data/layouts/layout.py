@@ -1,4 +1,4 @@
-"""Interface of the file layouts of the field."""
+"""Contract of the layouts of feature files."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,10 +24,10 @@ class LayoutArrays:
         splits: n splits: `train`, `valid` or `test`; None if the clips have no splits.
         ids: n names; by default split and row number.
         class_names: names of the classes in the order of the sorted label values; by default these values.
-        positional: labels are positions among `class_names`, or `UNLABELLED`.
+        positional: whether labels are positions in `class_names`, or `UNLABELLED`.
         notes: notes on the data, one sentence each.
         present: modality -> (n,) mask of the clips with the modality; other features are ignored.
-        texts: all texts, if clips have several; the features of `text` then hold the first text of each clip.
+        texts: all texts, if clips have several; the features of `text` then contain the first text of each clip.
         sources: the files whose SHA-256 is recorded; by default the path that was read.
     """
 
@@ -92,7 +92,7 @@ def read_parts(
         path: the file.
         names: names of the arrays; the first decides whether there is a validation part.
         keys: keys of the file.
-        read: function that reads the arrays with the given keys.
+        read: function from the path and some keys to the arrays with these keys.
         form: key of a part of an array.
 
     Returns:

@@ -19,7 +19,7 @@ def read_split_keys(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read the layout with a key for each part and modality.
 
     Raises:
-        InputError: a key is missing, or parts contradict each other.
+        InputError: a key is missing, or parts are inconsistent.
     """
     joined, splits = read_parts(path, _NAMES, hdf5_keys(path), hdf5_arrays)
     return LayoutArrays({"audio": joined["audio"], "visual": joined["visual"]}, joined["lab"], splits)
@@ -35,7 +35,7 @@ def read_split_first(path: Path, _: Mapping[str, str], *, npz: bool = False) -> 
     """Read the layout with keys that begin with the part: `train_audios`, `train_visuals`, `train_labels`.
 
     Raises:
-        InputError: a key is missing, or parts contradict each other.
+        InputError: a key is missing, or parts are inconsistent.
     """
     keys, read = (npz_keys(path), npz_arrays) if npz else (hdf5_keys(path), hdf5_arrays)
     joined, splits = read_parts(path, ("audios", "visuals", "labels"), keys, read, "{part}_{name}")

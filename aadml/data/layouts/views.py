@@ -18,8 +18,7 @@ def read_views(path: Path, chosen: Mapping[str, str]) -> LayoutArrays:
     """Read the views of an npz that are named as modalities; a part `valid` or `val` is read if present.
 
     Raises:
-        InputError: fewer than two views are named, a key is missing, values are pickled, or parts contradict each
-            other.
+        InputError: fewer than two views are named, a key is missing, values are pickled, or parts are inconsistent.
     """
     keys = npz_keys(path)
     label = written_as("label", {key.rpartition("_")[0] for key in keys})

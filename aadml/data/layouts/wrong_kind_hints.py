@@ -14,16 +14,14 @@ def wrong_kind_hint(path: Path) -> str:
     """Return a description of a file or folder without features and the command for this kind; empty if unknown."""
     if (path / "model.json").is_file():
         model = quote(str(path))
-        return (
-            f"is a model, not features; `aadml evaluate {model} --data F.h5` and `aadml embed {model} F.h5` take both"
-        )
+        return f"is a model, not features; `aadml evaluate {model} --data F.h5` and `aadml embed {model} F.h5` use both"
     if path.is_dir() and is_captioned(path):
         return (
-            "holds sound and captions, not features; "
+            "contains sound and captions, not features; "
             f"`aadml train --method audio-text --data {quote(str(path))}` trains on them (docs/audio_text.md)"
         )
     if _has_media(path):
-        folder, verb = (path, "holds") if path.is_dir() else (path.parent, "is")
+        folder, verb = (path, "contains") if path.is_dir() else (path.parent, "is")
         return (
             f"{verb} media, not features; `aadml manifest {quote(str(folder))}` lists media, and "
             "`aadml extract MANIFEST.csv -o F.h5` extracts their features"

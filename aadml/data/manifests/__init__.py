@@ -1,4 +1,4 @@
-"""MANIFESTS: data sets of media that are listed as manifests for `aadml extract`."""
+"""MANIFESTS: registry of media data sets that can be listed as manifests for `aadml extract`."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

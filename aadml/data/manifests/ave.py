@@ -36,7 +36,7 @@ def ave(
         seed: seed of the draw of the clips of Clock.
 
     Raises:
-        InputError: a file is missing or contradicts the others, or `classes` is neither 15 nor 28.
+        InputError: a file is missing or does not match the others, or `classes` is neither 15 nor 28.
     """
     if classes not in (15, 28):
         raise InputError(f"ave: classes is {classes}; pass 15 (the retrieval papers) or 28 (all)")
@@ -44,7 +44,7 @@ def ave(
     for name in files:
         if not (source / name).is_file():
             raise InputError(
-                f"{source}: holds no '{name}'; add Annotations.txt with the three order files (.h5) or lists (Set.txt)"
+                f"{source}: lacks '{name}'; add Annotations.txt with the three order files (.h5) or lists (Set.txt)"
             )
     annotations = read_annotations(source / ANNOTATIONS)
     split_of = read_splits(source, annotations)

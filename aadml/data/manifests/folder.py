@@ -28,8 +28,8 @@ _PICTURE_WORDS = frozenset("image images img imgs picture pictures visual visual
 def folder(source: Path, *, no_labels: bool = False) -> Listing:
     """List a folder of media, by class or without labels, undivided or in folders train, valid (or val) and test.
 
-    Folders of sounds beside folders of pictures hold pairs with equal file names: `CLASS/sound` and `CLASS/images`, or
-    `training_audio` and `training_images`.
+    Folders of sounds beside folders of pictures contain pairs with equal file names: `CLASS/sound` and `CLASS/images`,
+    or `training_audio` and `training_images`.
 
     Args:
         source: the folder.
@@ -39,7 +39,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
         The clips; if the folder is undivided, their splits are empty.
 
     Raises:
-        InputError: the folder does not exist or holds no media, or folders of sounds and pictures hold no pair.
+        InputError: the folder does not exist or contains no media, or folders of sounds and pictures contain no pair.
     """
     if not source.is_dir():
         raise InputError(f"{source}: is not a folder; pass a folder of media")
@@ -50,7 +50,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     labeled = any(class_of.values()) and not no_labels
     files = [file for file, labels in class_of.items() if labels or not labeled]
     if not files:
-        raise InputError("; ".join([f"{source}: holds no media", *left_aside(source), "add sound or video files"]))
+        raise InputError("; ".join([f"{source}: contains no media", *left_aside(source), "add sound or video files"]))
     equal = equal_files(files)
     entries = tuple(
         ListedClip(
@@ -72,7 +72,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
 
 
 def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path], list[str]]:
-    """Return media file -> its folders, without those of sounds and pictures; sound -> picture; notes on the pairs."""
+    """Return media file -> folders of its classes and split, sound -> picture, and notes on the pairs."""
     files = {
         file: file.relative_to(source).parts[:-1] for file in media_files(source, MEDIA_SUFFIXES | PICTURE_SUFFIXES)
     }
@@ -89,7 +89,7 @@ def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path],
     pairs = [key for key in sounds if key in pictures]
     if not pairs:
         raise InputError(
-            f"{source}: holds folders of sounds and folders of pictures, but no sound has the name of a picture; give "
+            f"{source}: has folders of sounds and folders of pictures, but no sound has the name of a picture; give "
             "both files of a pair the same name, or list the pairs in a table with the columns audio and visual"
         )
     notes = [f"{len(pairs)} pairs of a sound and a picture or video were read from the folders of both"]
@@ -99,7 +99,7 @@ def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path],
 
 
 def _paired_level(folders: Iterable[tuple[str, ...]]) -> int | None:
-    """Return the depth at which each folder is named as one of sounds or of pictures, and both occur; None if none."""
+    """Return the depth at which every folder is named for sounds or pictures, and both occur; None if there is none."""
     paths = set(folders)
     for level in range(max(map(len, paths), default=0)):
         names = [_words(path[level]) for path in paths if len(path) > level]

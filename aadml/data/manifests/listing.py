@@ -64,7 +64,7 @@ class Listing:
         entries: the clips, in order.
         notes: notes on the listing, one sentence each.
         hashes: SHA-256 of the files that define the listing.
-        absent: names of videos of the data set with neither a file nor an entry.
+        absent: names of videos of the data set that have neither a file nor an entry.
     """
 
     entries: tuple[ListedClip, ...]
@@ -145,7 +145,7 @@ def _label_column(rows: Sequence[ListedClip], place: str) -> list[str]:
     wrong = [label for entry in rows for label in entry.labels if LABELS_SEPARATOR in label]
     if wrong:
         raise InputError(
-            f"{place}: the label '{wrong[0]}' holds '{LABELS_SEPARATOR}', which separates labels; rename the label"
+            f"{place}: the label '{wrong[0]}' contains '{LABELS_SEPARATOR}', which separates labels; rename the label"
         )
     return ["labels"]
 

@@ -1,4 +1,4 @@
-"""Manifests of tables, folders and whole data sets."""
+"""Creation of manifests from tables, folders and published data sets."""
 
 import os
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues, completed, keywords, schema
 from aadml.feature_extraction.ground.registry import lookup
 
-_OWN = ("folder", "table")  # listings of the user, in which missing media are an error
+_OWN = ("folder", "table")  # listings of the user's media, for which missing media are an error
 
 
 def manifest(
@@ -101,12 +101,12 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
     if not source.exists():
         raise InputError(f"{source}: does not exist; check the path")
     if (source / "manifest.csv").is_file() and _is_manifest(source / "manifest.csv"):
-        raise InputError(f"{source}: holds manifest.csv, which is a manifest already; pass it to `aadml extract`")
+        raise InputError(f"{source}: contains manifest.csv, which is a manifest already; pass it to `aadml extract`")
     return "folder" if source.is_dir() else "table", source
 
 
 def _refuse_known(source: Path) -> None:
-    """Raise InputError if a source is, or holds, a table of a data set, which the listing would ignore."""
+    """Raise InputError if a source is or contains the table of a data set, which the listing would ignore."""
     files = [source] if source.is_file() else sorted(file for file in source.iterdir() if file.is_file())
     tables = {name: entry for name, entry in MANIFESTS.items() if isinstance(entry, PublishedTables)}
     for file in files:
@@ -123,7 +123,7 @@ def _refuse_known(source: Path) -> None:
 
 
 def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
-    """Return the path of the manifest; only an older manifest that the user passed may exist there."""
+    """Return the path of the manifest to write; an existing file is allowed only if the user named a manifest."""
     if output is None:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")

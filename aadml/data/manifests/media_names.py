@@ -17,11 +17,11 @@ def media_name(template: str, cells: Mapping[str, str]) -> str:
     """Return a file name from the cells of a row.
 
     Args:
-        template: "{NAME}" for a cell, "{NAME:d}" for its whole part, "{NAME:06d}" for that in six or more digits.
+        template: "{NAME}" for a cell, "{NAME:d}" for its integer part, "{NAME:06d}" for at least six digits.
         cells: cells by name of their column.
 
     Raises:
-        InputError: braces of another form, an unknown column, or a cell that is not a number.
+        InputError: the braces have another form, a column is unknown, or a cell is not a number.
     """
 
     def written(field: re.Match[str]) -> str:

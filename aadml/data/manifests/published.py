@@ -1,7 +1,7 @@
 """Data sets with published tables of their clips; each layout is data, read by the same code.
 
-The files of a clip are those that the usual downloaders write: one file per clip, cut beforehand. The times of a clip
-in its video are then the columns `video_start` and `video_end`.
+The files are expected as common downloaders write them: one file per clip, already cut. The columns `video_start` and
+`video_end` then contain the times of a clip in its video.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class PublishedTables:
     Args:
         page: page or loader that documents the layout.
         tables: pattern of a table's name -> split of its clips; "" if the column `split` has the split, or if the data
-            set has no splits. A `.json` table holds lists of videos by label.
+            set has no splits. A `.json` table contains lists of videos by label.
         columns: names of the columns of tables without a header, or column of the header -> name. The names `video`,
             `start`, `end` (seconds), `label`, `split` and `caption` have a meaning.
         names: file names of a clip without their ending; the first that exists is used (see `media_name`). `{table}` is
@@ -65,12 +65,12 @@ class PublishedTables:
                 clips.
 
         Raises:
-            InputError: no table, a table of another form, two files of the same name, or no times for
-                `whole_recordings`.
+            InputError: there is no table, a table has another form, two files have the same name, or `whole_recordings`
+                is set but the tables have no times.
         """
         tables = self.tables_in(source)
         if not tables:
-            raise InputError(f"{source}: holds none of the tables {', '.join(self.tables)}; see {self.page}")
+            raise InputError(f"{source}: contains none of the tables {', '.join(self.tables)}; see {self.page}")
         folder = source.parent if source.is_file() else source
         if media is not None and not media.is_dir():
             raise InputError(f"{media}: is not a folder of media; pass --media FOLDER")
@@ -152,7 +152,7 @@ class PublishedTables:
 
 
 def _groups(rows: Sequence[Cells]) -> list[list[Cells]]:
-    """Return the rows of each clip: those with a caption are joined by video and start."""
+    """Group rows by clip: rows with a caption are joined by video and start, and any other row is a clip."""
     groups: dict[object, list[Cells]] = {}
     for number, row in enumerate(rows):
         key = (row["split"], row["video"], row.get("start")) if _CAPTION in row else number

@@ -95,7 +95,11 @@ def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
 
 
 def _checked(listing: Listing, by: str | None) -> Listing:
-    """Return the listing; raise InputError if a clip has no split, or a cell of `by` is in several splits."""
+    """Return the listing.
+
+    Raises:
+        InputError: a clip has no split, or clips with equal cells of `by` are in several splits.
+    """
     lacking = [entry.id for entry in listing.entries if entry.split not in SPLITS]
     if lacking:
         raise InputError(

@@ -27,7 +27,7 @@ _GUESSES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm:
-    """How a table is written, and the media file of a row.
+    """Format of a table, and the names of its media files.
 
     Args:
         header: table whose first line is a clip: names of its columns, as in id,start,label,split.
@@ -130,7 +130,7 @@ def read_table(
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); pass a readable CSV file") from error
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4096]:
-        raise InputError(f"{path}: is UTF-16 or holds zero bytes; save the table as CSV in UTF-8")
+        raise InputError(f"{path}: is UTF-16 or contains zero bytes; save the table as CSV in UTF-8")
     text = data.decode("utf-8-sig", errors="surrogateescape")
     if comment:
         text = re.sub(rf"^{re.escape(comment)}.*$", "", text, flags=re.MULTILINE)

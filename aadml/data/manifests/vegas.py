@@ -25,12 +25,12 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
         seed: seed of the division if there are no folds.
 
     Raises:
-        InputError: the folder does not exist or holds no media, or the folds list none of the videos.
+        InputError: the folder does not exist or contains no media, or the folds list none of the videos.
     """
     listing = folder(source)
     clips = [clip for clip in listing.entries if clip.labels]
     if not clips:
-        raise InputError(f"{source}: holds no media in folders; make one folder per class")
+        raise InputError(f"{source}: contains no media in folders; make one folder per class")
     without_video: list[str] = []
     if folds is None:
         groups = [clip.source or clip.id for clip in clips]

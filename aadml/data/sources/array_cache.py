@@ -1,4 +1,4 @@
-"""Cache of decoded media on disk, by the content of their files, within a budget."""
+"""Cache of decoded media on disk, by the content of their files, with a size limit."""
 
 import hashlib
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ArrayCache:
-    """Files of arrays in `$AADML_CACHE/decoded`; media whose file is damaged or not written are decoded again.
+    """Array files in `$AADML_CACHE/decoded`; media whose array file is damaged or missing are decoded again.
 
     Attributes:
         budget: size limit of the folder, in bytes.

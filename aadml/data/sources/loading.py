@@ -19,7 +19,7 @@ class Loading:
 
     Attributes:
         memory: size limit of the cache in memory, in bytes; other media are read from disk or decoded each time.
-        disk: cache that outlives a run, by the content of the files; None for no cache.
+        disk: cache on disk that later runs reuse, by the content of the files; None for no cache.
     """
 
     memory: int = 1 << 30
@@ -50,11 +50,11 @@ class ItemSource:
 
 
 class CachedItems(ItemSource, ABC):
-    """Base of sources that make items from decoded files and cache them in memory.
+    """Base of sources that compute items from decoded files and cache them in memory.
 
     Attributes:
         loading: caches of decoded media.
-        cached: number of a file -> values made from the file; shared by all sources selected from one source.
+        cached: number of a file -> values computed from the file; shared by all sources selected from one source.
     """
 
     loading: Loading

@@ -1,4 +1,4 @@
-"""Log-mel spectrograms of sounds as a source, cached in memory and on disk within budgets."""
+"""Log-mel spectrograms of sounds as a source, cached in memory and on disk within size limits."""
 
 import warnings
 from collections.abc import Sequence

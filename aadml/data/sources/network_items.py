@@ -50,7 +50,7 @@ class NetworkItems(CachedItems):
 
     Attributes:
         stored: sounds at the rate of the network, frames of its size, or captions.
-        make: decoded content -> its items.
+        make: function from decoded content to its items.
         items: (n,) int64, the number of the stored file of each row.
         loading: caches of decoded media.
         cached: number -> its items in memory; shared by all sources selected from one source.
@@ -87,7 +87,7 @@ class NetworkItems(CachedItems):
 def text_items(
     captions: Captions, make: Callable[[NDArray[Any]], Sequence[Item]], loading: Loading | None = None
 ) -> NetworkItems:
-    """Return the items that a tokenizer makes from captions; equal captions share one text."""
+    """Return the items that a tokenizer computes from captions; equal captions share one text."""
     known = {text: number for number, text in enumerate(dict.fromkeys(captions.texts))}
     rows = torch.tensor([known[text] for text in captions.texts], dtype=torch.int64)
     return NetworkItems(Captions(tuple(known)), make, rows, loading or Loading())

@@ -80,7 +80,7 @@ def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]
     Args:
         captions: cleaned captions.
         encode: texts -> token ids of each text.
-        longest: largest number of tokens; longer captions lose tokens before the last token, with a warning.
+        longest: largest number of tokens; from longer captions, tokens before the last are removed, with a warning.
 
     Returns:
         The ids of all captions; a caption without tokens has the id of the padding.
@@ -88,5 +88,5 @@ def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]
     encoded = encode(captions.texts)
     cut = [ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in encoded]
     if long := sum(len(ids) > longest for ids in encoded):
-        warnings.warn(f"{long} of {len(cut)} captions are cut to {longest} tokens", stacklevel=2)
+        warnings.warn(f"{long} of {len(cut)} captions were cut to {longest} tokens", stacklevel=2)
     return Tokens(tuple(np.asarray(ids or [0], dtype=np.int32) for ids in cut))

@@ -58,7 +58,7 @@ def open_vector_cache(fingerprint: str) -> VectorCache:
     """Return the cache on this machine for the vectors of a network.
 
     Args:
-        fingerprint: everything that determines the vector of a sound or text.
+        fingerprint: string of all facts that determine the vector of a sound or text.
     """
     folder = weights_folder().parent / "vectors"
     return VectorCache(folder / f"{sha256(fingerprint.encode()).hexdigest()[:32]}.safetensors")

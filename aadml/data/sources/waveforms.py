@@ -121,7 +121,7 @@ def _defect(path: str) -> str:
     file = Path(path)
     try:
         if not file.is_file():
-            return "missing: no such file"
+            return "missing: the file does not exist"
         size = file.stat().st_size
         with file.open("rb") as stream:
             end = ending(stream)

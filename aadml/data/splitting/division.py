@@ -12,9 +12,9 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import texts
 from aadml.feature_extraction.manifest import SPLITS
 
-_EMPTY = (1e8, 1e6, 1e7)  # penalty of a class without train, valid, test clips; above any distance from the shares
-_COVERED = (0, 2)  # a class of one group is for train, a class of two has test clips too
-_SMALLEST = 0.1  # clips: lower bound of a wanted count as divisor
+_EMPTY = (1e8, 1e6, 1e7)  # penalty for a class without train, valid, test clips; above any distance from the shares
+_COVERED = (0, 2)  # a class with one group is in train; a class with two groups is also in test
+_SMALLEST = 0.1  # clips; lower bound of a wanted count as divisor
 _ROUNDS = 20
 _SWAPPED = 200  # groups that may be swapped; if there are more, the others suffice to reach the shares
 _ATTEMPTS = 400  # divided by the number of groups: number of placements, each in a different order
@@ -50,7 +50,7 @@ def divide(
 
     Each group is placed, larger groups first, where it lowers the objective most. Then groups are moved or swapped
     while a move lowers the objective. The objective is the sum over splits of the squared distance from the wanted
-    count divided by that count, for all clips and for the clips of each class. A class of one group is in train. A
+    count divided by that count, for all clips and for the clips of each class. A class with one group is in train. A
     class with more groups has train and test clips, if these shares are above 0.
 
     Args:
@@ -71,7 +71,7 @@ def divide(
         if attempt == 0:
             order.sort(key=lambda number: -table[number].clips)
         attempts.append(_placed(table, _Counts(table, shares, covering), order))
-    for _ in range(_ATTEMPTS // len(table)):  # one after the other, few groups reach too few divisions
+    for _ in range(_ATTEMPTS // len(table)):  # with few groups, placing them in one order reaches too few divisions
         order, start = generator.permutation(len(table)).tolist(), generator.random(len(table))
         attempts.append(_placed(table, _Counts(table, shares, covering), order, start))
     _, place = min(attempts, key=lambda attempt: attempt[0])

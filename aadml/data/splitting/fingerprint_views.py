@@ -21,7 +21,7 @@ def without_start(both: Tensor, parts: int) -> Tensor:
         parts: number of sixteenths of the clip, at most four.
 
     Returns:
-        (n, 512) comparable to `without_end` of the same number of parts; zeros replace what is missing. Pictures are
+        (n, 512) comparable to `without_end` of the same number of parts; zeros replace missing parts. Pictures are
         interpolated between their four moments.
     """
     sound, pictures = _by_time(both)

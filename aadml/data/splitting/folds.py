@@ -18,7 +18,7 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
         on the test fold.
 
     Raises:
-        InputError: the folder does not exist, holds no ids, or holds a file that is not text.
+        InputError: the folder does not exist, contains no ids, or contains a file that is not text.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: is not a folder of folds; pass a folder of text files of ids")

@@ -1,4 +1,4 @@
-"""Rows of one split that repeat rows of another, exactly or up to noise: far nearer than usual nearest neighbors."""
+"""Rows of one split that repeat rows of another, exactly or with noise: far nearer than usual nearest neighbors."""
 
 from collections.abc import Iterator
 
@@ -35,7 +35,7 @@ def near_duplicates(
         known: (m, d) rows of the other split.
         share: two rows are duplicates if their distance is below this share of the usual distance.
         scaled: whether columns are scaled to one spread.
-        among: (k, d) rows that define the usual distance; by default `known`, whose rows are far apart if it is small.
+        among: (k, d) rows that define the usual distance; by default `known`, which overestimates it if it is small.
 
     Returns:
         A pair for each row that has such a neighbor, nearest first.
@@ -45,7 +45,7 @@ def near_duplicates(
     center, deviation = (statistics := moments(known)).mean, statistics.deviation
     scale = torch.where(deviation > 0, deviation, 1.0) if scaled else torch.ones_like(deviation)
 
-    def centered(values: Matrix) -> StoredRows:  # distances far from the origin would be rounded away otherwise
+    def centered(values: Matrix) -> StoredRows:  # far from the origin, distances would be lost to rounding
         stored = StoredRows.of(values.numpy()) if isinstance(values, Tensor) else values
         return stored.changed(lambda part: (part.double() - center) / scale)
 

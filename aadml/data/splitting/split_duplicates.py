@@ -1,4 +1,4 @@
-"""Clips of one split that are in another up to noise and encoding, by their features and by their fingerprints."""
+"""Near-duplicates across splits: clips that differ only by noise or encoding, found by features and fingerprints."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -105,7 +105,7 @@ def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> 
         drop: "train" removes the clip of the earlier split (train before valid before test), "test" the other clip.
     """
     dropped: Counter[str] = Counter()
-    while pairs := duplicate_pairs(content):  # again, as each search finds only the nearest clip
+    while pairs := duplicate_pairs(content):  # repeated, since each search finds only the nearest clip
         ids = {pair.other if drop == "train" else pair.id for pair in pairs}
         dropped.update(split for name, split in zip(content.ids, content.splits, strict=True) if name in ids)
         rest = [row for row, name in enumerate(content.ids) if name not in ids]
@@ -181,7 +181,7 @@ def _compared(content: FeatureFile, among: NDArray[np.int64]) -> Iterator[_Simil
 
 
 def _joint(both: StoredRows, present: NDArray[np.bool_]) -> Iterator[_Similarity]:
-    """Yield the comparisons of both fingerprints together: as they are, and with either clip later than the other."""
+    """Yield the joint comparisons of both fingerprints: unshifted, and with either clip later than the other."""
     yield _Similarity(_BOTH, both, both, present, BOTH_SHARE)
     for shift in SHIFTS:
         later, earlier = (both.changed(partial(view, parts=shift)) for view in (without_start, without_end))

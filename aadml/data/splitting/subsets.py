@@ -1,4 +1,4 @@
-"""Random parts of a data set: few training clips per class, or classes that are only for test."""
+"""Random parts of a data set: few training clips per class, or classes that occur only in test."""
 
 from dataclasses import replace
 

@@ -10,7 +10,7 @@ from aadml.feature_extraction.ground.errors import InputError
         ("name,words\na,b\n", "its columns are name, words"),
         ("file_name,caption\na.wav\n", "line 2 has 1 cells"),
         ("file_name,caption\na.wav,\n", "line 2 has no caption"),
-        ("file_name,caption\na.wav,x\na.wav,y\n", "the column 'file_name' holds 'a.wav' 2 times"),
+        ("file_name,caption\na.wav,x\na.wav,y\n", "the column 'file_name' contains 'a.wav' 2 times"),
         ("file_name,caption\na.wav,caf\xe9\n", "is not UTF-8"),
         ("file_name,caption\n", "a header but no rows"),
         ("file_name,caption_1,caption_1\na.wav,x,y\n", "'caption_1' 2 times"),

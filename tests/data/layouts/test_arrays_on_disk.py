@@ -101,8 +101,8 @@ def test_positions_among_class_names_may_be_unlabelled(tmp_path):
     ("changes", "message"),
     [
         ({"labels": np.asarray([1, 2])}, r"/label is int64 \(2,\), but must be int64 \(3,\)"),
-        ({"features": {"audio": np.full((3, 2), np.nan)}}, "row 0 holds NaN"),
-        ({"features": {"audio": np.full((3, 2), 1e300)}}, "row 0 holds NaN or infinity"),
+        ({"features": {"audio": np.full((3, 2), np.nan)}}, "row 0 contains NaN"),
+        ({"features": {"audio": np.full((3, 2), 1e300)}}, "row 0 contains NaN or infinity"),
         ({"features": {"audio": np.ones((2, 2))}}, r"float32 \(2, 2\), but must be float32 \(3, d\)"),
         ({"features": {"audio": np.ones((3, 0))}}, r"float32 \(3, 0\), but must be float32 \(3, d\)"),
     ],

@@ -76,7 +76,7 @@ def test_files_of_another_shape_or_key_are_refused(folder):
         open_data(folder)
     with h5py.File(folder / "labels.h5", "w") as file:
         file["other"] = np.ones(3)
-    with pytest.raises(InputError, match=r"holds no 'avadataset'; pass a file with this key \(keys found: other\)"):
+    with pytest.raises(InputError, match=r"contains no 'avadataset'; pass a file with this key \(keys found: other\)"):
         open_data(folder)
 
 

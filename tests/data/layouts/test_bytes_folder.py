@@ -57,5 +57,5 @@ def test_a_missing_part_and_a_wrong_array_are_named(folder):
     with pytest.raises(InputError, match="cannot be read as npy"):
         open_data(folder)
     (folder / "folds").rename(folder / "other")
-    with pytest.raises(InputError, match="holds no folder 'folds'"):
+    with pytest.raises(InputError, match="contains no folder 'folds'"):
         open_data(folder)

@@ -48,6 +48,7 @@ def test_the_flat_layout_without_a_split_names_both_possible_keys(write_h5):
     arrays = flat()
     del arrays["Train_test"]
     with pytest.raises(
-        InputError, match=r"holds no 'Train_test or Split'; pass a file with this key .keys found: Label_ID, audio_feat"
+        InputError,
+        match=r"contains no 'Train_test or Split'; pass a file with this key .keys found: Label_ID, audio",
     ):
         open_data(write_h5(**arrays))

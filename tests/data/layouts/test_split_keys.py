@@ -37,7 +37,7 @@ def test_labels_may_be_a_column_or_one_hot(write_h5, split_keys, form):
 def test_a_missing_key_is_named_with_the_keys_found(write_h5, split_keys, key):
     del split_keys[key]
     with pytest.raises(
-        InputError, match=rf"holds no '{key}'; pass a file with this key .keys found: .*visual_train|lab_test"
+        InputError, match=rf"contains no '{key}'; pass a file with this key .keys found: .*visual_train|lab_test"
     ):
         open_data(write_h5(**split_keys))
 
@@ -48,7 +48,7 @@ def test_a_missing_key_is_named_with_the_keys_found(write_h5, split_keys, key):
         ("lab_test", lambda v: v[:-1], "'audio_test' has 6 rows, but 'lab_test' has 5 rows"),
         ("visual_train", lambda v: v[:-1], "'visual_train' has 11"),
         ("audio_test", lambda v: v[:, :-1], r"'audio_train' has shape \(12, 4\), but 'audio_test' has shape \(6, 3\)"),
-        ("audio_train", lambda v: v * np.nan, "row 0 holds NaN"),
+        ("audio_train", lambda v: v * np.nan, "row 0 contains NaN"),
         ("audio_train", lambda v: v.astype("S4"), "pass numbers|differ only in"),
         ("lab_train", lambda v: np.float64(3), "differ only in the number of rows"),
         ("lab_train", lambda v: v + 0.5, "fractions"),
@@ -80,5 +80,5 @@ def test_keys_may_begin_with_the_part(write_h5, split_keys, tmp_path, suffix):
 
 def test_a_missing_key_that_begins_with_the_part_is_named(write_h5):
     arrays = {f"{part}_{name}": np.ones((2, 3)) for part in ("train", "test") for name in ("audios", "visuals")}
-    with pytest.raises(InputError, match="holds no 'train_labels'"):
+    with pytest.raises(InputError, match="contains no 'train_labels'"):
         open_data(write_h5(**arrays, test_labels=np.zeros(2)))

@@ -12,8 +12,8 @@ def test_what_is_something_else_is_named_with_what_to_do(tmp_path):
     (tmp_path / "captioned").mkdir()
     (tmp_path / "captioned" / "clotho_captions_development.csv").write_text("file_name,caption_1\na.wav,a bee\n")
     for name, message in {
-        "captioned": "holds sound and captions, not features; `aadml train --method audio-text --data",
-        "clips": f"holds media, not features; `aadml manifest {tmp_path / 'clips'}` lists",
+        "captioned": "contains sound and captions, not features; `aadml train --method audio-text --data",
+        "clips": f"contains media, not features; `aadml manifest {tmp_path / 'clips'}` lists",
         "clips/dog/a.MP4": f"is media, not features; `aadml manifest {tmp_path / 'clips' / 'dog'}` lists",
         "run": f"is a model, not features; `aadml evaluate {tmp_path / 'run'} --data F.h5`",
     }.items():

@@ -103,7 +103,7 @@ def test_what_is_missing_or_contradicts_is_named(small):
     with pytest.raises(InputError, match="do not list each of the"):
         ave(small)
     (small / "val_order.h5").unlink()
-    with pytest.raises(InputError, match=r"holds no 'val_order\.h5'"):
+    with pytest.raises(InputError, match=r"lacks 'val_order\.h5'"):
         ave(small)
     with h5py.File(small / "val_order.h5", "w") as file:
         file["order"] = np.asarray([], dtype=np.int64)

@@ -87,7 +87,7 @@ def test_division_covers_every_class(sizes, test, seed):
 def test_what_cannot_be_listed_is_refused(tmp_path):
     with pytest.raises(InputError, match="is not a folder"):
         folder(tmp_path / "absent")
-    with pytest.raises(InputError, match="holds no media"):
+    with pytest.raises(InputError, match="contains no media"):
         folder(tree(tmp_path, "notes.txt"))
 
 

@@ -98,7 +98,7 @@ def test_a_folder_is_a_source_with_labels_or_without(tmp_path, files, labels, sp
 
 
 def test_an_empty_folder_and_a_lone_name_are_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no media"):
+    with pytest.raises(InputError, match="contains no media"):
         manifest(tmp_path)
     with pytest.raises(InputError, match="is the name of a data set; pass its folder as well"):
         manifest("ave")

@@ -62,7 +62,7 @@ def test_several_labels_are_kept_or_the_first_of_them(media):
     assert [row.labels for row in rows_of(first)] == [("speech",), ("dog",), ("cat",)]
     whole = manifest(table, **options, output=media / "whole.csv")
     assert [row.label for row in rows_of(whole)] == ["speech; dog", "dog", "cat"]
-    with pytest.raises(InputError, match=r"the label 'a\|b' holds '\|'"):
+    with pytest.raises(InputError, match=r"the label 'a\|b' contains '\|'"):
         manifest(written(media, text), **options, labels_separator=";", output=media / "no.csv")
 
 
@@ -81,7 +81,7 @@ def test_sound_and_picture_may_be_two_files(media):
         ("media,label\na,b\n", {"columns": "label"}, "does not have the form NEW=COLUMN"),
         ("file,x,media\na,b,c\n", {"columns": "media=file"}, "--columns media=file,old_media=media"),
         ("a,b\n1,2\n", {"columns": "media=a,media=b"}, "'media' is named twice"),
-        ("media,media\na,b\n", {}, "the first line holds 'media' 2 times; each name must occur once"),
+        ("media,media\na,b\n", {}, "the first line contains 'media' 2 times; each name must occur once"),
         ("media,a/b\na,b\n", {}, "cannot name a column"),
         ("media,label\na\n", {}, "line 2 has 1 cells"),
         ("media,label\na,b,c\n", {}, "line 2 has 3 cells"),

@@ -55,7 +55,7 @@ def test_what_cannot_be_listed_is_refused(folder, tmp_path):
     with pytest.raises(InputError, match="is not a folder of folds"):
         vegas(folder / "data", folds=folder / "none")
     (folder / "empty").mkdir()
-    with pytest.raises(InputError, match="holds no media"):
+    with pytest.raises(InputError, match="contains no media"):
         vegas(folder / "empty")
     with pytest.raises(InputError, match="lists no ids"):
         vegas(folder / "data", folds=folder / "empty")

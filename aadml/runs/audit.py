@@ -1,6 +1,6 @@
 """Audit of a run, of a model on other data, or of an external encoder.
 
-An encoder is audited on data in memory without importing the code of configs, HDF5 and media.
+The audit of an encoder on data in memory does not import the code of configs, HDF5 and media.
 """
 
 import tempfile
@@ -42,8 +42,8 @@ def audit(
     """Audit a trained run, a model on other data, or an external encoder.
 
     Every check runs in fresh processes, whose first call embeds noise. A check passes, fails, or is not checkable. An
-    external encoder that has a name starts in a new interpreter in each process. The kernel of Linux isolates that
-    interpreter from the network, other processes, and files other than libraries and the encoder's own.
+    external encoder that has a name is started in a new interpreter for each process. The Linux kernel isolates that
+    interpreter from the network, from other processes, and from files other than libraries and the encoder's files.
 
     Args:
         run: a run or a model folder; a model needs `data`.
@@ -51,7 +51,7 @@ def audit(
             memory. If `Clips` are passed, all clips are scored, and no check compares them with training clips.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
             or its name, "module:function"; the module may be next to the data or in the current folder. A lambda, a
-            local function or a function of a script has no name, and its verdict on inference is unknown.
+            local function or a function of a script has no name, so the verdict on inference is unknown.
         command: a command line with {input} and {output}, executed without a shell.
         train_command: a command line with {train} (a feature file of the training clips alone) and {output} (a folder)
             that trains the encoder in isolation, twice. The folder is linked as `trained` into the current folder of
@@ -68,8 +68,8 @@ def audit(
         on_note: called with notes for the user.
 
     Returns:
-        A finding for each check, with a verdict on inference and one on training. Findings of a finished run under its
-        own protocol are added to the run as `audit.json`, and their verdict to its card.
+        A finding for each check, with verdicts on inference and on training. For a finished run under its own protocol,
+        the findings are added to the run as `audit.json`, and their verdict to the card of the run.
 
     Raises:
         InputError: not exactly one of run, encoder and command is passed, or the passed argument cannot be found.

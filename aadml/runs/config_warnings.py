@@ -1,4 +1,4 @@
-"""Warnings before training, on config and data."""
+"""Warnings before training, about config and data."""
 
 from aadml.configuration.config import Config
 from aadml.configuration.unused_options import idle_options
@@ -10,12 +10,12 @@ from aadml.runs.prepare import Prepared
 
 
 def config_warnings(config: Config) -> list[str]:
-    """Return warnings on a config: untrained networks, a degenerate proxy, and options without effect."""
+    """Return warnings about a config: untrained networks, a degenerate proxy, and options without effect."""
     return [*_untrained_networks(config), *_degenerate_proxy(config), *idle_options(config)]
 
 
 def training_warnings(prepared: Prepared) -> list[str]:
-    """Return notes on the data, and warnings on unused clips, options without effect and a missing choice of epoch."""
+    """Return notes on the data, and warnings about unused clips, options without effect, and epochs not selected."""
     notes = [*prepared.splits.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
     neighbors = getattr(prepared.config.sections, "neighbors", None)
     if neighbors and neighbors.space == "dcca" and neighbors.positives != "none":
@@ -51,7 +51,7 @@ def _incomplete_clips(prepared: Prepared) -> list[str]:
 
 
 def _unused_training_options(prepared: Prepared) -> list[str]:
-    """Return warnings on `training` options without effect, as there are no epochs or no validation clips."""
+    """Return warnings about `training` options that have no effect without epochs or without validation clips."""
     training, defaults = prepared.config.training, Training()
     if not hasattr(prepared.model.method, "learner"):
         changed = [

@@ -232,7 +232,7 @@ class TrainingSource:
 
         Args:
             config: config chosen by the user, if any.
-            method: method chosen by the user, if any; it has a config of its own.
+            method: method chosen by the user, if any, which has its own config.
             say: called with a sentence if the labels decide.
 
         Raises:
@@ -334,7 +334,7 @@ def read(
     if is_captioned(path):
         if view := next((option for option in (layout, views) if option), None):
             raise InputError(
-                f"{path}: is captioned sound, but '{view}' was given as layout or views; leave out layout and views"
+                f"{path}: is captioned sound, to which '{view}' does not apply; leave out layout and views"
             )
         return captioned_splits(path, cleaning=cleaning, captions=captions)
     if (cleaning, captions) != ("mei", 5):

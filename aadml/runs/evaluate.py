@@ -1,6 +1,6 @@
-"""Evaluation of a model, of embeddings made elsewhere, or of a run under its protocol.
+"""Evaluation of a model, of embeddings of other programs, or of a run under its protocol.
 
-Embeddings are scored without importing the code of models, configs, HDF5 and media.
+Scoring embeddings does not import the code of models, configs, HDF5 and media.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def evaluate(
     trust_code: bool = False,
     on_note: Note | None = None,
 ) -> Evaluation:
-    """Score a model or external embeddings: every query ranks the whole gallery, and ties count by expectation.
+    """Score a model or external embeddings: every query is scored on the whole gallery, with the expectation over ties.
 
     Args:
         model: a model, or the path of a run or a model folder.
@@ -165,5 +165,5 @@ def _of_embeddings(
         vectors = replace(vectors, relevance=chosen_relevance(relevance))
         check_relevance(vectors.relevant, vectors, "the embeddings")
     if protocol:
-        note(f"protocol {protocol} describes how the embeddings were made; they are scored unchanged")
+        note(f"protocol {protocol} describes how the embeddings were computed; the embeddings are scored unchanged")
     return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))

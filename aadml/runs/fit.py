@@ -75,7 +75,7 @@ def fit(
         settings: values of any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
         seed: seed of weights, order, draws, and of a validation split drawn from train.
         epochs: passes over the training clips.
-        criterion: validation metric that selects the epoch, for example "recall@10"; by default the method's own.
+        criterion: validation metric that selects the epoch, for example "recall@10"; by default the method's metric.
         relevance: relevance rule of the scores: "own", "label", "labels", "labels-graded", or a file of
             judgments; by default the rule of the data.
         modalities: modalities of the data to read, ["audio", "visual"] or "audio,visual"; by default all.
@@ -96,7 +96,7 @@ def fit(
         The model, with its scores in `model.evaluation` and its run in `model.folder`.
 
     Raises:
-        InputError: data, names or settings do not fit; the message lists the choices.
+        InputError: data, names or settings are invalid; the message lists the choices.
 
     Example:
         >>> small = {"network.hidden": [16], "training.batch": 100}
@@ -231,8 +231,8 @@ def check_processes(prepared: Prepared) -> None:
         return
     if not prepared.model.method.divides_batches:
         raise InputError(
-            f"{prepared.model.facts.label}: cannot train in several processes; start it without torchrun, or train "
-            "aadml, cctl, clip or pairs"
+            f"{prepared.model.facts.label}: cannot be trained by several processes; start one without torchrun, or "
+            "train aadml, cctl, clip or pairs"
         )
     inputs = {"data": prepared.sha256, "config": hashlib.sha256(prepared.config.yaml().encode()).hexdigest()}
     for name, value in group.by_first(lambda: inputs).items():

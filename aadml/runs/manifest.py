@@ -56,7 +56,7 @@ class RunManifest:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the run was trained and scored to the end, and its evaluation file exists."""
+        """Whether training and scoring were finished, and the evaluation file exists."""
         return EVALUATION in self.files and (self.folder / EVALUATION).is_file()
 
     def numbered(self, kind: str) -> str | None:
@@ -110,12 +110,12 @@ def read_manifest(run: Path | RunManifest) -> RunManifest:
 
 
 def is_run(folder: Path) -> bool:
-    """Return whether a folder holds a run, finished or not."""
+    """Return whether a folder contains a run, finished or not."""
     return (folder / MANIFEST).is_file()
 
 
 def is_finished(folder: Path) -> bool:
-    """Return whether a folder holds a run that was trained and scored to the end."""
+    """Return whether a folder contains a run whose training and scoring were finished."""
     return (folder / EVALUATION).is_file() and is_run(folder) and read_manifest(folder).is_finished
 
 
@@ -132,7 +132,7 @@ def newest_run(folder: Path, on_note: Note = _log.warning) -> Path:
         return folder
     runs = sorted(filter(is_finished, folder.iterdir()), key=lambda run: (run / EVALUATION).stat().st_mtime)
     if len(runs) > 1:
-        on_note(f"{folder} holds {len(runs)} finished runs; the newest is used: {runs[-1]}")
+        on_note(f"{folder} contains {len(runs)} finished runs; the newest is used: {runs[-1]}")
     return runs[-1] if runs else folder
 
 
@@ -150,4 +150,4 @@ def _why_not_a_run(folder: Path) -> str:
         return "does not exist; create a run with `aadml train`"
     if not folder.is_dir():
         return "is a file, not a folder; pass the folder of a run"
-    return f"is not a run folder (no {MANIFEST} in it); create a run with `aadml train`"
+    return f"is not a run folder (the file {MANIFEST} is missing); create a run with `aadml train`"

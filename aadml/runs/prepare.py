@@ -51,7 +51,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
         splits: data in memory; None reads the data of the config.
 
     Raises:
-        InputError: data and config do not fit each other.
+        InputError: the data do not match the config.
     """
     if splits is None:
         check_towers(config)

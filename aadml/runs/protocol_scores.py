@@ -44,7 +44,7 @@ def score_model(
 
 
 def subject_of(run: Run) -> Subject:
-    """Return a run as the subject of protocols, with a function that trains the config of the run again."""
+    """Return a run as the subject of protocols, with a function that repeats the training of the run."""
 
     def retrain(changed: Splits) -> Model:
         model = untrained_model(run.config, changed, chosen_device(run.config.common.device, "config"))
@@ -102,7 +102,7 @@ def add_unit_values(folder: Path, config: Config) -> PerUnit:
 
     Args:
         folder: folder of the run.
-        config: config of the run, with the present place of the data.
+        config: config of the run, with the current path of the data.
 
     Raises:
         InputError: the data cannot be read.
@@ -131,5 +131,5 @@ def _scored(subject: Subject, protocol: str, split: str, options: Options) -> Ev
     clips = nonempty_split(subject.splits, split)
     evaluation = evaluate_under(subject, protocol, split=split, **vars(options))
     if clips.class_names != subject.encoder.class_names:
-        return replace(evaluation, label_space={})  # the dimensions belong to other classes
+        return replace(evaluation, label_space={})  # the dimensions are those of other classes
     return evaluation

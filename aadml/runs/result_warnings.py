@@ -1,4 +1,4 @@
-"""Warnings on a finished run: reasons not to trust its score."""
+"""Warnings about a finished run: reasons to distrust its score."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,10 @@ from aadml.model.facts import Facts
 from aadml.retrieval.results import Evaluation
 
 RAN_AWAY = 10.0
-"""Largest ratio of the last loss to the loss of the first batch without a warning that training diverged."""
+"""Ratio of the last loss to the loss of the first batch above which a warning states that training diverged."""
 
 FEWEST_EPOCHS = 5
-"""Smallest number of epochs for a warning on the chosen epoch; shorter runs are trials."""
+"""Smallest number of epochs for a warning about the selected epoch; shorter runs are considered trials."""
 
 
 def result_warnings(evaluation: Evaluation, train: Clips, history: Sequence[Record], facts: Facts) -> list[str]:

@@ -49,7 +49,7 @@ def audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds
 
 
 def _kept_epoch(run: Run) -> Finding:
-    """Check that the kept epoch has the best validation score, or is the last epoch if the config keeps the last.
+    """Check that the stored epoch has the best validation score, or is the last epoch if the config selects the last.
 
     If a method trains in stages, the best epoch of all stages and the best epoch of the last stage are accepted, as
     some stages choose the best epoch independently of earlier stages.

@@ -24,7 +24,7 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
     if config.common.data:
         return config
     path = sample_manifest(say) if takes_captions(config.options) else sample_features(say)
-    say(f"no --data was given, so the training data are the sample clips: {path}")
+    say(f"--data is not set, so the training data are the sample clips: {path}")
     return config.on(str(path))
 
 

@@ -1,4 +1,4 @@
-"""The single evaluation of the scored split, after training."""
+"""Evaluation of the scored split, once after training."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from aadml.runs.result_warnings import result_warnings
 
 @dataclass(frozen=True)
 class Scoring:
-    """Extent of the evaluation after training, and of the states that a run saves during training.
+    """Settings of the evaluation after training, and of saving states during training.
 
     Attributes:
         split: "test", or "valid" for a trial of a search, which must not read test. For "valid", a method without
@@ -48,7 +48,7 @@ def score_model(
         splits: training data.
         session: training session.
         seconds: duration of fitting.
-        scoring: extent of the evaluation.
+        scoring: settings of the evaluation.
     """
     facts = model.facts
     embeddings = replace(model.embed_clips(splits[scoring.split]), clusters=splits.clusters)

@@ -28,7 +28,7 @@ def read_curves(run: Path | RunManifest) -> list[Record]:
 
 
 class RunSession(Session):
-    """Session whose log, best weights and state are in a run's store; best weights and state share a commit.
+    """Session whose log, best weights and state are in a run's store; one commit saves best weights and state.
 
     Args:
         store: locked store of the run.
@@ -110,7 +110,7 @@ class RunSession(Session):
         name = self._store.manifest.numbered("state")
         if name is None:
             return None
-        self.best()  # raises an error before training goes on, if the best weights are damaged
+        self.best()  # raises an error before training continues, if the best weights are damaged
         self.history = read_curves(self._store.manifest)
         return self._read(name)
 

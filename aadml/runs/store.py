@@ -68,7 +68,7 @@ class RunStore:
     def commit(
         self, files: Mapping[str, bytes], *, drop: Iterable[str] = (), seconds: float | None = None, flush: bool = False
     ) -> None:
-        """Make new files and the appended log lines part of the run.
+        """Add new files and the appended log lines to the run.
 
         Args:
             files: name -> content.
@@ -102,15 +102,15 @@ class RunStore:
                 (self.folder / name).unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        """Remove a run without any trained state: its files, and the folder if this process created it.
+        """Remove a run without any trained state: its files, and the folder if this process created the folder.
 
-        A folder that contains anything else stays.
+        A folder that contains other files is not removed.
         """
         if self.manifest.numbered("state") or any(name.startswith("model.") for name in self.manifest.files):
             return
         self._remove({MANIFEST, LOG, *self.manifest.files})
         if self._made:
-            with suppress(OSError):  # the folder contains something else
+            with suppress(OSError):  # the folder contains other files
                 self.folder.rmdir()
 
     def settle(self) -> None:
@@ -209,7 +209,7 @@ def _empty_removed(folder: Path, *, is_new: bool) -> Iterator[None]:
     except InUseError:
         raise
     except InputError:
-        with suppress(OSError):  # not empty, or gone
+        with suppress(OSError):  # the folder is not empty, or does not exist
             if is_new:
                 folder.rmdir()
         raise

@@ -1,7 +1,7 @@
 """Scores of the test clips during training, used in figures and never for selection.
 
-Training has no test clips and receives none of these scores. The scores are written to the log on disk with a prefix of
-their own, and are skipped when the log is read to continue training.
+Training has no test clips and receives none of these scores. The scores are written to the log on disk with a separate
+prefix, and are skipped when the log is read to continue training.
 """
 
 from dataclasses import dataclass

@@ -36,11 +36,11 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     Args:
         prepared: see `prepare`.
         session: session for progress, log and checkpoints.
-        alone: whether to fit a method without epochs on the training clips only, without the validation clips.
+        alone: whether a method without epochs is fitted only on the training clips, without the validation clips.
     """
     model, splits = prepared.model, prepared.splits
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
-        splits = replace(splits, valid=splits.valid.select(torch.arange(0)))  # the classes are numbered otherwise
+        splits = replace(splits, valid=splits.valid.select(torch.arange(0)))  # its classes have other numbers
     model.method.fit(*clips_to_fit(model, splits), session)
     return _with_facts(model, session)
 
@@ -72,10 +72,10 @@ def train_run(
     Args:
         prepared: see `prepare`.
         store: store of a new or an interrupted run.
-        scoring: extent of the evaluation.
+        scoring: settings of the evaluation.
         callbacks: called during training.
-        priors: folder of models that a method needs first; by default the run's own folder.
-        on_note: called with notes for the user: warnings and estimates before training, verdicts after.
+        priors: folder of the pretrained models that a method needs; by default the folder of the run.
+        on_note: called with notes for the user: warnings and estimates before training, verdicts after training.
 
     Returns:
         The model with its evaluation, as written to `evaluation.json`.
@@ -131,7 +131,7 @@ def train_prior(
 
     Args:
         prepared: see `prepare`.
-        scoring: extent of the evaluation of the pretrained model's run.
+        scoring: settings of the evaluation of the pretrained model's run.
         place: parent of the folder of the pretrained model; None trains in memory.
         callbacks: called during training.
         on_note: called with a note for the user.
@@ -172,7 +172,7 @@ def train_into(
     Args:
         config: complete config.
         folder: absent, empty, or the folder of a run of this config.
-        scoring: extent of the evaluation.
+        scoring: settings of the evaluation.
         callbacks: called during training.
         priors: see `train_run`.
         wait: whether to wait for another process in this folder instead of raising an error.
@@ -211,8 +211,8 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
         before = _check_same_data(prepared, store)
         if before.processes != group.count():
             note(
-                f"the run was begun by {before.processes} processes and is continued by {group.count()}; the results "
-                "agree up to rounding"
+                f"the run was begun by {before.processes} processes and is continued by {group.count()}; its results "
+                "may differ by rounding errors from those of an uninterrupted run"
             )
         return
     device = chosen_device(prepared.config.common.device, "config")
@@ -231,6 +231,6 @@ def _card(model: Model, store: RunStore, note: Note) -> dict[str, bytes]:
     """Return the card as a file to write; empty if the folder has another file of that name."""
     content, place = model.card().encode(), store.folder / CARD
     if CARD not in store.manifest.files and place.exists() and place.read_bytes() != content:
-        note(f"warning: {place} was not written by this run and is kept; the run has no card")
+        note(f"warning: {place} was not written by this run and is kept; no card was written")
         return {}
     return {CARD: content}

@@ -38,11 +38,11 @@ def verify_folder(folder: Path) -> list[str]:
 
 def _without_manifest(folder: Path) -> list[str]:
     if (folder / ENVIRONMENT).is_file():
-        return [f"{folder / MANIFEST}: is missing, so no file of this run can be checked; restore it"]
+        return [f"{folder / MANIFEST}: is missing, so no file of this run can be checked; restore the file"]
     if is_model(folder):
         return verify_model(folder)
     if (folder / WEIGHTS).is_file():
-        return [f"{folder / FACTS}: is missing, so the model cannot be loaded; restore it"]
+        return [f"{folder / FACTS}: is missing, so the model cannot be loaded; restore the file"]
     raise InputError(
         f"{folder}: is not a run or a model; pass the folder of a run or a model, the folder OUTPUT.work of an "
         "extraction, or a file of aadml"

@@ -30,7 +30,7 @@ def test_one_process_trains_anything_and_several_what_divides_batches(config, pr
     linear = prepare(config("cca"))
     check_processes(linear)
     processes(2)
-    with pytest.raises(InputError, match="cca: cannot train in several processes; start it without torchrun"):
+    with pytest.raises(InputError, match="cca: cannot be trained by several processes; start one without torchrun"):
         check_processes(linear)
     check_processes(prepare(config()))
 

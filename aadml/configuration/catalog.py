@@ -1,4 +1,4 @@
-"""Catalog of the registries, read without importing an entry, and the options of an entry."""
+"""Catalog of the registries, which is read without importing any entry, and the options of an entry."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -88,7 +88,7 @@ def _configs() -> Iterator[RegistryEntry]:
 
 
 def _sections() -> Iterator[RegistryEntry]:
-    """Yield the sections with options of their own, described by the first line of their declaration."""
+    """Yield the sections with options, each described by the first line of its declaration."""
     for name, places in SECTIONS.items():
         yield RegistryEntry(name, first_line(places[0]), places[0], OWN)
 

@@ -39,7 +39,7 @@ TOWERS = "towers"
 
 @dataclass(frozen=True, kw_only=True)
 class Common:
-    """Keys of every config that are not in a section.
+    """Keys of every config outside of sections.
 
     Attributes:
         data: a feature file, or a file or folder of any other layout; null for the sample clips, which are rendered and
@@ -48,10 +48,10 @@ class Common:
         device: "auto", "cpu", "cuda", "cuda:0", ...
         validation: share of the training clips set aside for validation if the data have no validation split.
         train_per_class: number of clips of each class to train on; null for all.
-        unlabelled: use of clips without a label among labeled training and validation clips, and of training clips
-            beyond `train_per_class`. "keep" uses both kinds without a label, and "drop" uses neither kind. null keeps
-            the first kind and drops the second.
-        unseen_classes: share of the classes that occur only in test; null for the data's own split.
+        unlabelled: treatment of (1) training and validation clips without a label among labeled clips, and (2) training
+            clips beyond `train_per_class`. "keep" uses both as clips without a label, "drop" removes both, and null
+            keeps (1) and removes (2).
+        unseen_classes: share of the classes that occur only in test; null for the split of the data.
         relevance: relevance rule of the scores: "own" (the query's partner only), "label" (its class), "labels" (at
             least one shared class), "labels-graded" (more relevant with more shared classes), or a file of judgments;
             null for the rule of the data.
@@ -84,7 +84,7 @@ class Config:
     Attributes:
         method: name of the method.
         options: options of the method.
-        common: the keys that are not in a section.
+        common: keys outside of sections.
         inputs: the `inputs` section.
         training: the `training` section.
         towers: the `towers` section; None if the method reads features.
@@ -157,7 +157,7 @@ class Config:
         return strict_yaml.dump(self.values, sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
-        """Return the name of the training run, for folders and tables: its metric loss, or its only label loss."""
+        """Return the name of the training run for folders and tables: its metric loss, or else its label loss."""
         loss, label_loss = self.section("loss"), self.section("label_loss")
         if loss is None:
             return self.method
@@ -173,7 +173,7 @@ def resolve(values: Mapping[str, object]) -> Config:
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A config as it is written in a file and changed by flags, before it is resolved.
+    """Content of a config file with the overrides of flags, before the config is resolved.
 
     Attributes:
         values: nested plain values; `method`, `loss`, `proxy`, ... may be a bare name.
@@ -184,7 +184,7 @@ class ConfigFile:
     places: Mapping[str, str] = field(default_factory=dict)
 
     def changed(self, settings: Settings) -> "ConfigFile":
-        """Return the content with other values of some keys, which have no location in the file.
+        """Return the content with overridden values of some keys, which have no location in the file.
 
         Raises:
             InputError: the settings have no known form, or a part of a key is not a mapping.
@@ -212,8 +212,8 @@ class ConfigFile:
         """Check the values and complete them with the defaults of the objects that they configure.
 
         Args:
-            stored: whether the config is complete, as stored in a run. Then sections that name code from outside aadml
-                are not changed. Training imports this code, with consent.
+            stored: whether the config is complete, as stored in a run. If True, sections that name code from outside
+                aadml are not changed, since only training imports this code, with consent.
 
         Raises:
             InputError: a key or name is unknown, or a value is invalid; the message is one line with the location.
@@ -320,7 +320,7 @@ class ConfigFile:
         if stored and section.is_outside:
             return section
         if key == "selection" and score is not None and "score" in schema(section.entry):
-            options = OptionValues(**{"score": score, **vars(section.options)})  # ranks in the score of the loss
+            options = OptionValues(**{"score": score, **vars(section.options)})  # ranks by the score of the loss
             section = replace(section, options=options)
         return section.completed(check=True)
 

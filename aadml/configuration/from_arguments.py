@@ -50,7 +50,7 @@ def starting_file(config: str | None, method: str | None, *, sample: bool) -> Co
     default = "sample" if sample else "aadml"
     name = (method or default).replace("-", "_") if method != "aadml" else default
     if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
-        return ConfigFile({"method": method})  # a method from outside aadml has all its defaults in its code
+        return ConfigFile({"method": method})  # the code of a method from outside aadml defines all its defaults
     started = open_config(config or name)
     chosen = started.values.get("method")
     same = method == (chosen.get("name") if isinstance(chosen, dict) else chosen)

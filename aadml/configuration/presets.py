@@ -1,4 +1,4 @@
-"""Presets: the configs that come with the package."""
+"""Presets: the configs that the package contains."""
 
 from pathlib import Path
 

@@ -63,7 +63,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Dumper that quotes texts which this reader, or a reader of YAML 1.1, would not read as texts."""
+    """Dumper that quotes texts that this reader, or a reader of YAML 1.1, would not parse as texts."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Return True: a value that occurs twice is written twice."""
@@ -146,7 +146,7 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
         where = f"{path}.{key}" if path else key
         if key in mapping:
             raise InputError(
-                f"line {line}: {where} is given twice, first in line {lines[where]}; remove one of the two lines"
+                f"line {line}: {where} occurs twice, first in line {lines[where]}; remove one of the two lines"
             )
         lines[where] = line
         mapping[key] = _value(inner, where, lines)

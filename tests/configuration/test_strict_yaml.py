@@ -25,8 +25,8 @@ PLAIN = st.recursive(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("method: dcca\nmethod: cca\n", "line 2: method is given twice, first in line 1"),
-        ("proxy:\n  k: 3\n  k: 4\n", "line 3: proxy.k is given twice"),
+        ("method: dcca\nmethod: cca\n", "line 2: method occurs twice, first in line 1"),
+        ("proxy:\n  k: 3\n  k: 4\n", "line 3: proxy.k occurs twice"),
         ("a: &one [1]\nb: *one\n", "line 1: anchors and aliases"),
         ("a: &a [*a]\n", "line 1: anchors and aliases"),
         ("1: 2\n", "line 1: the file has the key 1"),
@@ -90,7 +90,7 @@ def test_any_mapping_is_resolved_or_refused_in_one_line(values):
         (b"a: 1\n" * 300_000, "more than 1048576 bytes"),
         (b"", "is empty; pass a config"),
         (b"- 1\n", "is a list; pass a config"),
-        (b"method: aadml\n\nmethod: cca\n", "c.yaml, line 3: method is given twice"),
+        (b"method: aadml\n\nmethod: cca\n", "c.yaml, line 3: method occurs twice"),
     ],
 )
 def test_files_that_are_no_configs_are_refused_with_their_line(raw, words, tmp_path):

@@ -39,8 +39,8 @@ def plan_ablation(
         axes: config keys with their values.
         seeds: seeds of every cell.
         baseline: settings that turn a cell into its baseline, which is added to the cells. None compares every cell
-            that has an anchor-aware proxy with the same cell without proxy, or all cells with the first if no cell has
-            such a proxy. Without values, no comparisons are made.
+            that has an anchor-aware proxy with the same cell without proxy, or all cells with the first cell if no cell
+            has an anchor-aware proxy. Without values, no comparisons are made.
         changed: settings that `base` already has; options of a loss that an axis replaces apply to every loss
             (`set_again`).
 
@@ -72,7 +72,7 @@ def plan_ablation(
 
 
 def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: Sequence[str] = ()) -> list[Job]:
-    """Return the runs of cells, seed by seed, so that early results show every cell.
+    """Return the runs of cells, ordered by seed, so that early results cover every cell.
 
     Args:
         cells: cells of one config each.
@@ -88,7 +88,7 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
 
 
 def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
-    """Return the folder of a run; a folder that an earlier version created keeps its name."""
+    """Return the folder of a run; an existing folder of an earlier version is returned under its old name."""
     before = folder / RUNS / f"{cell.name}_seed={seed}"
     return before if before.is_dir() else folder / RUNS / cell.folder(f"seed{seed}")
 

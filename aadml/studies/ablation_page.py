@@ -27,7 +27,7 @@ from aadml.studies.sweep_parts import (
 )
 
 LINES = 8
-"""Largest number of lines over epochs and over K, not counting the baselines."""
+"""Largest number of lines in figures over epochs and over K, without the baselines."""
 Scores = Mapping[str, CellScores]
 
 

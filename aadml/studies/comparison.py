@@ -97,7 +97,7 @@ def compare(
     names = _wanted(methods, losses)
     if config is not None and not names[1]:
         raise InputError(
-            f"--config {config} applies only to losses, as each method has a config of its own; pass --losses as well"
+            f"--config {config} applies only to losses, as each method has its own config; pass --losses as well"
         )
     place = data_location(data) if data else _sample(note)
     chosen = [] if modalities is None else [("modalities", listed(modalities))]
@@ -156,7 +156,7 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
 
 def _sample(note: Note) -> str:
     path = sample_features(note)
-    note(f"no --data was given, so the rows are compared on the sample clips: {path}")
+    note(f"--data is not set, so the rows are compared on the sample clips: {path}")
     return str(path)
 
 

@@ -50,7 +50,7 @@ def write_comparison(
         scores: scores by name of the cell.
         seeds: seeds of every row.
         execution: execution of the study, with folder and command.
-        baseline: row that others are compared with; by default the default method, or the first row of a table.
+        baseline: row that the other rows are compared with; by default the default method, or the first row of a table.
         notes: notes on the rows.
         metrics: metrics of further columns of the tables.
 

@@ -47,7 +47,7 @@ class ComparisonRow:
     Attributes:
         table: "methods" or "losses".
         item: name of the method or loss.
-        control: name of the control; empty for the item itself.
+        control: name of the control; empty for the row of the item itself.
         cell: cell with the config of the row; rows of equal config share a cell.
         space: values that a search with equal budgets may try.
     """
@@ -92,7 +92,7 @@ class RowSettings:
 
 
 def method_names() -> list[str]:
-    """Return the methods that train on any features; zero-shot, which needs features of one model, is left out."""
+    """Return the methods that train on any features, without zero-shot, which needs features of one model."""
     return [name for name in METHODS if name != ZERO_SHOT and not sound_only([name])]
 
 
@@ -148,7 +148,7 @@ def named_rows(
         prepare: (table, item, config) -> config of the row.
 
     Raises:
-        InputError: a setting applies to no row, or differs between rows by definition.
+        InputError: a setting applies to no row, or defines the difference between rows.
     """
     for key in settings.changes.values:
         if key in NAMED or (losses and key in NAMED_BY_LOSS):
@@ -200,7 +200,7 @@ def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[Compa
         fitted_config(Overrides({"loss": prefix + name}).within(settings.base), name, settings, refused, own_keys)
         for prefix in ("", AnchorAware.prefix)
     )
-    # all losses share the control NONE, and the row without proxy is the control ALONE
+    # the control NONE is shared by all losses, and the row without proxy is the control ALONE
     beside = {
         control: config for control, config in _beside(anchored, settings).items() if control not in (ALONE, NONE)
     }
@@ -211,7 +211,7 @@ def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[Compa
 
 
 def _brought_by(loss: str) -> Collection[str]:
-    """Return the keys that define a recipe, such as the selection of "hard-triplet"."""
+    """Return the config keys that a recipe sets, such as the selection of "hard-triplet"."""
     sections = expand_loss({"loss": loss}).keys() - {"loss", "recipe", "proxy"} if loss in RECIPES else ()
     return [key for section in sections for key in (section, f"{section}.name")]
 
@@ -234,7 +234,7 @@ def file_of(name: str) -> ConfigFile:
     if (configs_folder() / f"{stem}.yaml").is_file():
         return open_config(stem)
     lookup(known_methods(), name, "method or config")
-    return ConfigFile({"method": name})  # a method from outside aadml has all its defaults in its code
+    return ConfigFile({"method": name})  # the code of a method from outside aadml defines all its defaults
 
 
 def known_methods() -> Mapping[str, "Callable[..., Method] | Path"]:
@@ -253,7 +253,7 @@ def fitted_config(
         row: name of the row.
         settings: settings shared by all rows.
         refused: rejected settings with their rows; this row is added.
-        own_keys: keys whose values the row keeps.
+        own_keys: keys whose values the row does not change.
     """
     base = Overrides({"data": settings.data}).within(base)
     config = resolve(base.values)
@@ -276,7 +276,7 @@ def cells_of_rows(rows: Iterable[ComparisonRow]) -> list[Cell]:
     cells: dict[str, Cell] = {}
     for row in rows:
         if cells.setdefault(row.cell.name, row.cell).config != row.cell.config:
-            raise InputError(f"compare: two rows are called '{row.cell.name}'; leave out one row")
+            raise InputError(f"compare: two rows have the name '{row.cell.name}'; leave out one row")
     return list(cells.values())
 
 

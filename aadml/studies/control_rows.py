@@ -17,7 +17,7 @@ EVEN = 1e4
 """Temperature of free attention that makes the weights of two neighbors differ by 0.02 % at most."""
 
 MIXED = ("residual", "aa_on", "aa_mix")
-"""Options of every proxy that set how the proxy enters the loss."""
+"""Options of every proxy that define how the loss uses the proxy."""
 
 
 def controls(config: Config) -> dict[str, Config]:
@@ -25,7 +25,7 @@ def controls(config: Config) -> dict[str, Config]:
 
     The controls are the loss without proxy, and the proxy over random neighbors of the class, which isolates the effect
     of the graph. With a label loss, there are two further controls: half the weight of the metric loss, and no metric
-    loss. The reason is that a proxy may help by weakening a harmful loss.
+    loss. They show whether a proxy helps only by weakening a harmful loss.
     """
     proxy = config.section("proxy")
     if proxy is None or not config.prefix:
@@ -35,7 +35,7 @@ def controls(config: Config) -> dict[str, Config]:
     if "neighbors" in proxy.options:
         by_name[RANDOM] = Overrides({"proxy.neighbors": "random"}).applied(config)
     if "label_loss" not in config.sections:
-        return by_name  # no loss remains without the only loss, and half its weight is the same training run
+        return by_name  # without the only loss no loss remains, and half its weight does not change training
     return by_name | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
 
 

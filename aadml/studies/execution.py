@@ -78,8 +78,8 @@ class Execution:
     Attributes:
         folder: folder of the study.
         workers: number of worker processes; 0 runs in this process, None starts one per core.
-        shard: (i, n) trains every n-th run from the i-th on, so that long runs are spread over the shards.
-        merge: whether to train nothing and require that all runs are finished.
+        shard: (i, n) to train every n-th run, starting with the i-th, so that long runs are spread over the shards.
+        merge: whether no runs are trained, and all runs must be finished.
         work: function that runs jobs.
         note: called with notes for the user.
         command: command that repeats the study, shown on its page.
@@ -95,7 +95,7 @@ class Execution:
 
     @property
     def locked(self) -> Path:
-        """Folder that no other process may use during the study; each shard has a folder of its own."""
+        """Folder that no other process may use during the study; each shard has a separate folder."""
         return self.folder / f"shard-{self.shard[0]}-of-{self.shard[1]}" if self.shard else self.folder
 
     def result(

@@ -1,4 +1,4 @@
-"""Folder of a study: used by one process at a time, with runs on the same data and no foreign files."""
+"""Folder of a study, which one process uses at a time, and which contains runs on the same data and no other files."""
 
 import hashlib
 import json
@@ -26,9 +26,9 @@ WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
 
 @contextmanager
 def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator[None]:
-    """Lock a folder against other processes, and its runs to the same data.
+    """Lock a folder against other processes, and check that all its runs are on the same data.
 
-    If no run was begun, neither new folders nor notes on data remain.
+    If no run was begun, new folders and records of data are removed.
 
     Args:
         folder: folder of a study, or of a shard in a study.
@@ -58,21 +58,21 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
                 (place / DATA).unlink()
         os.close(handle)
         for place in sorted(absent, reverse=True):  # inner folders first
-            with suppress(OSError):  # removed before, or not empty
+            with suppress(OSError):  # the folder was already removed, or is not empty
                 place.rmdir()
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise InputError if a folder is not that of a study and holds files with the suffixes of pages and tables.
+    """Raise InputError if a folder does not belong to a study but contains files with suffixes of pages and tables.
 
-    Pages and tables have plain names and could overwrite unrelated files.
+    Pages and tables have common names and could overwrite unrelated files.
     """
     names = sorted(place.name for place in folder.iterdir()) if folder.is_dir() else []
     foreign = [name for name in names if Path(name).suffix in WRITTEN]
     notes = (folder / DATA, *folder.glob(f"*/{DATA}"))
     if foreign and not any(map(_noted, notes)) and not any(any(folder.glob(mark)) for mark in MARKS):
         some = ", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")
-        raise InputError(f"{folder}: contains files that are not of a study ({some}); choose another --output")
+        raise InputError(f"{folder}: contains files that do not belong to a study ({some}); choose another --output")
 
 
 def _keep_to(folder: Path, data: str) -> None:

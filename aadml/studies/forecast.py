@@ -42,7 +42,7 @@ class Rate:
         step: seconds of a training step.
         epoch: seconds of an epoch in addition to its steps, for scores of training and validation clips.
         look: seconds to score the test clips.
-        fixed: seconds per run, for the start and the fit of a closed form.
+        fixed: fixed seconds per run, for the start, and for the fit of a method in closed form.
     """
 
     clips: int = 0
@@ -93,7 +93,7 @@ class Forecast:
         )
 
     def longest_first(self, jobs: Sequence[Job]) -> list[Job]:
-        """Sort runs by estimated time, the longest first, so that no worker has a long run left at the end."""
+        """Sort runs by estimated time, the longest first, so that no worker is left with a long run at the end."""
         return sorted(jobs, key=lambda job: -self.seconds.get(str(job.folder), 0.0))
 
 
@@ -184,7 +184,7 @@ def _name_impossible(waiting: Sequence[Job], reasons: Mapping[str, str], note: N
 
 
 def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note) -> dict[Hashable, Rate | str]:
-    """Measure a config of each kind; the reason for a config that cannot be trained."""
+    """Measure a config of each kind; return its rate, or the reason why the config cannot be trained."""
     note(f"forecast: measuring {len(examples)} kind{'s' if len(examples) > 1 else ''} of runs")
     processes = workers if workers > 1 else 0
     return {kind: rate for (kind, _), rate in in_processes(_measured_or_reason, examples.items(), processes)}
@@ -207,10 +207,10 @@ def measure(config: Config, splits: Splits) -> Rate:
     """Time a few training steps of a config; a method without epochs is fitted completely.
 
     Raises:
-        InputError: data and config do not fit each other.
+        InputError: the data do not match the config.
     """
     short = with_setting(config.values, "training.epochs", _EPOCHS)
-    if config.training.train_map > 1:  # otherwise the last epoch would include scores that few epochs have
+    if config.training.train_map > 1:  # otherwise the last epoch would include scores that few epochs compute
         short = with_setting(short, "training.train_map", 0)
     config = resolve(short)
     model = untrained_model(config, splits, chosen_device(config.common.device, "config"))

@@ -90,7 +90,7 @@ class Cell:
 
     Attributes:
         name: name, unique among the cells.
-        config: resolved config; each run replaces the seed by its own.
+        config: resolved config; each run sets its own seed.
         settings: values of the axes; None if the key has no effect.
     """
 
@@ -155,16 +155,16 @@ def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
     """
     keys = [axis.key for axis in axes]
     if len(set(keys)) != len(keys):
-        raise InputError(f"--over: {max(keys, key=keys.count)} is given twice; pass all of its values in one --over")
+        raise InputError(f"--over: {max(keys, key=keys.count)} occurs twice; pass all of its values in one --over")
     crossed = itertools.product(*(axis.values for axis in axes))
     settings = [Overrides(dict(zip(keys, values, strict=True))) for values in crossed]
     return [Point(values, (again | values).applied(base)) for values in settings]
 
 
 def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
-    """Return the settings of sections that an axis replaces, which must be set again in every cell.
+    """Return the settings of sections that an axis replaces; every cell must set them again.
 
-    When an axis sets another loss, options of the loss such as the margin return to their defaults.
+    When an axis sets another loss, options of the loss such as the margin are reset to their defaults.
 
     Raises:
         InputError: the settings contain the key of an axis, or the seed, which would have no effect.
@@ -182,7 +182,7 @@ def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
 
 
 def cells_of(crossed: Sequence[Point]) -> list[Cell]:
-    """Return the cells of points; points of equal config (k of a loss without a proxy) share a cell."""
+    """Return the cells of points; points with equal configs (such as any k for a loss without proxy) share a cell."""
     groups: dict[str, list[Point]] = {}
     for point in crossed:
         groups.setdefault(point.config.yaml(), []).append(point)

@@ -21,7 +21,7 @@ from aadml.runs.train import train_into
 
 FAILURE = "failure.txt"
 SAVING_SHARE = 20
-"""Saving takes at most 1/20 of the time; a kill loses some seconds of each running run."""
+"""Saving takes at most 1 / SAVING_SHARE of the time, so a kill loses some seconds of each running run."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _missing_protocols(job: Job) -> tuple[str, ...]:
 
 
 def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs: None) -> str:
-    """Start or continue a run, and return the reason if it fails.
+    """Start or continue a run; if it fails, return the reason.
 
     Args:
         job: the run.

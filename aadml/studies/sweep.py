@@ -55,10 +55,10 @@ def sweep(
     """Run all jobs.
 
     Args:
-        jobs: the runs, each in a folder of its own.
+        jobs: the runs, each in a separate folder.
         workers: number of processes; several processes use one thread each. 0 runs in this process, and None starts
             one process per core, or a single process on a GPU.
-        on_outcome: called as soon as a run is finished, failed, or kept.
+        on_outcome: called with the outcome of each run: finished now or earlier, or failed.
         on_epoch: called with (job, epochs done, epochs) after every epoch.
 
     Returns:

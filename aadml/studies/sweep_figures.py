@@ -27,8 +27,8 @@ class Band:
     Attributes:
         x: positions on the axis, (n,).
         y: values, (seeds, n); NaN if a seed has no value.
-        color: number of a color; lines of the same color belong together.
-        dashed: whether the line is dashed, as the reference of the solid line of the same color.
+        color: number of a color; a reference has the same color as the line that is compared with it.
+        dashed: whether the line is dashed, as a reference for the solid line of the same color.
     """
 
     x: Sequence[float]
@@ -139,7 +139,7 @@ def draw_spread(
         axes.axvline(height, color=INK, linewidth=1, linestyle=DASHED, label=f"{label(name)} {height:.3f}")
     axes.set_yticks(range(len(values)), names)
     axes.set_ylim(len(values) - 0.4, -0.6)
-    axes.locator_params(axis="x", nbins=5)  # long names and signed tick labels leave little room
+    axes.locator_params(axis="x", nbins=5)  # long names and signed tick labels leave little space
     axes.set_xlabel(label(x))
     return 0.7 + sum(0.14 + 0.15 * (1 + name.count("\n")) for name in names)
 
@@ -170,7 +170,7 @@ def bands_over(
         bands: name -> line.
         x: label of the horizontal axis.
         y: label of the vertical axis.
-        span: limits of the horizontal axis; if set, the vertical axis goes from 0 to 1.
+        span: limits of the horizontal axis; if set, the vertical axis ranges from 0 to 1.
     """
     if span is not None:
         axes.set(xlim=span, ylim=(0, 1))

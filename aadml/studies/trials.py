@@ -43,7 +43,7 @@ def tuned_rows(
 ) -> tuple[list[ComparisonRow], dict[str, str]]:
     """Run the trials of every row, and return the rows with their best config.
 
-    A failed trial, for example with options that do not fit the data, does not fail the comparison.
+    A failed trial, for example with options that do not suit the data, does not stop the comparison.
 
     Returns:
         The rows, and a mapping from the name of a cell to the record of its trials, as JSON.
@@ -69,10 +69,10 @@ def write_records(records: Mapping[str, str], cells: Sequence[Cell], seeds: Sequ
 
 
 def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[Trial]:
-    """Draw the trials of a row: its own config first, then distinct points of its search space.
+    """Draw the trials of a row: first its config, then distinct points of its search space.
 
     Args:
-        row: row with its space; keys that its config does not have are left out.
+        row: row with its search space; keys that its config lacks are omitted.
         count: number of trials; a smaller space is tried completely.
         seed: seed of the draw and of the runs.
         folder: folder of the comparison.
@@ -97,7 +97,7 @@ def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[T
 
 
 def chosen_row(row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, budget: int) -> ComparisonRow:
-    """Return a row with the config of its best trial; its own config if all trials failed.
+    """Return a row with the config of its best trial, or the unchanged row if all trials failed.
 
     Args:
         row: row of the trials.
@@ -126,7 +126,7 @@ def _record(trials: Sequence[Trial], outcomes: Outcomes, chosen: Overrides) -> s
 
 
 def _fitting(row: ComparisonRow) -> Space:
-    """Return the space of a row without keys that its config does not have, such as keys of a proxy."""
+    """Return the search space of a row without keys that its config lacks, such as keys of a proxy."""
     fitting = {}
     for key, values in row.space.items():
         try:

@@ -16,7 +16,7 @@ OTHER_PROXY = "names a loss with another proxy; pass triplet, because every loss
         (["--methods", ","],
          "compare: there are no methods and no losses; pass --methods all, --losses all, or names of both"),
         (["--methods", "cca", "--config", "x.yaml"],
-         "--config x.yaml applies only to losses, as each method has a config of its own; pass --losses as well"),
+         "--config x.yaml applies only to losses, as each method has its own config; pass --losses as well"),
     ],
 )  # fmt: skip
 def test_a_comparison_of_nothing_or_with_a_config_for_nothing_is_refused(features, tmp_path, words, message):

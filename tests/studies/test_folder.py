@@ -122,7 +122,7 @@ def test_a_folder_of_something_else_is_refused_before_anything_is_written(featur
         (own / name).write_text("mine")
     assert (
         refused(words, features, "-o", own)
-        == f"{own}: contains files that are not of a study ({told}); choose another --output"
+        == f"{own}: contains files that do not belong to a study ({told}); choose another --output"
     )
     assert {str(one.relative_to(own)) for one in own.rglob("*") if one.is_file()} == set(names)
     assert all((own / name).read_text() == "mine" for name in names)

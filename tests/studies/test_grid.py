@@ -89,7 +89,7 @@ def test_an_unknown_key_or_value_is_refused_before_anything_runs():
         cells("loss.margn=1,2")
     with pytest.raises(InputError, match="triplett"):
         cells("loss=aa-triplett")
-    with pytest.raises(InputError, match="is given twice"):
+    with pytest.raises(InputError, match="occurs twice"):
         cells("proxy.k=1", "proxy.k=2")
 
 

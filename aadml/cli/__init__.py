@@ -46,7 +46,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A click group that imports a command's file only when that command runs, so that `--help` is fast."""
+    """Click group that imports the file of a command only when the command runs, so that `--help` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names, in the order of a session."""
@@ -134,7 +134,7 @@ class Interruption:
 def main(command: click.Command = cli) -> None:
     """Run a command; exit with status 2 and a message for invalid input, and with status 130 after an interruption."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # a path is printed as the bytes that it has
+        sys.stdout.reconfigure(errors="surrogateescape")  # paths are printed with their original bytes
     forward_warnings(lambda message: click.echo(f"aadml: warning: {message}", err=True))
     one_voice()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -7,7 +7,7 @@ import click
 ENCODERS = (
     "log-mel and hog-color need no weights and suit the sample clips. For real data use a pretrained network",
     "(pip install 'aadml[hub]'): --audio hf:laion/clap-htsat-unfused, --visual hf:openai/clip-vit-base-patch32 or",
-    "hf:facebook/dinov2-small, or a folder of your own as hf:FOLDER; docs/encoders.md compares them",
+    "hf:facebook/dinov2-small, or your own folder as hf:FOLDER; docs/encoders.md compares these networks",
 )
 """Advice on extractors for real data."""
 

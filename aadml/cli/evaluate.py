@@ -44,15 +44,15 @@ def command(
 ) -> None:
     """Score RUN (a run or a model folder), or external embeddings.
 
-    Every query ranks the whole gallery, including its own clip; MAP without that clip is printed too. MAP is the mean
-    over queries of the mean precision at the ranks of all relevant items. Ties count by the expectation over their
-    orders, with the worst and the best order as bounds. Chance is the MAP of a random order.
+    For every query, the whole gallery is ranked, including the query's own clip; MAP without that clip is printed too.
+    MAP is the mean over queries of the mean precision at the ranks of all relevant items. Ties count by the expectation
+    over their orders, with the worst and the best order as bounds. Chance is the MAP of a random order.
     """
     import aadml
     from aadml.cli.progress import note
 
     if (run is None) == (embeddings is None):
-        problem = "neither RUN nor --embeddings is given" if run is None else "both RUN and --embeddings are given"
+        problem = "neither RUN nor --embeddings was passed" if run is None else "both RUN and --embeddings were passed"
         raise click.UsageError(f"{problem}; pass either a run or model folder, or --embeddings FILE")
     if per_query and not as_json:
         raise click.UsageError("--per-query applies to --json only; pass --json as well")

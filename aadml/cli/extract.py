@@ -69,7 +69,7 @@ def command(manifest: str, output: str, shard: str, windows: str | None, as_json
     names = {modality: options[modality] for modality in ("audio", "visual", "text")}
     defaults = [name for modality, name in DEFAULTS.items() if names[modality] is None]
     if options["recipe"] is None and defaults and not named_extractors(names):
-        note(f"no extractor was given, so the defaults without pretrained weights are used: {', '.join(defaults)}")
+        note(f"no extractor is named, so the defaults without pretrained weights are used: {', '.join(defaults)}")
     work = f"extract of {len(rows.rows[part[0] :: part[1]])}"
     with continues(), JobBar() as bar:
         outcome = aadml.extract(

@@ -22,8 +22,8 @@ _SHOWN = 20
 def command(path: str, as_json: bool, **options: Any) -> None:
     """Describe FILE, a feature file in any layout, or mteb:TASK: counts, ranges, duplicates, origin, warnings.
 
-    Near-duplicates are clips with a copy in another split, up to noise and encoding. Their features and the
-    fingerprints of `aadml extract` are compared. Each pair is printed with its distance, as a share of the usual
+    Near-duplicates are clips with a copy in another split that differs only by noise or encoding. They are found by
+    features and by the fingerprints of `aadml extract`. Each pair is printed with its distance, as a share of the usual
     distance of nearest neighbors. The first 20 pairs are printed; --json lists all.
     """
     from dataclasses import asdict
@@ -98,7 +98,7 @@ def _recipe_line(match: Any) -> str:
     clips = f"distance {match.distance:.2g}, {match.clips} clips"
     if match.recipe:
         return f"{match.modality} recipe: {match.recipe} ({clips}){missing}"
-    return f"{match.modality} recipe: none of the known; the nearest is {match.nearest} ({clips}){missing}"
+    return f"{match.modality} recipe: unknown; the nearest known recipe is {match.nearest} ({clips}){missing}"
 
 
 def _duplicate_lines(contents: Any) -> list[str]:

@@ -86,7 +86,7 @@ class TrainingProgress:
         self._bar.show(self._bar.done, ", ".join(filter(None, (place, self._figures))))
 
     def warning(self, message: str) -> None:
-        """Print a warning on a line of its own."""
+        """Print a warning on a separate line."""
         if self._bar is not None:
             self._bar.clear()
         note(f"warning: {message}")

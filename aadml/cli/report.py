@@ -28,7 +28,7 @@ def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None
 
     if output is not None and len(runs) > 1:
         raise click.UsageError(
-            f"--output is the path of one page, but {len(runs)} runs were given; pass one run, or omit --output"
+            f"--output is the path of one page, but {len(runs)} runs were passed; pass one run, or omit --output"
         )
     for run in runs:
         click.echo(aadml.report(run, output=output, on_note=note, **options))

@@ -7,7 +7,7 @@ import click
 if TYPE_CHECKING:
     from aadml.feature_extraction.jobs.status import Status
 
-_LONG = 30.0  # seconds of processor time of a clip that are worth a remark
+_LONG = 30.0  # seconds of processor time of a clip above which a remark is printed
 
 
 @click.command()

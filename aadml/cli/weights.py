@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def command(action: Literal["list", "get", "verify"], name: str | None, folder: str | None, as_json: bool) -> None:
     """List, download or verify the weight files of the published networks.
 
-    NAME is a file of `aadml weights list`, RECIPE is one of `aadml list feature-recipes` and stands for all its files.
-    `get` also accepts hf:MODEL[@revision]. Run the same `get` again to continue a broken download. The files are in
+    NAME is a file of `aadml weights list`. RECIPE is a recipe of `aadml list feature-recipes`, for all its files. `get`
+    also accepts hf:MODEL[@revision]. Run the same `get` again to continue an interrupted download. The files are in
     $AADML_CACHE/weights. $AADML_MIRROR replaces all addresses by one folder of files on a server.
 
     A file without a published checksum is trusted at its first download. Its SHA-256 is printed and recorded in

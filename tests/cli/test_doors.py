@@ -157,7 +157,7 @@ def test_a_protocol_from_outside_is_named_with_the_numbers(aadml, beside, tmp_pa
     ("setting", "message"),
     [
         (["--loss", "own_absent:loss"], "loss own_absent:loss: there is no module 'own_absent'"),
-        (["--loss", "own_parts:absent"], "holds no 'absent', but holds "),
+        (["--loss", "own_parts:absent"], "does not define 'absent', but defines "),
         (["--method", "own_raises:method"], r"method own_raises:method: its module cannot be imported: ValueError: no"),
         (["--set", "proxy.name=own_parts:absent"], "proxy own_parts:absent: "),
         (["--set", "selection=own_parts:absent"], "selection own_parts:absent: "),
@@ -184,7 +184,7 @@ def test_an_extractor_beside_the_manifest_works_in_decoding_processes(aadml, awa
     code, out, _ = aadml("inspect", tmp_path / "loud.h5")
     assert "own_sound:loud" in out
     code, _, err = aadml(*job, "--audio", "own_sound:lood")
-    assert (code, "holds no 'lood'" in err) == (2, True)
+    assert (code, "does not define 'lood'" in err) == (2, True)
 
 
 def environment(*folders):

@@ -50,7 +50,9 @@ def test_a_table_for_people_with_classes(aadml, embeddings_file):
     )
     assert code == 0, err
     assert out.startswith("protocol bank, split train, similarity cosine\n")
-    assert "aadml: protocol bank describes how the embeddings were made; they are scored unchanged\n" in err
+    assert (
+        "aadml: protocol bank describes how the embeddings were computed; the embeddings are scored unchanged\n" in err
+    )
     assert "chance level of MAP" in out
     assert out.count("chance\n") == 2
 

@@ -32,7 +32,7 @@ def test_sample_clips_become_features_without_a_loss(clips, tmp_path):
     assert done.returncode == 0
     assert "10  audio log-mel 128-d, visual hog-color 1024-d" in done.stdout
     assert (
-        "no extractor was given, so the defaults without pretrained weights are used: log-mel, hog-color" in done.stderr
+        "no extractor is named, so the defaults without pretrained weights are used: log-mel, hog-color" in done.stderr
     )
     content = read_features(tmp_path / "f.h5")
     assert {name: values.shape for name, values in content.features.items()} == {

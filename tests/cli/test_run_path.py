@@ -21,14 +21,14 @@ def test_the_newest_finished_run_of_a_folder_is_used(runs, aadml):
     code, out, err = aadml("evaluate", runs)
     assert (code, out) == aadml("evaluate", newest)[:2]
     assert code == 0
-    assert f"aadml: {runs} holds 2 finished runs; the newest is used: {newest}" in err
+    assert f"aadml: {runs} contains 2 finished runs; the newest is used: {newest}" in err
     assert str(newest) in aadml("report", runs)[1]
 
 
 def test_python_takes_the_newest_finished_run_too(runs, caplog):
     newest = max(runs.glob("*/evaluation.json"), key=lambda file: file.stat().st_mtime).parent
     assert library.load(runs).folder == newest
-    assert f"{runs} holds 2 finished runs; the newest is used: {newest}" in caplog.text
+    assert f"{runs} contains 2 finished runs; the newest is used: {newest}" in caplog.text
     assert library.verify(runs) == []
     assert repr(library.evaluate(runs)) == repr(library.evaluate(newest))
 

@@ -1,4 +1,4 @@
-"""Input of losses: anchors against candidates, relevance, and types shared by all packages."""
+"""Inputs of losses (anchors against candidates), rules of relevance, and types shared by all packages."""
 
 from typing import TYPE_CHECKING
 

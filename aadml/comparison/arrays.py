@@ -41,7 +41,7 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
         `values`: NumPy for NumPy and lists, tensors for tensors, (e,) for (d,).
 
     Raises:
-        InputError: `values` are not numbers, hold NaN or infinity, or have another shape.
+        InputError: `values` are not numbers, contain NaN or infinity, or have another shape.
     """
     is_tensor = isinstance(values, Tensor)
     numbers = _tensor(values, name)
@@ -52,7 +52,7 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
     wrong = ~torch.isfinite(rows).all(1)
     if bool(wrong.any()):
         raise InputError(
-            f"{name}: row {int(wrong.nonzero()[0])} holds NaN or infinity (in float32); pass finite numbers"
+            f"{name}: row {int(wrong.nonzero()[0])} contains NaN or infinity (in float32); pass finite numbers"
         )
 
     def back(result: Tensor) -> Array:
@@ -180,4 +180,4 @@ def _plain(values: object) -> object:
 
 
 _KNOWN = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.bool_)
-"""Types that torch supports; numbers of other types become float64, which keeps their value."""
+"""Types that torch supports; numbers of other types are converted to float64, which does not change their value."""

@@ -32,12 +32,12 @@ class Clips:
         ids: n names; equal names mean the same clip.
         class_names: C names, in the order of the labels; empty without classes.
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several.
-        relevance: rule of relevance. None selects a rule by the data: a shared class, the class, or, without
-            classes, the query's own partner.
-        present: modality -> (n,) bool, False where a clip lacks the modality, whose features are then not read.
-            A modality that all clips have is omitted.
-        texts: all texts if clips have several, before `aadml.data.captions.several_texts` turns the texts into rows.
-        drawn_by: n names; an epoch of training draws one of the rows that share a name. None uses all rows.
+        relevance: rule of relevance. None selects a rule by the data: a shared class, the class, or, without classes,
+            the query's own partner.
+        present: modality -> (n,) bool, False where a clip lacks the modality, so that its features are not read.
+            Modalities that all clips have are omitted.
+        texts: all texts if clips have several, until `aadml.data.captions.several_texts` converts the texts to rows.
+        drawn_by: n names; each epoch of training draws one of the rows that share a name. None uses all rows.
     """
 
     IN_WORDS: ClassVar[str] = "Clips (of arrays: aadml.Clips.of(labels, audio=..., visual=...))"
@@ -72,7 +72,7 @@ class Clips:
             features: modality -> (n, d), a NumPy array or tensor of any float or integer type, or lists.
 
         Raises:
-            InputError: features are not numbers or hold NaN, counts differ, or a modality is unknown.
+            InputError: features are not numbers or contain NaN, counts differ, or a modality is unknown.
 
         Example:
             >>> clips = aadml.Clips.of(["dog", "cat", "dog"], audio=[[0, 1], [1, 0], [0, 2]], visual=[[1], [2], [1]])
@@ -248,7 +248,7 @@ class Clips:
             )
         if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise InputError(
-                f"select: index holds {int(index.min())} to {int(index.max())}; pass row numbers in 0..{len(self) - 1}"
+                f"select: index contains {int(index.min())} to {int(index.max())}; pass rows in 0..{len(self) - 1}"
             )
         features = {m: f[index] if isinstance(f, Tensor) else f.select(index) for m, f in self.features.items()}
         return replace(

@@ -50,7 +50,8 @@ class Comparison:
         positives: (a, c) bool.
         negatives: (a, c) bool, disjoint from `positives`.
         own: (a,) int64, column of the anchor's partner (same clip), or -1.
-        relevance: (a, c) scores not computed from vectors (frame/word relevance), which replace `cosine` and `dot`.
+        relevance: (a, c) scores (frame-word relevance) that are not computed from vectors; they replace `cosine` and
+            `dot`.
         shares: (a, c) weight of each positive among the positives of its anchor; None for equal weights. Only losses in
             WEIGHS_POSITIVES use the weights.
         guides: name -> (a, c) detached scores that a selection may use (within-modality similarity).
@@ -229,7 +230,7 @@ class Comparison:
         return pairwise.cosine(*self.vectors("cosine"))
 
     def need(self, name: str, loss: str) -> Tensor:
-        """Return an optional field.
+        """Return an optional field that a loss needs.
 
         Args:
             name: "within", "anchor_features", ...
@@ -253,11 +254,11 @@ class Comparison:
             user: name of the score or loss that needs the vectors, for the message.
 
         Raises:
-            InputError: the comparison has a relevance score instead of vectors.
+            InputError: the comparison has relevance scores instead of vectors.
         """
         if self.relevance is not None:
             raise InputError(
-                f"{user} needs vectors, but this comparison has a relevance instead; choose a score or loss that "
+                f"{user} needs vectors, but this comparison has relevance scores instead; choose a score or loss that "
                 "uses only dot or cosine"
             )
         return pairwise.at_least_float32(self.anchors), pairwise.at_least_float32(self.candidates)

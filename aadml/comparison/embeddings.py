@@ -26,8 +26,8 @@ class Embeddings:
         rows: modality with shared vectors -> (n,) row of the vector of each clip.
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several.
         relevance: rule of relevance; None selects a rule by the data, as in `Clips`.
-        present: modality -> (n,) bool, False for a clip without the modality. Such a clip is neither a query nor a
-            result in that modality.
+        present: modality -> (n,) bool, False for a clip without the modality, which is neither a query nor a result in
+            the modality.
         clusters: id of a clip -> its cluster (speaker, recording), which intervals of MAP resample instead of clips;
             None for clips.
     """
@@ -63,7 +63,7 @@ class Embeddings:
             if vectors.ndim != 2 or (len(vectors) != count if rows is None else not shared):
                 raise InputError(f"embeddings: {modality} has shape {tuple(vectors.shape)}; pass vectors ({count}, d)")
             if not all_finite(vectors):
-                raise InputError(f"embeddings: the {modality} vectors hold NaN or infinity; pass finite vectors")
+                raise InputError(f"embeddings: the {modality} vectors contain NaN or infinity; pass finite vectors")
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -37,7 +37,7 @@ class StoredSource(Source, Protocol):
     """Source on disk with identifiable content, before a method adds its transformations."""
 
     def content(self) -> Iterator[bytes]:
-        """Yield bytes that identify the items: their own bytes, or checksums of their files."""
+        """Yield bytes that identify the items: the bytes of the items, or checksums of their files."""
 
 
 Features = Tensor | Source
@@ -74,5 +74,5 @@ def check_features(modality: str, features: Features, count: int) -> None:
         if not all_finite(features):
             row = int((~torch.isfinite(features)).any(1).nonzero()[0])
             raise InputError(
-                f"clips: the {modality} features hold NaN or infinity, first at row {row}; pass finite features"
+                f"clips: the {modality} features contain NaN or infinity, first at row {row}; pass finite features"
             )

@@ -18,7 +18,7 @@ def interpolated(
     """Add points on lines between embeddings to the candidates; gradients flow into both ends.
 
         same-class:       s y_i + (1 - s) y_j,  y_j a random other candidate of the class of i; the point has that class
-        anchor-negative:  s x_i + (1 - s) y_n,  y_n the nearest negative of the anchor; a negative of that anchor only
+        anchor-negative:  s x_i + (1 - s) y_n,  y_n the nearest negative of the anchor; a negative of only that anchor
 
     Distance is convex, so the farthest positive of a same-class line is always an end, but the nearest negative may be
     between the ends. The distance of a point on an anchor-negative line is (1 - s) times that of the negative.
@@ -38,7 +38,7 @@ def interpolated(
         if "same-class" in lines:
             other = _other_of_the_class(comparison, generator)
             points.append(share * candidates + (1 - share) * candidates[other])
-            # a point of a candidate that an anchor ignores, such as the anchor itself, is ignored too
+            # an anchor that ignores a candidate (such as the anchor itself) also ignores the points of the candidate
             positives.append(comparison.positives & comparison.positives[:, other])
             negatives.append(comparison.negatives & comparison.negatives[:, other])
         if "anchor-negative" in lines:

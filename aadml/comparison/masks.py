@@ -10,7 +10,7 @@ from torch import Tensor
 
 M = TypeVar("M", Tensor, Tensor | None)
 FEW = 4
-"""Positives are read by column if no anchor has more than this part of the candidates as positives."""
+"""Inverse of the largest share of candidates that are positives of an anchor, for reading positives by column."""
 RowsOfMask = Callable[[slice, torch.dtype], Tensor]
 """Function that returns some rows of a mask as booleans, or as zeros and ones."""
 
@@ -100,9 +100,9 @@ class MaskCodes:
         return compare(left, right, out=torch.empty(len(left), len(right), dtype=kind, device=left.device))
 
     def few_positives(self, rows: slice, kind: torch.dtype) -> tuple[Tensor, Tensor] | None:
-        """Return columns that hold all positives of some anchors (r, k), and ones for positives, zeros for the rest.
+        """Return columns that contain all positives of some anchors (r, k), and ones for positives, zeros for the rest.
 
-        None if an anchor has more than c / FEW positives, if they are not on a CPU, and in compiled code.
+        Return None if an anchor has more than c / FEW positives, if the codes are not on a CPU, and in compiled code.
         """
         codes = "groups" if self.clips is None else "clips"
         if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu":
@@ -153,7 +153,7 @@ class _Ranks:
 
 
 def _range(order: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where codes start and stop among sorted codes."""
+    """Return the positions at which the range of each code starts and stops among sorted codes."""
     codes = codes.to(order.dtype)
     return torch.searchsorted(order, codes), torch.searchsorted(order, codes, right=True)
 

@@ -195,7 +195,7 @@ class SameLabel(Relevance):
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Apply the rule."""
         labels = items.labels.cpu().numpy()
-        absent = UNLABELLED - 1  # the class of unlabeled queries, which no item has
+        absent = UNLABELLED - 1  # a class for unlabeled queries that no item has
         return Grouped(np.where(labels == UNLABELLED, absent, labels)[queries], labels[gallery])
 
     def groups(self, items: Items) -> NDArray[np.int64]:

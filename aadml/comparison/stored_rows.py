@@ -49,7 +49,7 @@ class StoredRows:
 
     def batch(self, index: Tensor) -> Tensor:
         """Load the rows `index` (b,) into memory: (b, d)."""
-        # as bytes, since NumPy would copy numbers at unaligned addresses of a file first
+        # read as bytes, since NumPy would first copy numbers at unaligned addresses of a file
         loaded = np.take(self.array.view(np.uint8), self.index[index.cpu().numpy()], axis=0)
         rows = torch.from_numpy(loaded.view(self.array.dtype))
         return rows if self.change is None else self.change(rows)
@@ -60,7 +60,7 @@ class StoredRows:
             yield self.batch(torch.arange(start, min(start + size, len(self))))
 
     def changed(self, change: Callable[[Tensor], Tensor]) -> "StoredRows":
-        """Return the same rows with a further transformation after the present transformation."""
+        """Return the same rows with a further transformation, applied after the existing transformation."""
         before = self.change
         return replace(self, change=change if before is None else lambda rows: change(before(rows)))
 
@@ -73,6 +73,6 @@ class StoredRows:
         return loaded
 
     def content(self) -> Iterator[bytes]:
-        """Yield the bytes of the rows, which identify them."""
+        """Yield the bytes of the rows, as their identification."""
         for rows in self.split(BLOCK):
             yield rows.numpy().tobytes()

@@ -5,7 +5,7 @@ worker then computes its part of a sum. The loss of a batch is therefore the sum
 its gradient is the sum of their gradients. The dropout of a row does not depend on the worker that encodes the row.
 
 Workers connect inside `joined`. Rows are divided only inside `divided`, the training loop. All workers call the
-functions of this module in the same order. Work of a single worker goes through `by_first` or `alone`.
+functions of this module in the same order. Use `by_first` or `alone` for work of a single worker.
 """
 
 import json
@@ -110,7 +110,7 @@ def own_device(device: torch.device) -> torch.device:
 
 
 def own(total: int) -> slice:
-    """Return the rows of this worker among `total` rows: even shares, in order."""
+    """Return the rows of this worker among `total` rows, which are divided evenly and in order."""
     place = _place.get()
     size, more = divmod(total, place.count)
     start = place.rank * size + min(place.rank, more)

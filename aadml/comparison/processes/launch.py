@@ -41,7 +41,7 @@ def processes_here() -> int:
 
 
 def one_voice() -> None:
-    """Discard stdout and stderr except on rank 0, and raise ProcessLost on SIGTERM from the launcher."""
+    """Discard stdout and stderr except on rank 0, and raise ProcessLost when the launcher sends SIGTERM."""
     if not started():
         return
     signal.signal(signal.SIGTERM, _stopped)
@@ -56,7 +56,7 @@ def claim_last_word() -> bool:
 
 @cache
 def _claim() -> bool:
-    _ignore_stop()  # this worker is already ending, for its own reason
+    _ignore_stop()  # this worker is already ending, for another reason
     won = _first_in_store()
     sys.stderr = sys.__stderr__ if won else open(os.devnull, "w")  # noqa: SIM115, PTH123
     if won and process_rank() and sys.stderr is not None:

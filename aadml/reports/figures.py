@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = "o^DvP*"
-"""Markers of modalities; squares are the markers of classes."""
+"""Markers of modalities; in the legend, squares mark classes."""
 
-_GRAYS = (14, 15)  # colors of tab20 that are not used for classes: gray marks points without color
+_GRAYS = (14, 15)  # colors of tab20 that are not used for classes: gray marks points without a class color
 
 
 def training_curves(records: Sequence[Record], selected: int | None) -> dict[str, str]:
@@ -89,7 +89,7 @@ def class_map(
 
 
 def _colored(counts: NDArray[np.int64]) -> dict[int, str]:
-    """Return colors of the largest classes, by class; there are as many as can be distinguished."""
+    """Return a color for each of the largest classes: as many classes as there are distinguishable colors."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

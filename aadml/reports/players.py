@@ -101,7 +101,7 @@ def _source(media: ClipMedia, clip: str) -> PreviewSource | None:
 
 
 def fitting(previews: Sequence[Preview], room: int) -> list[Preview]:
-    """Return previews with only the data that fit in `room`: pictures first, then players, both in order."""
+    """Return previews with only the data that fit in `room`; pictures have priority over players, both in order."""
     fitted = [Preview(reason=preview.reason) for preview in previews]
     for n, preview in enumerate(previews):
         if len(preview.picture) <= room:

@@ -53,7 +53,7 @@ ENCODINGS = (
 """Encodings in order of preference; the installed PyAV may lack an encoder."""
 
 EDITION = 2
-"""Version of the preview format, increased by every change in the bytes."""
+"""Version of the preview format, which is increased with every change of the bytes."""
 
 _LIMITS = Limits(seconds=1e9)  # only the beginning is decoded, so the length is not limited
 _QUALITY = 80  # of a JPEG
@@ -217,7 +217,7 @@ def _set_up() -> None:
 
 
 def _rules() -> list[Any]:
-    """Return everything that determines the bytes of a preview except the files."""
+    """Return all settings that, besides the files, determine the bytes of a preview."""
     encodings = [asdict(encoding) for encoding in ENCODINGS]
     return [EDITION, SECONDS, list(SIDES), FRAME_RATE, RATE, _QUALITY, encodings, decoder_versions()]
 

@@ -1,4 +1,4 @@
-"""Papers as data: the YAML files of `aadml/papers`, and the MAP that the AADML paper printed."""
+"""Readers of the YAML files that describe the papers in `aadml/papers`, and the published MAP of the AADML paper."""
 
 import re
 from collections.abc import Mapping

@@ -130,9 +130,9 @@ def _summary(
     verdict, rule = _verdict(record), evaluation.relevance
     remarks = [
         *([verdict] if failed else []),
-        f"Protocol {evaluation.protocol}: every item is embedded on its own, and every query ranks the whole gallery, "
-        f"including its own clip{_without_partner(record)}. Items are compared by {evaluation.similarity}, and ties "
-        f"count by exact expectation (tie rate {evaluation.tie_rate:.2%}).",
+        f"Protocol {evaluation.protocol}: every item is embedded independently, and every query ranks the whole "
+        f"gallery, including its own clip{_without_partner(record)}. Items are compared by {evaluation.similarity}; "
+        f"ties count by exact expectation (tie rate {evaluation.tie_rate:.2%}).",
         *([] if rule == LABEL.name else [f"A relevant result is {RELEVANCE_IN_WORDS[rule]}."]),
         *([] if evaluation.sample is None else [f"The queries are {in_words(evaluation.sample)}."]),
         *([] if facts.selected_epoch is None else [_epoch(facts)]),

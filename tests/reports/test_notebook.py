@@ -56,7 +56,7 @@ def test_a_comparison_draws_its_rows(small_features, tmp_path):
 
 
 def test_what_has_no_curves_or_no_matplotlib_ends_in_one_line(small_features, run, monkeypatch):
-    with pytest.raises(InputError, match="plot_curves: the model has no log of a training in epochs"):
+    with pytest.raises(InputError, match="plot_curves: the model has no training log by epoch"):
         aadml.fit(small_features, method="cca").plot_curves()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"aadml\[plot\]"):

@@ -17,8 +17,8 @@ ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 """Other names of splits, in lower case."""
 
 TEXT_COLUMNS = ("text", "caption", "caption_1")
-"""Columns for the text of a clip; the first such column of a manifest is used. After `caption_1`, the
-columns `caption_2`, `caption_3`, ... hold further texts."""
+"""Columns for the text of a clip; the first of them in a manifest is used. After `caption_1`, the columns `caption_2`,
+`caption_3`, ... contain further texts."""
 
 FURTHER_TEXT = "text_"
 """Prefix of the names of further texts of a clip: `text_2`, `text_3`, ..."""
@@ -98,11 +98,11 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read and check a manifest.
 
     The first line lists the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
-    in different files. `labels` instead of `label` holds several classes, separated by `|`. If both are missing, clips
-    can only be extracted and embedded. Without the column `split`, all clips are test clips. A column `text` or
-    `caption` holds the text of a clip; `caption_1`, `caption_2`, ... hold several texts. The columns `start` and `end`
-    (seconds, may be empty) cut a segment of the media; a column `recording` is added to them if it is missing, with the
-    first id of the same media. Further columns are stored.
+    in different files. `labels` instead of `label` contains several classes, separated by `|`. If both are missing,
+    clips can only be extracted and embedded. Without the column `split`, all clips are test clips. A column `text` or
+    `caption` contains the text of a clip, and `caption_1`, `caption_2`, ... contain several texts. The columns `start`
+    and `end` (seconds, may be empty) cut a segment of the media. If `recording` is missing, it is added to them, with
+    the first id of the same media. Further columns are stored.
     Media paths are relative to the manifest and may be any bytes; all other values are UTF-8. `val` is read as `valid`.
 
     Args:
@@ -250,7 +250,7 @@ def split_labels(cell: str, separator: str = LABELS_SEPARATOR) -> list[str]:
 
 
 def _problems(row: Row, *, plain: bool) -> list[str]:
-    """Return what is wrong with a row; `plain` if it is ASCII without zero bytes, as nearly all rows are."""
+    """Return the problems of a row; `plain` skips checks that ASCII text without zero bytes always passes."""
     problems = []
     if not row.id:
         problems.append("the id is empty")

@@ -104,7 +104,7 @@ def _panns(name: str) -> str:
 
 def _youtube8m(name: str) -> str:
     shape = youtube8m_whitening(weights_folder() / WEIGHTS[name].file).components.shape
-    return f"holds matrices that map {shape[0]} to {shape[1]} dimensions"
+    return f"contains matrices that map {shape[0]} to {shape[1]} dimensions"
 
 
 def _described(name: str, modality: str, options: dict[str, str], clip: NDArray[np.generic]) -> NDArray[np.float32]:

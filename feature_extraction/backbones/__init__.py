@@ -1,7 +1,7 @@
 """Extractors, which compute features from the sound, the frames or the text of a clip; EXTRACTORS lists them.
 
-An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch. This step has the cheap
-computations and the computations that reduce the data (resizing, a log-mel front end, a complete descriptor without
+An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch. This step consists of cheap
+computations and of computations that reduce the data (resizing, a log-mel front end, a complete descriptor without
 weights). `describe` runs the network in the main process on several clips. An extractor without weights has no
 `describe`: `prepare` returns its features over time.
 """
@@ -66,7 +66,7 @@ class Extractor:
             trained on.
         about: further provenance that does not change the features: versions of packages, names of weight files.
             `parameters` and `about` are stored in the feature file and are part of the key of every record of a job.
-            `source` holds the options for building the same extractor from a trained model.
+            `source` contains the options for building the same extractor from a trained model.
         prepare: function from one decoded clip to an array (t, ...). It runs in a decoding process, so it must be
             picklable (a module-level function, or a `functools.partial` of one), and its module should not import
             torch.
@@ -114,7 +114,7 @@ class ExtractorFactory(Protocol):
     """Function that builds an extractor from options; `Extractor.modality` states the modality of the extractor."""
 
     def __call__(self, **options: Any) -> Extractor:
-        """Build an extractor."""
+        """Build an extractor; `options` are the options of the factory."""
         ...
 
 
@@ -171,8 +171,8 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         options: keyword-only options of the extractor's factory.
 
     Raises:
-        InputError: there is no such extractor of the modality, an option or its value is invalid, or an own extractor
-            lacks a package or a file.
+        InputError: there is no such extractor of the modality, an option or its value is invalid, or an extractor of
+            the user lacks a package or a file.
     """
     name, from_name = expanded(name, modality)
     chosen, factory = {**from_name, **(options or {})}, _factory(name, modality)

@@ -1,6 +1,7 @@
 """Descriptors without weights: statistics of a log-mel spectrogram, and gradients and colors of frames.
 
-They run in decoding processes, which do not import torch: the import would take seconds and 200 MB in each process.
+Descriptors are computed in decoding processes, which do not import torch: the import would take seconds and 200 MB in
+each process.
 """
 
 from dataclasses import asdict

@@ -1,8 +1,8 @@
 """Inception-V3 (Szegedy et al., CVPR 2016), pooled to 2048 dimensions, with torchvision's parameter names.
 
-With the auxiliary head, the network has torchvision's 580 entries and 27,161,264 parameters. Therefore the published
-files of torchvision and timm, and ports with the same names, all load. These files hold different networks of the same
-shape. The provenance of the features states which file was used.
+With the auxiliary head, the network has torchvision's 580 entries and 27,161,264 parameters. The published files of
+torchvision and timm, and ports with the same names, can therefore all be loaded. These files contain different networks
+of the same shape. The provenance of the features records the file.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ REDUCED = 1024
 SIDE = 299  # pixels
 _BATCH = 8  # frames; fixed, so that a clip's values cannot depend on the other clips
 _IMAGENET_MEAN, _IMAGENET_SD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_UNUSED = ("fc.", "AuxLogits.")  # prefixes of tensors that features do not need
+_UNUSED = ("fc.", "AuxLogits.")  # prefixes of tensors that are not used for features
 
 
 class InceptionV3(nn.Module):

@@ -1,7 +1,7 @@
 """PANNs (Kong et al., TASLP 2020): Cnn10, Cnn14 and ResNet38, from log-mel spectrograms to one vector per clip.
 
-Parameter names equal those of the published checkpoints (Zenodo record 3987831). Their last two linear layers and
-front-end constants are left out. Pooling and dropout follow Mei et al. 2022 (`audio-text_retrieval`).
+Parameter names equal those of the published checkpoints (Zenodo record 3987831). The last two linear layers and the
+front-end constants of the checkpoints are omitted. Pooling and dropout follow Mei et al. 2022 (`audio-text_retrieval`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -213,7 +213,7 @@ def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[st
     shapes = {name: matrix.shape for name, matrix in matrices.items()}
     if shapes != {"eigenvectors": (DIMENSION, DIMENSION), "means": (DIMENSION,)}:
         raise InputError(
-            f"vggish: {file.name} holds {shapes or 'no PCA'}; pass a file with pca_eigen_vectors (128, 128) and "
+            f"vggish: {file.name} contains {shapes or 'no PCA'}; pass a file with pca_eigen_vectors (128, 128) and "
             "pca_means (128,)"
         )
     return network, checksums, files, matrices

@@ -122,7 +122,7 @@ def _nearly_orthogonal(vectors: Vector, seed: int) -> Vector:
 
 
 def _is_binary(file: BinaryIO, header: bytes) -> bool:
-    """Return whether a file is binary: its second line does not hold as many numbers as the header states."""
+    """Return whether a file is binary: its second line does not have as many numbers as the header states."""
     if not _counts(header):
         return False
     place = file.tell()

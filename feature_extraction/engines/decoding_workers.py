@@ -17,7 +17,7 @@ from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, Text, decode
 from aadml.feature_extraction.media.fingerprints import picture_fingerprint, sound_fingerprint
 
-_PATIENCE = 30  # wall-clock limit / processor-time limit; a clip on a lost disk may wait without computing
+_PATIENCE = 30  # wall-clock limit / processor-time limit; reading from a lost disk takes no processor time
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class DecodingSettings:
         time_limit: seconds of processor time for one modality of a clip. The wall-clock limit is many times as long,
             so that no clip fails because the machine is busy.
         limits: sizes above which a clip fails.
-        gives_way: whether decoders run with low priority because this process runs a network. A network, whose threads
-            wait for each other, loses more from sharing processors than a decoder does.
+        gives_way: whether decoders run with low priority because this process runs a network. Sharing processors slows
+            a network more than a decoder, because the threads of a network wait for each other.
         watch: called about once per second with the seconds of processor time of each running clip; Ray does not call
             this function.
     """
@@ -191,7 +191,7 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits, segment: Seg
     except Exception as error:  # any other error fails only this clip, with the error as detail
         return DecodedPart(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
     if np.issubdtype(prepared.dtype, np.floating) and not np.isfinite(prepared).all():
-        return DecodedPart(modality, reason="corrupt", detail="its features hold NaN or infinity")
+        return DecodedPart(modality, reason="corrupt", detail="its features contain NaN or infinity")
     return DecodedPart(
         modality,
         prepared=prepared,

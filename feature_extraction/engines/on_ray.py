@@ -1,6 +1,6 @@
 """Decoding on Ray: one actor per processor of the cluster, each with its own decoding process.
 
-As on one machine, only the clip fails if its file crashes the decoder or never ends: the process dies, but the actor
+As on one machine, a file that crashes or hangs the decoder fails only its own clip: the process dies, but the actor
 continues. When an actor is lost with its machine, another actor decodes its clip.
 """
 

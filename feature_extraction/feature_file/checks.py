@@ -49,9 +49,9 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     """
     n = len(content.ids)
     if not rows:
-        raise InputError(f"{place}: holds no modality; add features of {', '.join(MODALITIES)} or another modality")
+        raise InputError(f"{place}: contains no modality; add features of {', '.join(MODALITIES)} or another modality")
     if n == 0 and content.shard is None:
-        raise InputError(f"{place}: holds no clips; add at least one clip")
+        raise InputError(f"{place}: contains no clips; add at least one clip")
     for name, modality in rows.items():
         check_modality(name, place)
         _require(f"{place}: /{name}", modality.pooled, np.float32, n, "d")
@@ -67,14 +67,14 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     _check_present(content, rows, place)
     alone = sorted(set(content.sequences) - set(rows))
     if alone:
-        raise InputError(f"{place}: /{alone[0]}_sequence has no pooled features beside it; add /{alone[0]}")
+        raise InputError(f"{place}: /{alone[0]}_sequence is present without pooled features; add /{alone[0]}")
     for name, modality in rows.items():
         _check_sequence(modality, n, f"{place}: /{name}")
     return {name: _watched(rows[name], content.present.get(name), f"{place}: /{name}") for name in rows}
 
 
 def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *shape: int | str) -> None:
-    """Raise InputError unless an array has this type and shape; "d" is any length but 0, other names are any length."""
+    """Raise InputError unless an array has this type and shape; "d" is any length above 0, other names any length."""
     fits = values.dtype == dtype and len(values.shape) == len(shape)
     fits = fits and all(
         length == wanted if isinstance(wanted, int) else length or wanted != "d"
@@ -100,7 +100,7 @@ def _check_clips(content: FeatureFile, n: int, place: str) -> None:
     check_unique(content.class_names, f"{place}: /class_names")
     unknown = [split for split in content.splits if split not in SPLITS]
     if unknown:
-        raise InputError(f"{place}: /split holds '{unknown[0]}'; choose from {', '.join(SPLITS)}")
+        raise InputError(f"{place}: /split contains '{unknown[0]}'; choose from {', '.join(SPLITS)}")
 
 
 def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) -> None:
@@ -108,7 +108,7 @@ def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place
     for name, present in content.present.items():
         where = f"{place}: /{name}_present"
         if name not in rows:
-            raise InputError(f"{where} has no features beside it; add /{name}")
+            raise InputError(f"{where} is present without its features; add /{name}")
         _require(where, present, np.bool_, n)
         offsets = rows[name].offsets
         if offsets is not None and offsets.shape == (n + 1,) and np.diff(offsets)[~present].any():
@@ -117,7 +117,7 @@ def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place
             )
     empty = np.flatnonzero(~np.any([content.has(name) for name in rows], axis=0))
     if len(empty):
-        raise InputError(f"{place}: clip {content.ids[empty[0]]!r} has no modality at all; leave such clips out")
+        raise InputError(f"{place}: clip {content.ids[empty[0]]!r} has no modality; leave out clips without modalities")
 
 
 def check_texts(texts: Texts, n: int, place: str) -> None:
@@ -129,12 +129,12 @@ def check_texts(texts: Texts, n: int, place: str) -> None:
     """
     _require(f"{place}: /text", texts.values, np.float32, "texts", "d")
     if not np.isfinite(texts.values).all():
-        raise InputError(f"{place}: /text holds NaN or infinity; write finite values")
+        raise InputError(f"{place}: /text contains NaN or infinity; write finite values")
     rows = texts.rows
     _require(f"{place}: /text_row", rows, np.int64, len(texts.values))
     if len(rows) and (rows[0] < 0 or rows[-1] >= n or (np.diff(rows) < 0).any()):
         raise InputError(
-            f"{place}: /text_row does not hold clips from 0 to {n - 1} in ascending order; sort the texts by clip"
+            f"{place}: /text_row does not contain clips from 0 to {n - 1} in ascending order; sort the texts by clip"
         )
 
 
@@ -142,7 +142,7 @@ def check_unique(names: Sequence[str], place: str) -> None:
     """Raise InputError if a name occurs more than once."""
     if len(set(names)) < len(names):
         name, count = Counter(names).most_common(1)[0]
-        raise InputError(f"{place} holds {name!r} {count} times; each name must occur once")
+        raise InputError(f"{place} contains {name!r} {count} times; each name must occur once")
 
 
 def _check_labels(content: FeatureFile, n: int, place: str) -> None:
@@ -158,7 +158,7 @@ def _check_labels(content: FeatureFile, n: int, place: str) -> None:
         return
     _require(f"{place}: /labels", marked, np.uint8, n, classes)
     if (marked > 1).any():
-        raise InputError(f"{place}: /labels holds {marked.max()}; use only zeros and ones")
+        raise InputError(f"{place}: /labels contains {marked.max()}; use only zeros and ones")
     agrees = np.where(labels == UNLABELLED, marked.sum(axis=1) == 0, marked[np.arange(n), labels])
     if not agrees.all():
         raise InputError(
@@ -196,10 +196,10 @@ def _finite(rows: FeatureRows, place: str, present: NDArray[np.bool_] | None = N
         finite = np.isfinite(block)
         if not finite.all():
             row = start + int(np.argmin(finite.all(axis=1)))
-            raise InputError(f"{place}: row {row} holds NaN or infinity; write finite values")
+            raise InputError(f"{place}: row {row} contains NaN or infinity; write finite values")
         if present is not None and block[~present[start : start + len(block)]].any():
             raise InputError(
-                f"{place}: holds values of a clip for which {place}_present is false; write zeros for that clip"
+                f"{place}: contains values of a clip for which {place}_present is false; write zeros for that clip"
             )
         yield block
         start += len(block)
@@ -209,7 +209,7 @@ def _ascending(times: FeatureRows, offsets: NDArray[np.int64], place: str) -> It
     start, last = 0, 0.0
     for block in times.blocks():
         if not np.isfinite(block).all() or (block < 0).any():
-            raise InputError(f"{place} holds NaN, infinity or negative numbers; times must be finite and at least 0")
+            raise InputError(f"{place} contains NaN, infinity or negative numbers; times must be finite and at least 0")
         back = np.diff(block, prepend=last) < 0
         first, stop = np.searchsorted(offsets, [start, start + len(block)])
         back[offsets[first:stop] - start] = False  # the first row of each clip

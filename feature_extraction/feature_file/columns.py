@@ -61,7 +61,7 @@ class Columns:
         """Return the texts (m, d) of n clips and the clip (m,) of each; None if each clip has at most one text.
 
         Raises:
-            InputError: `text_row` does not hold a clip for every text.
+            InputError: `text_row` does not contain a clip for every text.
         """
         texts, rows = self.features.get("text"), self.beside.get(TEXT_ROW)
         if texts is None or (rows is None and texts.ndim != 3):
@@ -72,7 +72,7 @@ class Columns:
         if not is_index or not np.isin(rows, np.arange(clips)).all():
             count = len(texts) if texts.ndim else 0
             raise InputError(
-                f"{self.path}: {TEXT_ROW} holds {rows.dtype} {rows.shape}, but must hold {count} clip numbers "
+                f"{self.path}: {TEXT_ROW} contains {rows.dtype} {rows.shape}, but must contain {count} clip numbers "
                 f"from 0 to {clips - 1}, one for each text"
             )
         return texts, rows.astype(np.int64)

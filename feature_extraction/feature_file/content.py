@@ -76,7 +76,7 @@ class Texts:
 
     @classmethod
     def sorted(cls, values: NDArray[np.float32], rows: NDArray[np.int64]) -> "Texts":
-        """Build `Texts` from texts in any order; the order of the texts of a clip is kept."""
+        """Build `Texts` from texts in any order; the texts of a clip keep their order."""
         order = np.argsort(rows, kind="stable")
         return cls(values[order], rows[order])
 
@@ -120,7 +120,7 @@ class JobPart:
 
     Attributes:
         index: number of the shard, from 0.
-        count: number of shards. Shard i holds the rows i, i + count, i + 2 count ... of the manifest.
+        count: number of shards. Shard i contains the rows i, i + count, i + 2 count ... of the manifest.
         total: number of rows of the manifest.
         manifest: fingerprint of the manifest.
         pending: by modality, the transformation that `merge` fits. Until then, features and sequences are not
@@ -138,7 +138,7 @@ class JobPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Shard(JobPart):
-    """Part of a sharded job that a feature file holds.
+    """Part of a sharded job that a feature file contains.
 
     Attributes:
         rows: (n,) int64, row of each clip in the manifest.
@@ -164,7 +164,7 @@ class FeatureFile:
         columns: further columns of the manifest, n strings each.
         sequences: by modality, features over time, if they were kept.
         fitted: by modality, named arrays that were fitted to the training rows.
-        shard: part of the job that the file holds; None for a job without shards.
+        shard: part of the job that the file contains; None for a job without shards.
         all_labels: (n, C) uint8, 1 for each class of a clip; None if no clip of the job has several classes.
         fingerprints: by modality, (n, 256) uint8, which identify clips after re-encoding; see
             `aadml.feature_extraction.media.fingerprints`. Older files and files of other programs have no fingerprints.

@@ -163,16 +163,16 @@ def _flags(group: Group, key: str, place: str) -> NDArray[np.bool_]:
     dataset = _dataset(group, key, place)
     values = np.asarray(dataset[()]) if dataset.shape is not None and dataset.dtype.kind in "biu" else None
     if values is None or not np.isin(values, (0, 1)).all():
-        raise InputError(f"{place}: /{key} holds {dataset.dtype}, but must hold one boolean per clip")
+        raise InputError(f"{place}: /{key} contains {dataset.dtype}, but must contain one boolean per clip")
     return values.astype(np.bool_)
 
 
 def _rows(group: Group, key: str, dtype: type, place: str) -> FeatureRows:
     dataset = _dataset(group, key, place)
     if dataset.dtype.kind not in "fiu":
-        raise InputError(f"{place}: /{key} holds {dataset.dtype}, but must hold real numbers")
+        raise InputError(f"{place}: /{key} contains {dataset.dtype}, but must contain real numbers")
     if np.issubdtype(dtype, np.integer) and dataset.dtype.kind == "f":
-        raise InputError(f"{place}: /{key} holds {dataset.dtype}, but must hold integers")
+        raise InputError(f"{place}: /{key} contains {dataset.dtype}, but must contain integers")
     if not dataset.shape:
         raise InputError(f"{place}: /{key} is a single value or empty, but must have one row per clip")
     return FeatureRows(dataset.shape, np.dtype(dtype), partial(_blocks, dataset, np.dtype(dtype)))
@@ -199,11 +199,11 @@ def _blocks(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Iterator[NDArray[Any
 def _strings(group: Group, key: str, place: str) -> tuple[str, ...]:
     dataset = _dataset(group, key, place)
     if h5py.check_string_dtype(dataset.dtype) is None or dataset.shape is None or dataset.ndim != 1:
-        raise InputError(f"{place}: /{key} holds {dataset.dtype} {dataset.shape}, but must hold a list of strings")
+        raise InputError(f"{place}: /{key} has type {dataset.dtype} {dataset.shape}, but must be a list of strings")
     try:
         return tuple(dataset.asstr("utf-8")[()].tolist())
     except UnicodeDecodeError as error:
-        raise InputError(f"{place}: /{key} holds strings that are not UTF-8; write UTF-8") from error
+        raise InputError(f"{place}: /{key} contains strings that are not UTF-8; write UTF-8") from error
 
 
 def _shard(file: h5py.File, place: str) -> Shard:
@@ -234,7 +234,7 @@ def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:
 
 def _dataset(group: Group, key: str, place: str) -> h5py.Dataset:
     if key not in group or not isinstance(group[key], h5py.Dataset):
-        raise InputError(f"{place}: holds no /{key}; add this array")
+        raise InputError(f"{place}: contains no /{key}; add this array")
     return group[key]
 
 

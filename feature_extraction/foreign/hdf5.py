@@ -37,7 +37,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         path: the file.
 
     Yields:
-        The open file, which has no links to other files and holds all content that it declares.
+        The open file, which has no links to other files and contains all content that it declares.
 
     Raises:
         InputError: the file does not exist, is not HDF5 or is malicious, or HDF5 fails inside the `with` block. The
@@ -45,7 +45,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     """
     place = os.fspath(path)
     if "\0" in place:
-        raise InputError(f"{place!r}: holds a zero byte, which no file name can contain; pass another path")
+        raise InputError(f"{place!r}: contains a zero byte, which is not allowed in file names; pass another path")
     try:
         status = Path(place).stat()
     except FileNotFoundError as error:
@@ -127,16 +127,16 @@ def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Co
     missing = [key for key in wanted if key not in keys]
     if missing:
         present = ", ".join([*keys][:30]) or "none"
-        raise InputError(f"{path}: holds no '{missing[0]}'; pass a file with this key (keys found: {present})")
+        raise InputError(f"{path}: contains no '{missing[0]}'; pass a file with this key (keys found: {present})")
 
 
 def _values(dataset: Any, where: str) -> NDArray[Any]:
     if not isinstance(dataset, h5py.Dataset):
         raise InputError(f"{where} is a group, but must be an array; write an array")
     if dataset.shape is None:
-        raise InputError(f"{where} is empty, but must hold one row per clip; write the rows")
+        raise InputError(f"{where} is empty, but must contain one row per clip; write the rows")
     if dataset.dtype.kind == "c":
-        raise InputError(f"{where} holds {dataset.dtype}, but must hold real numbers or text")
+        raise InputError(f"{where} contains {dataset.dtype}, but must contain real numbers or text")
     return np.asarray(dataset[()])
 
 

@@ -43,7 +43,7 @@ class _Walk:
     """State of the inspection: visited objects, and the number of bytes of text that may still be read."""
 
     def __init__(self, size: int) -> None:
-        self._text = 4 * size + _FREE // 4  # bytes of text that a file of this size may hold
+        self._text = 4 * size + _FREE // 4  # bytes of text that a file of this size may contain
         self._seen: set[Any] = set()
 
     def group(self, top: h5py.Group) -> None:
@@ -61,7 +61,7 @@ class _Walk:
                     continue
                 self._seen.add((where.fileno, where.addr))
                 if len(self._seen) > _OBJECTS:
-                    raise UnsafeFile(f"holds more than {_OBJECTS:,} objects")
+                    raise UnsafeFile(f"contains more than {_OBJECTS:,} objects")
                 if isinstance(member, h5py.Group):
                     waiting.append(member)
                 elif isinstance(member, h5py.Dataset):
@@ -108,7 +108,7 @@ class _Walk:
     def _count(self, length: int, name: str) -> None:
         self._text -= length
         if self._text < 0:
-            raise UnsafeFile(f"{name}: holds more text than a file of its size can store")
+            raise UnsafeFile(f"{name}: contains more text than a file of its size can store")
 
 
 def _blocks(dataset: h5py.Dataset, rows: int) -> Any:
@@ -150,7 +150,7 @@ def main(path: str, seconds: float) -> str:
     except UnsafeFile as unsafe:
         return str(unsafe)
     except MemoryError:
-        return "needs more memory than a file of its size should"
+        return "needs more memory than is plausible for a file of its size"
     except Exception as error:  # HDF5 raises many exceptions for damaged files
         return f"cannot be read as HDF5 ({error})"
     return ""

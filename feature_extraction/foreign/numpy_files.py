@@ -38,7 +38,7 @@ def npz_arrays(path: str | os.PathLike[str], wanted: Collection[str] | None = No
         Key -> array.
 
     Raises:
-        InputError: the file cannot be read, holds Python objects, or declares a different size than it stores.
+        InputError: the file cannot be read, contains Python objects, or declares a different size than it stores.
     """
     return {key: array for key, array in _read(path, wanted).items() if array is not None}
 
@@ -47,7 +47,7 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Read an npy file.
 
     Raises:
-        InputError: the file cannot be read, holds Python objects, or declares a different size than it stores.
+        InputError: the file cannot be read, contains Python objects, or declares a different size than it stores.
     """
     place = _regular(path)
     try:
@@ -109,7 +109,7 @@ def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     shape, fortran, kind = read(file)
     if kind.hasobject:
-        raise ValueError("it holds Python objects, which are never loaded")
+        raise ValueError("it contains Python objects, which are never loaded")
     if any(length < 0 for length in shape) or math.prod(shape) * kind.itemsize != size - file.tell():
         raise ValueError(f"it declares {kind} {shape}, but stores {size - file.tell():,} bytes")
     values = np.frombuffer(file.read(size), dtype=kind)

@@ -111,7 +111,7 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
         without padding, 1 + s // hop with padding.
 
     Raises:
-        InputError: the waveform does not hold floats, or does not have one or two dimensions.
+        InputError: the waveform does not contain floats, or does not have one or two dimensions.
     """
     samples = waveform if isinstance(waveform, np.ndarray) else waveform.detach().cpu().numpy()
     if samples.ndim not in (1, 2) or samples.dtype not in (np.float32, np.float64):

@@ -88,7 +88,7 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
     count, mean, scatter = 0, np.zeros(()), np.zeros(())
     for block in _gathered(blocks):
         if not np.isfinite(block).all():
-            raise InputError("PCA: a training row holds NaN or infinity; extract the features again")
+            raise InputError("PCA: a training row contains NaN or infinity; extract the features again")
         block_mean = block.mean(axis=0)
         centered = block - block_mean
         shift, share = block_mean - mean, len(block) / (count + len(block))  # Chan, Golub and LeVeque, 1979
@@ -199,7 +199,7 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
             member = next((m for m in archive if Path(m.name).name == f"{name}.npy" and m.isfile()), None)
             opened = archive.extractfile(member) if member else None
             if member is None or opened is None:
-                raise InputError(f"{path}: holds no {name}.npy; pass the published archive")
+                raise InputError(f"{path}: contains no {name}.npy; pass the published archive")
             return np.asarray(read_npy(opened, member.size), dtype=np.float64)
     except DAMAGED as error:
         if isinstance(error, InputError):

@@ -25,7 +25,7 @@ DAMAGED = (
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a regular file is a zip archive, such as an npz, damaged or not; a pipe is never opened."""
+    """Return whether a regular file is a zip archive (such as an npz), even a damaged one; pipes are never opened."""
     try:
         return path.is_file() and zipfile.is_zipfile(path)
     except zipfile.BadZipFile:

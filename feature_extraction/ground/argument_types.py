@@ -45,7 +45,7 @@ def checked(function: F, home: str, name: str) -> F:
         name: name of that attribute.
     """
     call = _wrapped(function, name, typed=True)
-    call.__module__, call.__qualname__ = home, name  # where pickle looks the function up
+    call.__module__, call.__qualname__ = home, name  # so that pickle can look up the function
     return call
 
 
@@ -105,16 +105,16 @@ def in_words(error: OSError) -> str:
 
 
 def _check_text(place: str, value: object, *, is_path: bool) -> None:
-    """Raise InputError for a text that no file system or encoding can hold."""
+    """Raise InputError for a text that cannot be a file name or cannot be encoded."""
     if not isinstance(value, str | os.PathLike):
         return
     text = os.fspath(value)
     if is_path and "\0" in str(text):
-        raise InputError(f"{place}: {str(text)!r} holds a zero byte, which no file name can contain; pass another path")
+        raise InputError(f"{place}: {str(text)!r} contains a zero byte, which file names cannot; pass another path")
     try:
         os.fsencode(text)  # file names that are not UTF-8 are valid
     except UnicodeEncodeError as error:
-        raise InputError(f"{place}: {str(text)!r} holds characters that are not Unicode; pass valid text") from error
+        raise InputError(f"{place}: {str(text)!r} contains characters that are not Unicode; pass valid text") from error
 
 
 def plain(value: Any) -> Any:

@@ -31,7 +31,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     try:
         _require_file_path(final)
         final.parent.mkdir(parents=True, exist_ok=True)
-        # the name is kept before the file exists, because Ctrl-C may come while it is created
+        # the name is stored before the file exists, because Ctrl-C may interrupt its creation
         temporary = final.parent / f".{final.stem[:80]}.{secrets.token_hex(4)}.partial{final.suffix}"
         temporary.touch(0o600, exist_ok=False)
         yield temporary
@@ -71,7 +71,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
-    """Return the target of a symbolic link, whether it exists or not; any other path unchanged."""
+    """Return the target of a symbolic link, which need not exist; any other path is returned unchanged."""
     link = Path(path)
     return Path(os.path.realpath(link)) if link.is_symlink() else link
 

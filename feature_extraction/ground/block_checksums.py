@@ -4,7 +4,7 @@ Content of n bytes is followed by the checksums of its blocks of 64 KiB (8 bytes
 these checksums and n, n itself (8 bytes) and `aadml checksums2`. A reader verifies the blocks that it reads.
 
 The checksum of a block is its XXH3 of 64 bits (https://xxhash.com), which reads memory about as fast as a copy does.
-Like every checksum beside its data, it finds damage but not forgery.
+Like every checksum that is stored with its data, it detects damage but not forgery.
 """
 
 import hashlib

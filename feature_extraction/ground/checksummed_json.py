@@ -1,4 +1,4 @@
-"""JSON files that hold their own checksum; size and SHA-256 of other files."""
+"""JSON files that contain a checksum of their content; size and SHA-256 of other files."""
 
 import hashlib
 import json

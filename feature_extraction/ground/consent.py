@@ -39,7 +39,7 @@ def is_place(text: object) -> bool:
 
 
 def consent_to(*typed: object) -> None:
-    """Consent to every `module:name` in values that a person typed, for the rest of this process.
+    """Consent, for the rest of this process, to import every `module:name` in values that a person typed.
 
     Args:
         typed: texts ("aa-my_losses:mine", "loss=my_losses:mine"), and mappings or sequences of them. Paths, names of
@@ -68,7 +68,7 @@ def _names_in(text: str) -> Iterator[str]:
 
 @contextmanager
 def trusting(consent: bool = True) -> Iterator[None]:
-    """Consent to every name in files, within the context."""
+    """Consent, within the context, to import every name that files contain."""
     token = _trusted.set(consent or _trusted.get())
     try:
         yield
@@ -91,7 +91,7 @@ def named_in(file: str | PathLike[str]) -> Iterator[None]:
 
 
 def is_trusting() -> bool:
-    """Return whether names in files have consent; readers of files store this answer for names resolved later."""
+    """Return whether names in files have consent; readers of files store the result for names resolved later."""
     return _trusted.get()
 
 

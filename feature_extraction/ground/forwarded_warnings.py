@@ -12,7 +12,7 @@ class _Forwarding(logging.Handler):
         warnings.showwarning(record.getMessage(), UserWarning, "", 0)
 
 
-_FORWARDING = _Forwarding(logging.WARNING)  # the logger adds one handler once, however often a program calls
+_FORWARDING = _Forwarding(logging.WARNING)  # a single handler, which the logger adds only once
 
 
 def forward_warnings(deliver: Callable[[str], None]) -> None:

@@ -122,7 +122,7 @@ def imported_from_outside(place: str) -> Any:
     """Import an object of an installed package, or an external object that was consented to.
 
     Raises:
-        InputError: the module does not exist, cannot be imported, or does not hold the name.
+        InputError: the module does not exist, cannot be imported, or does not define the name.
     """
     name, _, attribute = place.partition(":")
     module = _module(place, name)
@@ -130,7 +130,7 @@ def imported_from_outside(place: str) -> Any:
         where = getattr(module, "__file__", None) or name
         public = ", ".join(sorted(key for key in vars(module) if not key.startswith("_"))[:20]) or "nothing"
         raise InputError(
-            f"{place}: {where} holds no '{attribute}', but holds {public}; pass a name that the module holds"
+            f"{place}: {where} does not define '{attribute}', but defines {public}; pass a name that the module defines"
         )
     return getattr(module, attribute)
 

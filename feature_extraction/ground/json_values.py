@@ -125,5 +125,5 @@ def parse_as(kind: Callable[..., T], text: bytes, place: str | Path) -> T:
 def _adapter(kind: Callable[..., object]) -> Any:
     from pydantic import ConfigDict, TypeAdapter
 
-    config = ConfigDict(strict=True, extra="forbid")  # inherited by dataclasses, but only from a type around them
+    config = ConfigDict(strict=True, extra="forbid")  # dataclasses inherit the config only from an enclosing type
     return TypeAdapter(tuple[kind], config=config)  # type: ignore[valid-type]

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 _log = logging.getLogger("aadml")
 
-_END: Any = object()  # in place of a task after the last one
+_END: Any = object()  # marks the end of the tasks
 
 _START_SECONDS = 300.0  # long enough for imports from a busy network drive
 _WATCH_SECONDS = 1.0
@@ -124,7 +124,7 @@ class WorkerPool(Generic[T]):
     ) -> None:
         self._listening.close()
         for worker in self._workers:
-            worker.connection.close()  # a worker without a listener exits
+            worker.connection.close()  # a worker exits when its connection is closed
         until = time.monotonic() + self._conditions.grace
         for worker in self._workers:
             worker.process.join(max(0.0, until - time.monotonic()))
@@ -176,7 +176,7 @@ class WorkerPool(Generic[T]):
         try:
             worker.connection.send(task)
         except OSError:
-            worker.hung_up = True  # the worker died while it was idle and is replaced; the task is lost
+            worker.hung_up = True  # the worker died while it was idle, and is replaced; the task is lost
 
     def _received(self, deadline: float) -> list[Event[T]]:
         """Wait for messages until the deadline and return their events."""
@@ -226,7 +226,7 @@ class WorkerPool(Generic[T]):
         late = late or reached_limit(worker.process.exitcode)
         events: list[Event[T]] = []
         with suppress(EOFError, OSError):
-            while worker.busy and worker.connection.poll():  # messages from before its end
+            while worker.busy and worker.connection.poll():  # messages that were sent before its end
                 events += self._read(worker)
         worker.connection.close()
         cause = ending(worker.process.exitcode)

@@ -40,9 +40,9 @@ class Conditions:
         processor_limit: seconds of processor time for a task from one report to the next; None for no limit. Unlike
             `time_limit` it does not depend on the load of the machine.
         one_thread: whether each worker computes with a single thread, because the workers run in parallel.
-        gives_way: whether workers run with low priority. A network in the parent process, whose threads wait for each
-            other, loses more from sharing processors than the workers do.
-        grace: seconds that a worker has at the end to finish its task; the result is dropped.
+        gives_way: whether workers run with low priority. Sharing processors slows a network in the parent process more
+            than the workers, because the threads of a network wait for each other.
+        grace: seconds for which a worker may finish its task when the pool closes; the result is discarded.
         setup: called once in each worker.
     """
 

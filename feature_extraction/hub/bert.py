@@ -46,11 +46,11 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
         dropout: dropout rate of hidden states and attention (Mei et al. 2022: 0.2).
 
     Raises:
-        InputError: the folder does not exist or holds no BERT, or `transformers` is not installed.
+        InputError: the folder does not exist or contains no BERT, or `transformers` is not installed.
     """
     snapshot = _snapshot(folder)
     if snapshot.model_type != "bert":
-        raise InputError(f"{folder}: holds a model of type '{snapshot.model_type}'; pass the folder of a BERT")
+        raise InputError(f"{folder}: contains a model of type '{snapshot.model_type}'; pass the folder of a BERT")
     chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     return Bert(network_of(snapshot, _TOWER, add_pooling_layer=False, **chances))
 

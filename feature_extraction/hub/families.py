@@ -53,7 +53,7 @@ def _mean_of_patches(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
 
 
 def _features(method: str) -> Pool:
-    """Return the pooling that calls a method of a network of two towers, as "get_text_features"."""
+    """Return the pooling that calls a method of a network of two towers, such as "get_text_features"."""
 
     def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
         vectors: Tensor = getattr(network, method)(**_arguments(items)).pooler_output
@@ -247,7 +247,7 @@ _PE_PICTURE = PictureTower(
     "PeVideoModel",
     {"projection": _pe_clip("video")},
     frames=16,
-    rate=1.6,  # so that a window lasts 10 s, as that of the sound
+    rate=1.6,  # so that a window lasts 10 s, like a window of sound
     filled=False,
     argument="pixel_values_videos",
     needs="timm",

@@ -76,7 +76,7 @@ class Snapshot:
         return hashed(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def provenance(self) -> dict[str, str | dict[str, str]]:
-        """Return the origin of the model; `source` holds the arguments of `find` for the same model."""
+        """Return the origin of the model; `source` contains the arguments of `find` for the same model."""
         origin = {"model": self.model, "license": self.license}
         if self.revision is None:
             return {**origin, "files": self.checksums(), "source": {"model": self.weights_checksum()}}
@@ -97,13 +97,11 @@ def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
         InputError: the model does not exist or cannot be accessed, or a file is missing.
     """
     if not model:
-        raise InputError("no model is given; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")
+        raise InputError("the model is missing; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")
     folder = _recorded(model) if _CHECKSUM.fullmatch(model) else Path(model).expanduser()
     if folder.is_dir():
         if revision is not None:
-            raise InputError(
-                f"{model}: revision '{revision}' is given, but a folder has no revisions; leave the revision out"
-            )
+            raise InputError(f"{model}: is a folder, which has no revisions; leave out the revision '{revision}'")
         return _opened(folder, folder.resolve().name, None)
     if folder.exists() or folder.is_absolute() or model.count("/") != 1:
         raise InputError(
@@ -128,7 +126,7 @@ def restored(model: str, files: Mapping[str, bytes]) -> Iterator[Snapshot]:
         config = json.loads(files["config.json"])
         refuse_kernels(config, model)
         for name, content in files.items():
-            if Path(name).suffix in _DATA:  # code is never written
+            if Path(name).suffix in _DATA:  # files of code are never written
                 (Path(folder) / Path(name).name).write_bytes(content)
         yield Snapshot(Path(folder), model, None, "", config, ())
 
@@ -147,7 +145,7 @@ def _recorded(checksum: str) -> Path:
     if folder is None or not Path(folder).is_dir():
         raise InputError(
             f"weights {checksum[:16]}...: were never used on this machine, or have been moved; extract features once "
-            "with hf:FOLDER, where FOLDER holds these weights"
+            "with hf:FOLDER, where FOLDER contains these weights"
         )
     return Path(folder)
 
@@ -169,12 +167,12 @@ def _opened(folder: Path, model: str, commit: str | None, *, weights: bool = Tru
         config = parse_object((folder / "config.json").read_bytes(), folder / "config.json")
     except OSError as error:
         raise InputError(
-            f"{folder}: holds no readable config.json; pass a folder written by `save_pretrained`"
+            f"{folder}: contains no readable config.json; pass a folder written by `save_pretrained`"
         ) from error
     refuse_kernels(config, folder / "config.json")
     files = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])
     if weights and not files:
-        raise InputError(f"{folder}: holds no weights ({' or '.join(_WEIGHTS)}); copy the weights into this folder")
+        raise InputError(f"{folder}: contains no weights ({' or '.join(_WEIGHTS)}); copy the weights into this folder")
     return Snapshot(folder, model, commit, _license(folder), config, tuple(files))
 
 
@@ -203,7 +201,7 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
         files = next(filter(None, kinds), [])
         if not files:
             raise InputError(
-                f"{model}: holds no weights for `transformers` ({' or '.join(_WEIGHTS)}); choose another model"
+                f"{model}: contains no weights for `transformers` ({' or '.join(_WEIGHTS)}); choose another model"
             )
         wanted = [*_SMALL, *(files if weights else ())]
         folder = Path(hub.snapshot_download(model, revision=revision, allow_patterns=wanted))
@@ -221,7 +219,7 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
     except InputError:
         raise
     except Exception as error:  # any exception of the library's HTTP client: the hub is unreachable
-        for pattern in _WEIGHTS:  # the cache holds only one kind of weights
+        for pattern in _WEIGHTS:  # the cache contains only one kind of weights
             with suppress(OSError, ValueError):
                 patterns = [*_SMALL, pattern]
                 folder = Path(

@@ -113,5 +113,5 @@ def own_pooling(snapshot: Snapshot) -> str | None:
 
 
 def _vocabulary(snapshot: Snapshot) -> str:
-    """Return the SHA-256 of the first file that holds the vocabulary."""
+    """Return the SHA-256 of the first file that contains the vocabulary."""
     return sha256(next(path for name in _VOCABULARIES if (path := snapshot.folder / name).is_file()))

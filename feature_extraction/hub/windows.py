@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TAIL = 0.05
-"""Share of a window; a shorter remainder of a clip is dropped, because clips of "ten seconds" are slightly longer."""
+"""Share of a window below which the rest of a clip is dropped, since clips of "ten seconds" are often a bit longer."""
 
 
 def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:

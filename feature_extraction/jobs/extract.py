@@ -170,7 +170,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
             stamp = text_stamp(row.media[modality]) if is_text(modality) else stamp_of(row.media[modality])
             if stamp is None:
                 absent = not row.media[modality] and any(row.media.values())
-                why = (ABSENT[modality], "the manifest lists no file") if absent else ("missing", "no such file")
+                why = (ABSENT[modality], "the manifest lists no file") if absent else ("missing", "does not exist")
                 _miss(job, number, modality, *why)
                 continue
             record = _known(job, number, modality, stamp)

@@ -56,7 +56,8 @@ def extract(
 ) -> ExtractionOutcome:
     """Extract features from the media of a manifest into a feature file.
 
-    Output, weights and extractors are checked before the first clip is decoded: extractors of the user on noise.
+    Output, weights and extractors are checked before the first clip is decoded. Extractors of the user are tested on
+    noise.
 
     Only modalities with a named extractor are extracted. If no extractor is named, the extractors are `log-mel` for
     sound and `hog-color` for pictures. A modality that every clip lacks is not written. A clip that lacks one modality
@@ -98,7 +99,7 @@ def extract(
     """
     require_seconds("max seconds", max_seconds)
     if damaged not in get_args(Damaged):
-        raise InputError(f"damaged: {damaged!r} given; pass {' or '.join(get_args(Damaged))}")
+        raise InputError(f"damaged is {damaged!r}; pass {' or '.join(get_args(Damaged))}")
     rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
     search_beside(Path(rows.path))
     place = shard_path(output, shard)

@@ -100,7 +100,7 @@ def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _ShardPart:
 
 
 def _check_complete(parts: Sequence[_ShardPart]) -> None:
-    """Check that the files are all shards of one job, each once, and that every clip is accounted for."""
+    """Check that the files are all shards of one job, each once, and that every clip is a row or a failure."""
     known: dict[int, _ShardPart] = {}
     for part in parts:
         shard, first = part.shard, parts[0].shard
@@ -119,7 +119,7 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
         if not np.array_equal(rows, expected):
             accounted = len(np.intersect1d(rows, expected))
             raise InputError(
-                f"{part.path}: accounts for {accounted} of its {len(expected)} clips; extract this shard again"
+                f"{part.path}: lists only {accounted} of its {len(expected)} clips; extract this shard again"
             )
         known[shard.index] = part
     count = parts[0].shard.count if parts else 0
@@ -250,5 +250,5 @@ def _fit(pending: PendingFit, part: _ShardPart) -> PcaWhitening:
     if pending.name == PCA_WHITENING:
         return PcaWhitening(pending.dimension, pending.eight_bit)
     raise InputError(
-        f"{part.path}: /shard holds the unknown fit {pending.name!r}; extract the shard with a fit from {PCA_WHITENING}"
+        f"{part.path}: /shard has the unknown fit {pending.name!r}; extract the shard with a fit from {PCA_WHITENING}"
     )

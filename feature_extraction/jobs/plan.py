@@ -37,7 +37,7 @@ class ExtractionPlan:
         limits: sizes above which a clip fails.
         shard: (i, n), for a job that processes the rows i, i + n, i + 2n ...; `merge` joins the files.
         retry_failed: whether clips with recorded failures are tried again.
-        sequence: whether the feature file holds features over time beside the pooled features.
+        sequence: whether the feature file contains features over time beside the pooled features.
         command: command that continues the job, for `status`.
     """
 

@@ -83,7 +83,7 @@ def _of_job(place: Path) -> Status:
     records = _work(place) / RECORDS
     if not records.is_file():
         raise InputError(
-            f"{place}: {_work(place)} holds no ledger of this version; use the version of aadml that started the job"
+            f"{place}: {_work(place)} contains no ledger of this version; use the version of aadml that started the job"
         )
     running = is_in_use(records)
     processes: list[tuple[Beginning, list[Progress]]] = []

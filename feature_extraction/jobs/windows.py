@@ -16,7 +16,7 @@ from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.manifest import Manifest, Row, with_recordings
 from aadml.feature_extraction.media import MediaFailure, recording_seconds
 
-_SHORTEST = 0.5  # share of the length; a shorter last window is left out
+_SHORTEST = 0.5  # share of the length; a shorter last window is omitted
 _TAIL = 0.05  # share of the length that may follow the last window, since encoders pad recordings
 _MOST = 1_000_000  # windows of a recording; a recording with more windows has an invalid length
 _FORM = re.compile(r"(\d+(?:\.\d+)?)s?(?:/(\d+(?:\.\d+)?)s?)?", re.ASCII)
@@ -37,10 +37,10 @@ class Windows:
     step: float
 
     def of(self, recording: Segment) -> Iterator[Segment]:
-        """Yield the windows of a recording that has an end.
+        """Yield the windows of a recording with a known end.
 
-        The last window may be shorter, but is left out below half of the length. A recording shorter than one window
-        is one window.
+        The last window may be shorter, but is omitted below half of the length. A recording shorter than one window is
+        one window.
         """
         number, start, end = 0, recording.start, -math.inf
         while not number or (
@@ -71,7 +71,7 @@ def read_windows(text: str) -> Windows:
 def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -> Manifest:
     """Replace each row of a manifest by the windows of its recording or segment, with ids such as `ID@10.0-20.0`.
 
-    The columns `start`, `end` and `recording` hold the times of a window in seconds, and the name of its recording. A
+    The columns `start` and `end` contain the times of a window in seconds, and `recording` the name of its recording. A
     recording that cannot be opened remains one clip, whose extraction reports the reason.
 
     Args:

@@ -25,7 +25,7 @@ def damages_of_ledger(folder: Path) -> list[str]:
                 place = f"{folder / RECORDS}: line {number}"
                 record = read_line(Record, line)
                 if key_of_line(line) is None:
-                    damages.append(f"{place} does not match its checksum; the next extraction repeats its work")
+                    damages.append(f"{place} does not match its checksum; the next extraction computes this line again")
                 elif record is not None and record.block is not None and record.block.read(values) is None:
                     damages.append(
                         f"{folder / VALUES}: the {record.modality} values of clip {record.id!r} do not match their "

@@ -131,7 +131,7 @@ class Ledger:
             length *= 8
 
     def _read_all(self) -> None:
-        """Index all lines and truncate unfinished writes of both files."""
+        """Index all lines, and truncate unfinished writes in both files."""
         last = b""
         for line in self._records:
             if not line.endswith(b"\n"):
@@ -160,7 +160,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
         The ledger.
 
     Raises:
-        InputError: the folder cannot be written, is in use by another process, or holds a ledger of an older version.
+        InputError: the folder cannot be written, is used by another process, or contains a ledger of an older version.
     """
     if (folder / _OLD).exists():
         raise InputError(

@@ -45,7 +45,7 @@ class Damage:
         return 1 - self.lost / max(1, self.packets)
 
     def remark(self, kind: str, held: float, length: float) -> str:
-        """Describe the damage.
+        """Describe the damage in one line.
 
         Args:
             kind: "sound" or "video".

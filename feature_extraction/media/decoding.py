@@ -112,9 +112,9 @@ def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
 @contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
     try:
-        kind = file_kind(os.stat(path))  # noqa: PTH116 - a path may hold anything
+        kind = file_kind(os.stat(path))  # noqa: PTH116 - a path may contain anything
     except (OSError, ValueError) as error:
-        raise MediaFailure("missing", "no such file") from error
+        raise MediaFailure("missing", "the file does not exist") from error
     if kind == "folder":
         raise MediaFailure("missing", "is a folder")
     if kind != "regular file":  # opening a pipe would block

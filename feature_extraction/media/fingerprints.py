@@ -1,6 +1,6 @@
 """Fingerprints of clips, stable under encoding, scaling and noise; 256 bytes per modality.
 
-Fingerprints of the same recording are near each other. They hold no class and are never training data.
+Fingerprints of the same recording are near each other. They contain no class and are never training data.
 
 The fingerprint of sound is the loudness in 16 bands and 16 parts of the clip relative to the loudest part, clipped at
 -12 dB, so that volume and noise have no effect. The loudness is smoothed over time, because an encoder's padding shifts

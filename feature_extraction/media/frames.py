@@ -177,7 +177,7 @@ class _Grid:
         self.hold(frame)
 
     def hold(self, frame: Any) -> None:
-        """Replace the frame that is shown before the next frame."""
+        """Store the frame that is shown until the next frame."""
         self._shown = frame
 
     def close(self, end: float) -> None:

@@ -17,7 +17,7 @@ REASONS = {
     "refused": "the file is a playlist or refers to other files in another way",
     "timeout": "decoding took more processor time than the limit",
     "crashed": "the decoding process crashed",
-    "too-large": "the clip is longer, is larger or has more streams than the limits allow",
+    "too-large": "the clip is longer, larger or has more streams than the limits allow",
     "encrypted": "the sound or video is encrypted",
     "unsupported-codec": "there is no decoder for the sound or video",
     "not-a-media-file": "the file is of no known media format",

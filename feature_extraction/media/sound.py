@@ -41,7 +41,7 @@ def decoded_sound(
     skipped = 0.0 if segment.is_whole else times.begin - track.first_time
     samples = _trimmed(np.concatenate(blocks), track, rate, skipped)[:wanted]
     if not np.isfinite(samples).all():
-        raise MediaFailure("corrupt", "the sound holds NaN or infinity")
+        raise MediaFailure("corrupt", "the sound contains NaN or infinity")
     seconds, late = len(samples) / rate, track.start(times.begin) - segment.start
     remarks = track.remarks(seconds, times.silence, segment, complete=len(samples) == wanted)
     if len(samples) < minimum_seconds * rate:

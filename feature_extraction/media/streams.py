@@ -181,7 +181,7 @@ class MediaSource:
         announced = None if complete else self.announced()
         if announced is None or not _is_short(end, announced - segment.start):
             return ()
-        return (f"the file states {announced:.1f} s of {self._content}, but holds {segment.start + end:.1f} s",)
+        return (f"the file states {announced:.1f} s of {self._content}, but contains {segment.start + end:.1f} s",)
 
     def gap(self, jump: float | None, elapsed: float, estimate: float) -> float:
         """Return the seconds that damage leaves between two frames.
@@ -197,7 +197,7 @@ class MediaSource:
         return max(0.0, min(jump, estimate if announced is None else announced - elapsed))
 
     def _length(self, held: float, start: float) -> float:
-        """Return the length in seconds from `start` without the damage: as stated, or estimated from what is held."""
+        """Return the length in seconds from `start` without the damage: as stated, or estimated from decoded parts."""
         if self.ending.share:
             return held / (1 - self.ending.share)
         stated = (self.announced() or (self.container.duration or 0) / av.time_base) - start

@@ -48,7 +48,7 @@ class Ending:
     def remarks(self) -> tuple[str, ...]:
         """Return the irregularities of the end, one line each."""
         if self.missing and self.tolerable:
-            return (f"the file states {self.missing} bytes more than it holds",)
+            return (f"the file states {self.missing} bytes more than it contains",)
         return ("the last page is not marked as the end, so the file may be cut short",) if self.unmarked else ()
 
 
@@ -70,13 +70,13 @@ def ending(file: IO[bytes]) -> Ending:
 
 
 def is_media(file: IO[bytes]) -> bool:
-    """Return whether a file begins as media files do; the beginning of a damaged file may still show its kind."""
+    """Return whether a file begins like a media file; a damaged file may still have its original beginning."""
     file.seek(0)
     head = file.read(189)
     return (
         head.startswith(_HEADS)
         or head[4:8] in _BOXES
-        or (head[:1] == b"\xff" and head[1:2] > b"\xe0" and head[:2] != b"\xff\xfe")  # a frame of MPEG sound, no text
+        or (head[:1] == b"\xff" and head[1:2] > b"\xe0" and head[:2] != b"\xff\xfe")  # a frame of MPEG sound, not text
         or head[::188] == b"GG"  # packets of a transport stream
     )
 
@@ -97,7 +97,7 @@ def _ending(file: IO[bytes], size: int, head: bytes) -> Ending:
 def _end_of_boxes(file: IO[bytes], size: int) -> int:
     """Return the sum of the lengths of the boxes; 0 if the last length is unstated or the structure is unknown.
 
-    The first 4 bytes of a box hold its length. The value 1 refers to the 8 bytes after the name, and the value 0 means
+    The first 4 bytes of a box are its length. The value 1 refers to the 8 bytes after the name, and the value 0 means
     that the box extends to the end of the file.
     """
     position = 0

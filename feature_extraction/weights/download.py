@@ -1,4 +1,4 @@
-"""Download of a published file, verified before it appears under its name; a broken download is continued."""
+"""Download of a published file, which is verified before it is renamed; an interrupted download is continued."""
 
 import errno
 import hashlib
@@ -24,8 +24,8 @@ _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
     """Download `url` to `target`, with a progress bar on a terminal.
 
-    A connection that breaks leaves a part beside `target`. The next call continues the part if the server still has
-    the same file (by its ETag or date). Processes that need files of the same folder wait for each other.
+    An interrupted download leaves a partial file beside `target`. The next call continues this file if the server still
+    has the same content (by ETag or date). Processes that need files of the same folder wait for each other.
 
     Args:
         url: address of the file, http or https.

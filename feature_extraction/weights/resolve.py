@@ -71,7 +71,7 @@ def _in_folder(folder: Path, published: str) -> Path:
     if len(files) != 1:
         names = ", ".join(file.name for file in files) or "none"
         raise InputError(
-            f"weights {folder}: the folder must hold one weight file ({', '.join(_ENDINGS)}), but holds {names}; "
+            f"weights {folder}: the folder must contain one weight file ({', '.join(_ENDINGS)}), but contains {names}; "
             "pass the path of the file"
         )
     return files[0]

@@ -185,7 +185,7 @@ def _fetch(name: str, entry: WeightFile, path: Path) -> None:
 
 def _copy(entry: WeightFile, source: Path, path: Path) -> None:
     if not source.is_file():
-        raise InputError(f"{source}: no such file; download the file from {entry.url} into this folder")
+        raise InputError(f"{source}: does not exist; download the file from {entry.url} into this folder")
     with atomic_path(path) as temporary:
         shutil.copyfile(source, temporary)
         _verify(entry, temporary)
@@ -246,19 +246,19 @@ def _verify(entry: WeightFile, path: Path) -> None:
     size, place = path.stat().st_size, weights_folder() / entry.file
     if entry.size is not None and size != entry.size:
         raise DamagedFileError(
-            f"{place}: has {size:,} bytes, but the published file has {entry.size:,}; pass the published file, "
-            "undamaged"
+            f"{place}: has {size:,} bytes, but the published file has {entry.size:,}; pass an undamaged copy of the "
+            "published file"
         )
     for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):
         if expected and not (digest := file_digest(path, kind)).startswith(expected):
             raise DamagedFileError(
-                f"{place}: its {kind} is {digest}, not the published {expected}; pass the published file, undamaged"
+                f"{place}: its {kind} is {digest}, not the published {expected}; pass an undamaged copy of that file"
             )
     recorded = recorded_checksums().get(entry.file)
     if recorded and (digest := file_digest(path)) != recorded:
         raise DamagedFileError(
             f"{place}: its SHA-256 is {digest[:16]}..., but was {recorded[:16]}... at first use; "
-            f"if the change is intended, delete its line in {place.with_name('checksums.json')}"
+            f"if the change is intended, delete the line of the file in {place.with_name('checksums.json')}"
         )
 
 

@@ -71,7 +71,7 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
         Name -> tensor on the CPU; wrappers such as PANNs' `model` are removed.
 
     Raises:
-        InputError: the file does not exist, has another format, is damaged, or holds more than tensors.
+        InputError: the file does not exist, has another format, is damaged, or contains more than tensors.
     """
     if not path.is_file():
         raise InputError(f"{path}: is not a file; pass a .safetensors, .pth, .npz or TensorFlow checkpoint")
@@ -129,7 +129,7 @@ def _foreign(path: Path) -> dict[str, Tensor]:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise InputError(f"{path}: holds other objects than tensors; pass a file of tensors only") from error
+        raise InputError(f"{path}: contains objects other than tensors; pass a file of tensors only") from error
     except (*DAMAGED, *_MISREAD) as error:
         raise DamagedFileError(
             f"{path}: is not a complete PyTorch weight file ({cause(error)}); download the file again"
@@ -161,7 +161,7 @@ def _tensor(name: str, array: NDArray[Any], path: Path) -> Tensor:
     try:
         return torch.from_numpy(array)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{path}: {name} holds {array.dtype}, not numbers; pass a file of numeric arrays") from error
+        raise InputError(f"{path}: {name} has type {array.dtype}, not numbers; pass numeric arrays") from error
 
 
 def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
@@ -169,7 +169,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
     if not isinstance(content, Mapping):
-        raise InputError(f"{path}: holds a {type(content).__name__}; pass a state dict of tensors")
+        raise InputError(f"{path}: contains a {type(content).__name__}; pass a state dict of tensors")
     arrays = {
         str(name).removeprefix("module."): torch.from_numpy(value) if isinstance(value, np.ndarray) else value
         for name, value in content.items()
@@ -184,7 +184,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
             )
     if not tensors:
         raise InputError(
-            f"{path}: holds no tensors (its keys are {', '.join(map(str, list(content)[:5]))}); "
+            f"{path}: contains no tensors (its keys are {', '.join(map(str, list(content)[:5]))}); "
             "pass a state dict of tensors"
         )
     return tensors

@@ -51,7 +51,7 @@ def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
-    """Read tensors: the first entry lists names, shapes and types; every other entry holds a tensor's values."""
+    """Read tensors: the first entry lists names, shapes and types; every other entry contains a tensor's values."""
     shapes: dict[str, tuple[tuple[int, ...], int]] = {}
     tensors: dict[str, NDArray[Any]] = {}
     for kind, meta in _fields(dict(_fields(entries[0][1]))[1]):

@@ -18,14 +18,14 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"features": {}}, "holds no modality"),
+        ({"features": {}}, "contains no modality"),
         ({"features": {"Smell": np.ones((4, 1), np.float32)}}, "'Smell' cannot be the name of a modality"),
         ({"features": {"audio_times": np.ones((4, 1), np.float32)}}, "'audio_times' cannot be the name of a modality"),
         ({"features": {"audio": np.ones((3, 2), np.float32)}}, "/audio is float32 (3, 2), but must be float32 (4, d)"),
         ({"features": {"audio": np.ones(4, np.float32)}}, "/audio is float32 (4,), but must be float32 (4, d)"),
         ({"features": {"audio": np.ones((4, 2))}}, "/audio is float64 (4, 2), but must be float32 (4, d)"),
-        ({"features": {"audio": np.array([[0], [1], [np.nan], [0]], np.float32)}}, "/audio: row 2 holds NaN"),
-        ({"features": {"audio": np.array([[0], [np.inf], [1], [0]], np.float32)}}, "/audio: row 1 holds NaN"),
+        ({"features": {"audio": np.array([[0], [1], [np.nan], [0]], np.float32)}}, "/audio: row 2 contains NaN"),
+        ({"features": {"audio": np.array([[0], [np.inf], [1], [0]], np.float32)}}, "/audio: row 1 contains NaN"),
         ({"labels": np.array([0, 1, 0])}, "/label is int64 (3,), but must be int64 (4,)"),
         ({"labels": np.array([0, 1, 2, 0])}, "/label is 2 in row 2, but there are 2 class names"),
         ({"labels": np.array([0, -2, 1, 0])}, "/label is -2 in row 1"),
@@ -38,9 +38,9 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
             "/labels and /label contradict each other in row 3",
         ),
         ({"splits": ("train", "test")}, "/split has 2 rows"),
-        ({"splits": ("train", "train", "exam", "test")}, "/split holds 'exam'; choose from train, valid, test"),
+        ({"splits": ("train", "train", "exam", "test")}, "/split contains 'exam'; choose from train, valid, test"),
         ({"columns": {"speaker": ("x",)}}, "/column/speaker has 1 rows"),
-        ({"sequences": {"text": Timeline(np.ones((1, 1), np.float32), np.arange(5))}}, "no pooled features"),
+        ({"sequences": {"text": Timeline(np.ones((1, 1), np.float32), np.arange(5))}}, "without pooled features"),
         (
             {"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([0, 2, 1, 5, 6]))}},
             "/audio_offsets do not ascend from 0 to 6",
@@ -61,7 +61,7 @@ def test_refuses_content_that_contradicts_itself(tmp_path, changes, message):
 
 def test_refuses_a_file_without_clips():
     empty = content(features={"audio": np.ones((0, 1), np.float32)}, labels=np.zeros(0, np.int64), ids=(), splits=())
-    with pytest.raises(InputError, match="holds no clips"):
+    with pytest.raises(InputError, match="contains no clips"):
         check(empty, "here")
 
 
@@ -82,7 +82,7 @@ def test_refuses_times_that_cannot_be(tmp_path, times, message):
 
 @pytest.mark.parametrize("changes", [{"ids": ("a", "b", "a", "d")}, {"class_names": ("x", "x")}])
 def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
-    with pytest.raises(InputError, match=r"holds '[ax]' 2 times; each name must occur once"):
+    with pytest.raises(InputError, match=r"contains '[ax]' 2 times; each name must occur once"):
         write_features(tmp_path / "f.h5", content(**changes))
 
 
@@ -91,11 +91,11 @@ def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
     [
         ({"present": {"audio": np.array([1, 1, 0, 1])}}, "/audio_present is int64 (4,), but must be bool (4,)"),
         ({"present": {"audio": np.array([True])}}, "/audio_present is bool (1,), but must be bool (4,)"),
-        ({"present": {"text": np.ones(4, bool)}}, "/text_present has no features beside it"),
-        ({"present": {"audio": np.array([True, True, False, True])}}, "/audio: holds values of a clip for which"),
+        ({"present": {"text": np.ones(4, bool)}}, "/text_present is present without its features"),
+        ({"present": {"audio": np.array([True, True, False, True])}}, "/audio: contains values of a clip for which"),
         (
             {"features": {"audio": np.zeros((4, 1), np.float32)}, "present": {"audio": np.zeros(4, bool)}},
-            "has no modality at all",
+            "has no modality; leave out",
         ),
     ],
 )
@@ -111,7 +111,7 @@ def test_refuses_masks_that_contradict_the_features(tmp_path, changes, message):
         (Texts(np.ones((2, 2), np.float32), np.array([0, 4])), "clips from 0 to 3 in asc"),
         (Texts(np.ones((2, 2), np.float32), np.array([1, 0])), "clips from 0 to 3 in asc"),
         (Texts(np.ones((2, 2), np.float32), np.array([0])), r"/text_row is int64 \(1,\)"),
-        (Texts(np.full((1, 2), np.nan, np.float32), np.array([0])), "/text holds NaN"),
+        (Texts(np.full((1, 2), np.nan, np.float32), np.array([0])), "/text contains NaN"),
         (Texts(np.ones((1, 2)), np.array([0])), r"/text is float64 \(1, 2\)"),
         (Texts(np.ones((1, 2), np.float32), np.array([0])), "differ from those of the first text of each clip"),
     ],
@@ -131,7 +131,7 @@ def small_blocks(monkeypatch):
 def test_the_row_that_is_not_finite_is_named_in_any_block(tmp_path, row):
     values = np.ones((9, 4), np.float32)
     values[row, 2] = np.nan
-    with pytest.raises(InputError, match=f"row {row} holds NaN"):
+    with pytest.raises(InputError, match=f"row {row} contains NaN"):
         write_features(tmp_path / "f.h5", nine_clips(values))
     assert list(tmp_path.iterdir()) == []
 

@@ -24,7 +24,7 @@ def test_usual_plural_listed_and_named_keys_are_read_and_others_are_left(tmp_pat
 
 
 def test_a_missing_named_key_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"holds no 'raft'; pass a file with this key .keys found: audio"):
+    with pytest.raises(InputError, match=r"contains no 'raft'; pass a file with this key .keys found: audio"):
         columns(tmp_path, {"flow": "raft"}, audio=AUDIO)
 
 
@@ -40,7 +40,7 @@ def test_several_texts_are_those_of_a_third_axis_or_of_text_row(tmp_path):
     texts, rows = columns(tmp_path, text=AUDIO, text_row=np.array([0, 0, 1])).several_texts(2)
     assert rows.tolist() == [0, 0, 1]
     assert columns(tmp_path, text=AUDIO).several_texts(3) is None
-    with pytest.raises(InputError, match="but must hold 3 clip numbers from 0 to 1"):
+    with pytest.raises(InputError, match="but must contain 3 clip numbers from 0 to 1"):
         columns(tmp_path, text=AUDIO, text_row=np.array([0, 0, 2])).several_texts(2)
 
 

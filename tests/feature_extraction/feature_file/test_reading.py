@@ -21,7 +21,7 @@ def test_names_the_key_that_is_missing(tmp_path, key):
     write_features(tmp_path / "f.h5", content())
     with edited(tmp_path / "f.h5") as file:
         del file[key]
-    with pytest.raises(InputError, match=f"holds no /{key}"):
+    with pytest.raises(InputError, match=f"contains no /{key}"):
         read_features(tmp_path / "f.h5")
 
 
@@ -35,10 +35,10 @@ def test_reads_val_as_valid(tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("label", np.zeros(4), "/label holds float64, but must hold integers"),
-        ("audio", np.array([b"x"] * 4), "/audio holds |S1, but must hold real numbers"),
-        ("id", np.arange(4), "/id holds int64 (4,), but must hold a list of strings"),
-        ("id", np.array([b"\xff", b"a", b"b", b"c"]), "/id holds strings that are not UTF-8"),
+        ("label", np.zeros(4), "/label contains float64, but must contain integers"),
+        ("audio", np.array([b"x"] * 4), "/audio contains |S1, but must contain real numbers"),
+        ("id", np.arange(4), "/id has type int64 (4,), but must be a list of strings"),
+        ("id", np.array([b"\xff", b"a", b"b", b"c"]), "/id contains strings that are not UTF-8"),
     ],
 )
 def test_refuses_a_key_of_another_type(tmp_path, key, value, message):
@@ -125,5 +125,5 @@ def test_numbers_that_stay_in_the_file_are_checked_too(tmp_path, all_large):
     write_features(tmp_path / "f.h5", content())
     with edited(tmp_path / "f.h5") as file:
         file["visual"][2, 1] = np.nan
-    with pytest.raises(InputError, match="/visual: row 2 holds NaN"):
+    with pytest.raises(InputError, match="/visual: row 2 contains NaN"):
         read_features(tmp_path / "f.h5")

@@ -182,18 +182,18 @@ ZOO = {
     scalar_label: "/label is a single value or empty, but must have one row per clip",
     empty_label: "/label is a single value or empty, but must have one row per clip",
     matrix_of_labels: "/label is int64 (12, 2), but must be int64 (12,)",
-    complex_features: "/audio holds complex64, but must hold real numbers",
-    too_large_for_float32: "/audio: row 0 holds NaN or infinity",
+    complex_features: "/audio contains complex64, but must contain real numbers",
+    too_large_for_float32: "/audio: row 0 contains NaN or infinity",
     provenance_of_another_type: "its attribute `provenance` is not JSON",
     provenance_is_a_list: "its attribute `provenance` is not a JSON object",
     provenance_is_too_deep: "its attribute `provenance` is not JSON",
     notes_are_a_number: "notes that are not a list of sentences",
     version_of_another_type: "is a feature file of version [0 1 2], but this program reads versions 1 and 2",
-    doubled_id: "/id holds 'clip 0' 2 times",
-    doubled_class: "/class_names holds 'a' 2 times",
+    doubled_id: "/id contains 'clip 0' 2 times",
+    doubled_class: "/class_names contains 'a' 2 times",
     columns_are_an_array: "/column is not a group",
     fitted_is_an_array: "/audio is not a group",
-    features_are_a_group: "holds no /audio",
+    features_are_a_group: "contains no /audio",
     shard_is_a_list: "/shard does not describe a shard",
 }
 
@@ -312,7 +312,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
         (tmp_path, "is a folder"),
         (tmp_path / "none.h5", "does not exist"),
         (tmp_path / "pipe.h5" / "below", "cannot be read"),
-        (f"{tmp_path}/a\0b", "holds a zero byte"),
+        (f"{tmp_path}/a\0b", "contains a zero byte"),
     ]:
         with pytest.raises(InputError, match=message), open_hdf5(path):
             pass

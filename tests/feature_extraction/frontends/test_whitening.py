@@ -107,7 +107,7 @@ def test_matrices_that_are_missing_or_misshapen_are_named(tmp_path):
     with pytest.raises(InputError, match=r"k at least 1024"):
         youtube8m_whitening(tmp_path / "f.tgz")
     youtube8m_archive(tmp_path / "f.tgz", eigenvals=b"")
-    with pytest.raises(InputError, match=r"holds no eigenvals.npy"):
+    with pytest.raises(InputError, match=r"contains no eigenvals.npy"):
         youtube8m_whitening(tmp_path / "f.tgz", 6)
     youtube8m_archive(tmp_path / "f.tgz", eigenvals=b"junk")
     with pytest.raises(InputError, match=r"eigenvals.npy cannot be read"):

@@ -88,7 +88,7 @@ def paths_of(*places: str | os.PathLike[str], more: Sequence[str | os.PathLike[s
 
 @pytest.mark.parametrize("call", [lambda f: f("a", "x\0y"), lambda f: f(more=["a", Path("x\0y")])])
 def test_a_zero_byte_in_one_of_several_paths_is_refused(call):
-    with pytest.raises(InputError, match=r"^paths_of: (places|more): 'x\\x00y' holds a zero byte"):
+    with pytest.raises(InputError, match=r"^paths_of: (places|more): 'x\\x00y' contains a zero byte"):
         call(checked_call(paths_of))
 
 
@@ -130,10 +130,10 @@ def with_callback(name: str | None = None, on_note: Callable[[str], None] | None
     [
         ({"on_note": 5}, "^f: on_note has type int; pass a function or None$"),
         ({"name": ""}, "^f: name is empty; pass a name, or leave the argument out$"),
-        ({"name": "\ud800"}, r"^f: name: '\\ud800' holds characters that are not Unicode; pass valid text$"),
+        ({"name": "\ud800"}, r"^f: name: '\\ud800' contains characters that are not Unicode; pass valid text$"),
         (
             {"output": "a\0b"},
-            r"^f: output: 'a\\x00b' holds a zero byte, which no file name can contain; pass another path$",
+            r"^f: output: 'a\\x00b' contains a zero byte, which file names cannot; pass another path$",
         ),
         ({"output": Path("a\nb")}, r"^a\\nb: cannot be read or written \(No space left on device\); "),
     ],

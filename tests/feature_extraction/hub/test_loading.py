@@ -116,8 +116,8 @@ def test_code_in_a_folder_is_not_run_and_nobody_is_asked(copied, name, modality,
             "preprocessor_config.json",
             "preprocessor_config.json .* is missing; copy the file beside the weights",
         ),
-        ("bert", "text", "config.json", "holds no readable config.json"),
-        ("bert", "text", "model.safetensors", "holds no weights"),
+        ("bert", "text", "config.json", "contains no readable config.json"),
+        ("bert", "text", "model.safetensors", "contains no weights"),
     ],
 )
 def test_a_missing_file_is_named(copied, name, modality, missing, message):
@@ -171,10 +171,10 @@ class _Trap:
 def test_neither_a_folder_nor_a_name_on_the_hub_is_an_error(network, tmp_path):
     refused("hf:nowhere", "audio", "neither a folder nor a name on the Hugging Face Hub")
     refused(f"hf:{tmp_path / 'nowhere'}", "audio", "neither a folder nor a name on the Hugging Face Hub")
-    refused("hf:", "audio", "no model is given; pass hf:MODEL")
-    refused("hf-audio", "audio", "no model is given; pass hf:MODEL")
+    refused("hf:", "audio", "the model is missing; pass hf:MODEL")
+    refused("hf-audio", "audio", "the model is missing; pass hf:MODEL")
     refused("hf:laion/clap-htsat-unfused", "audio", "the Hugging Face Hub is unreachable .*hf download")
-    refused(f"hf:{network('clap')}@main", "audio", "revision 'main' is given, but a folder has no revisions")
+    refused(f"hf:{network('clap')}@main", "audio", "is a folder, which has no revisions; leave out the revision 'main'")
     refused(f"hf:{network('clap')}#max", "audio", "no pooling of this network 'max'; choose from projection")
     refused(f"hf:{network('clap')}", "audio", "did you mean 'pooling'", poling="mean")
 

@@ -128,7 +128,7 @@ def test_shards_agree_with_the_whole_on_the_modalities(manifest, tmp_path, names
     for number in range(2):
         aadml.extract(place, tmp_path / "f.h5", shard=(number, 2), workers=1)
     if whole.path is None:
-        with pytest.raises(InputError, match="holds no clips"):
+        with pytest.raises(InputError, match="contains no clips"):
             merge((), tmp_path / "f.h5")
         return
     merged = merge((), tmp_path / "f.h5")

@@ -120,7 +120,7 @@ def test_what_is_no_job_is_said_in_one_line(tmp_path):
         pass
     for name, message in [
         ("f.h5", "no extraction was started"),
-        ("old.h5", "holds no ledger of this version"),
+        ("old.h5", "contains no ledger of this version"),
         ("notes.h5", "does not describe a job"),
     ]:
         with pytest.raises(InputError, match=message) as caught:

@@ -47,7 +47,7 @@ def test_the_recorded_checksum_pins_a_later_download(server, caplog):  # noqa: F
 
 def test_get_from_a_folder_needs_no_network_and_checks_the_content(server, tmp_path):  # noqa: F811
     (tmp_path / "stick").mkdir()
-    with pytest.raises(InputError, match=r"stick/toy\.bin: no such file; download the file from http"):
+    with pytest.raises(InputError, match=r"stick/toy\.bin: does not exist; download the file from http"):
         aadml.weights("get", "toy", folder=tmp_path / "stick")
     (tmp_path / "stick" / "toy.bin").write_bytes(CONTENT[:-1] + b"!")
     with pytest.raises(DamagedFileError, match="not the published"):
@@ -111,7 +111,7 @@ def test_a_damaged_record_is_an_error_in_one_line():
 
 WRONG = {
     "an unknown name": (("get", "vgish"), "did you mean 'vggish'"),
-    "no name": (("get",), "no name is given"),
+    "no name": (("get",), "the name is missing"),
     "a folder without get": (("list", "toy", "--from", "x"), "only get copies files"),
     "a model of the hub to verify": (("verify", "hf:a/b"), "can only be downloaded"),
     "another action": (("fetch",), "is not one of"),

@@ -133,7 +133,7 @@ def test_a_box_a_few_bytes_too_long_costs_nothing(tmp_path, render):
     (tmp_path / "long.mp4").write_bytes(bytes(front) + moov + bytes(longer))
     clip = frames(tmp_path / "long.mp4")
     np.testing.assert_array_equal(clip.values, frames(path).values)
-    assert clip.remarks == ("the file states 8 bytes more than it holds",)
+    assert clip.remarks == ("the file states 8 bytes more than it contains",)
 
 
 def shifted(moov, by):
@@ -154,7 +154,7 @@ def test_a_video_shorter_than_it_says_is_remarked_on(tmp_path, render):
     (tmp_path / "cut.avi").write_bytes(whole.read_bytes()[: chunks[30]])
     clip = frames(tmp_path / "cut.avi")
     assert len(clip.values) == 3
-    assert any("s of video, but holds 3.0 s" in remark for remark in clip.remarks)
+    assert any("s of video, but contains 3.0 s" in remark for remark in clip.remarks)
     assert frames(whole).remarks == ()
 
 

@@ -109,7 +109,7 @@ def test_a_wav_that_was_cut_is_corrupt_and_one_a_few_bytes_short_is_not(tmp_path
     content = encode(tmp_path / "a.wav", tones(1), "pcm_s16le").read_bytes()
     (tmp_path / "short.wav").write_bytes(content[:-6])
     found = sound(tmp_path / "short.wav")
-    assert (len(found.values), found.remarks) == (23_997, ("the file states 6 bytes more than it holds",))
+    assert (len(found.values), found.remarks) == (23_997, ("the file states 6 bytes more than it contains",))
     (tmp_path / "cut.wav").write_bytes(content[:-2000])
     with pytest.raises(MediaFailure, match="2000 bytes are missing"):
         decode(str(tmp_path / "cut.wav"), Sound(48_000), Limits(damaged="drop"), 0.0)
@@ -130,7 +130,7 @@ def test_what_is_announced_and_not_held_is_a_remark(tmp_path, encode, name, shar
     cut.write_bytes(whole.read_bytes()[: int(whole.stat().st_size * share)])
     found = sound(cut)
     assert len(found.values) < 0.6 * 6 * 48_000
-    assert any(mark in " ".join(found.remarks) for mark in ("states 6.0 s of sound, but holds", "may be cut short"))
+    assert any(mark in " ".join(found.remarks) for mark in ("states 6.0 s of sound, but contains", "may be cut short"))
 
 
 def test_silence_is_remarked_on(tmp_path, encode):

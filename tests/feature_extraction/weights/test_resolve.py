@@ -101,7 +101,7 @@ def test_a_folder_with_one_weight_file_is_that_file(tmp_path, install):
     assert (found.sha256, found.name) == (alone.sha256, alone.name)
     write_tensors(tmp_path / "folder/other.safetensors", {"a": torch.ones(1)})
     with pytest.raises(
-        InputError, match=r"one weight file \(.*\), but holds other.safetensors, own.safetensors; pass the path"
+        InputError, match=r"one weight file \(.*\), but contains other.safetensors, own.safetensors; pass the path"
     ):
         load_weights(str(tmp_path / "folder"), "vggish")
     published = install("vggish").rename(tmp_path / "folder" / WEIGHTS["vggish"].file)

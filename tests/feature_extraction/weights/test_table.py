@@ -94,7 +94,7 @@ def test_a_file_without_published_checksum_is_trusted_once_and_compared_ever_aft
     assert not caplog.text
     path.write_bytes(b"another")
     with pytest.raises(
-        InputError, match=r"at first use; if the change is intended, delete its line in .*checksums.json"
+        InputError, match=r"at first use; if the change is intended, delete the line of the file in .*checksums.json"
     ):
         weights_path("toy")
 

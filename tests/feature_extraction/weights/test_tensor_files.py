@@ -44,9 +44,9 @@ def test_nothing_but_tensors_is_ever_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.save({"a": torch.ones(1), "b": Harmful()}, "harmful.pth")
     np.savez("harmful.npz", a=np.array([Harmful()], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="holds other objects than tensors"):
+    with pytest.raises(InputError, match="contains objects other than tensors"):
         read_tensors(Path("harmful.pth"))
-    with pytest.raises(InputError, match="holds Python objects, which are never loaded"):
+    with pytest.raises(InputError, match="contains Python objects, which are never loaded"):
         read_tensors(Path("harmful.npz"))
     assert not Path("harm").exists()
 
@@ -68,8 +68,8 @@ def test_other_content_is_refused_by_what_it_is(tmp_path):
     torch.save([1, 2], tmp_path / "list.pth")
     torch.save({"epoch": 3}, tmp_path / "empty.pth")
     for file, message in (
-        ("list.pth", "holds a list; pass a state dict"),
-        ("empty.pth", r"holds no tensors \(its keys are epoch\)"),
+        ("list.pth", "contains a list; pass a state dict"),
+        ("empty.pth", r"contains no tensors \(its keys are epoch\)"),
         ("absent.pth", "is not a file"),
         (".", "is not a file"),
     ):

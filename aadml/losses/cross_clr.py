@@ -15,7 +15,7 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
         total_i = -1/|P_i| sum over p in P_i of  log( exp(z_ip) / sum over j in P_i and N_i of exp(z_ij) )
         z_ij = s_ij / tau,  times `within_weight` where j is of the anchor's own modality
 
-    s is the cosine. P_i holds candidates of the other modality only (the anchor's partner, or all of its class). Items
+    s is the cosine. P_i contains only candidates of the other modality (the anchor's partner, or its class). Items
     of the anchor's modality that share its class or clip are neither positive nor negative. The anchor itself is left
     out entirely. The released code instead multiplies the anchor's score by 0, which leaves exp(0) in the sum. The
     paper also prunes and weights influential samples. This loss omits that part, whose code was not released. Use

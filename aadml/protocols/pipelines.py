@@ -208,7 +208,7 @@ def _existing(paths: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _name_of(function: Function) -> str | None:
-    """Return "module:function" if the module of a function holds the same object under that name."""
+    """Return "module:function" if the module of a function contains the same object under that name."""
     module, name = getattr(function, "__module__", "__main__"), getattr(function, "__name__", "")
     is_same = getattr(sys.modules.get(module), name, None) is function
     return f"{module}:{name}" if is_same and module != "__main__" else None

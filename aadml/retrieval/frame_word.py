@@ -1,6 +1,6 @@
 """Sequences packed into rows of numbers, and their frame-by-word relevance: the similarity `frame-word`.
 
-A row holds [length % 1024, d, side, 16 (length // 1024), values...]. The length of the sequence is stored in two
+A row contains [length % 1024, d, side, 16 (length // 1024), values...]. The length of the sequence is stored in two
 parts, so that half precision is exact. d is the dimension of the vectors, and the side is 0 for frames and 1 for
 words. The vectors follow in order, then zeros.
 """

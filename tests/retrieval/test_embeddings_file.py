@@ -63,7 +63,7 @@ def test_columns_in_the_plural_are_read_and_what_is_left_out_is_named(tmp_path, 
 def test_a_file_of_other_modalities_is_refused_with_all_that_it_has(tmp_path):
     np.savez(tmp_path / "e.npz", audio=AUDIO, video=AUDIO, label=np.arange(4))
     with pytest.raises(
-        InputError, match=r"holds fewer than two modalities \(its arrays: audio, label, video\); store at least two"
+        InputError, match=r"has fewer than two modalities \(its arrays: audio, label, video\); store at least two"
     ):
         read_embeddings(tmp_path / "e.npz")
 
@@ -90,15 +90,15 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"audio": AUDIO * np.nan}, "the audio vectors hold NaN"),
+        ({"audio": AUDIO * np.nan}, "the audio vectors contain NaN"),
         ({"audio": AUDIO[:, 0]}, r"audio: has type float64 and shape \(4,\); pass numbers of shape \(n, d\)"),
         ({"audio": AUDIO.astype(str)}, "audio: .* pass numbers"),
         ({"audio": AUDIO[:3]}, "4 visual rows, but 3 audio rows"),
         ({"visual": AUDIO[:3]}, "3 visual rows, but 4 audio rows"),
         ({"label": np.arange(3)}, r"label: has shape \(3,\); pass shape \(4,\)"),
-        ({"label": np.array([0.5, 1, 2, 3])}, "holds fractions"),
-        ({"id": np.array(["a", "b", "a", "c"])}, r"id holds 'a' 2 times"),
-        ({"class_names": np.array(["x"] * 8)}, r"class_names holds 'x' 8 times"),
+        ({"label": np.array([0.5, 1, 2, 3])}, "contains fractions"),
+        ({"id": np.array(["a", "b", "a", "c"])}, r"id contains 'a' 2 times"),
+        ({"class_names": np.array(["x"] * 8)}, r"class_names contains 'x' 8 times"),
         ({"audio": AUDIO.astype(complex)}, r"audio: has type complex128 and shape"),
         ({"label": np.array([1, 2, 3, {}], dtype=object)}, "cannot be read as (npz|HDF5)"),
         ({"id": np.array(["a"])}, "id: has shape"),
@@ -150,7 +150,7 @@ def test_a_clip_with_several_captions_stands_in_several_rows(tmp_path):
 @pytest.mark.parametrize("rows", [[0.0, 0.0, 1.0, 1.0], [0, 0, 1], [0, 0, 1, 2]])
 def test_rows_of_captions_that_cannot_be_are_refused(tmp_path, rows):
     np.savez(tmp_path / "e.npz", **{"audio": AUDIO[:2], "text": AUDIO, TEXT_ROW: np.array(rows)})
-    with pytest.raises(InputError, match=f"{TEXT_ROW} holds .*, but must hold 4 clip numbers from 0 to 1"):
+    with pytest.raises(InputError, match=f"{TEXT_ROW} contains .*, but must contain 4 clip numbers from 0 to 1"):
         read_embeddings(tmp_path / "e.npz")
 
 
@@ -202,7 +202,9 @@ def test_a_file_of_another_kind_is_refused_in_plain_words(tmp_path, name, conten
 
 def test_features_given_for_embeddings_are_refused_by_name(tmp_path):
     np.savez(tmp_path / "f.npz", audio=np.ones((4, 3)), visual=np.ones((4, 5)))
-    with pytest.raises(InputError, match=r"f\.npz: audio has 3, visual has 5 dimensions, so they do not share a space"):
+    with pytest.raises(
+        InputError, match=r"f\.npz: audio has 3, visual has 5 dimensions, so the modalities do not share a space"
+    ):
         read_embeddings(tmp_path / "f.npz")
 
 
@@ -210,5 +212,5 @@ def test_features_given_for_embeddings_are_refused_by_name(tmp_path):
 def test_strings_that_are_not_utf_8_are_refused(tmp_path, key):
     words = np.array([b"bl\xe4u", b"b", b"c", b"d", b"e", b"f", b"g", b"h"])
     np.savez(tmp_path / "e.npz", **arrays(**{key: words[:4] if key == "id" else words}))
-    with pytest.raises(InputError, match=rf"e\.npz: {key}: holds strings that are not UTF-8"):
+    with pytest.raises(InputError, match=rf"e\.npz: {key}: contains strings that are not UTF-8"):
         read_embeddings(tmp_path / "e.npz")

@@ -161,8 +161,8 @@ def test_memory_of_a_block_is_bounded_for_a_large_gallery():
 @pytest.mark.parametrize(
     ("queries", "gallery", "options", "message"),
     [
-        (torch.tensor([[1.0], [float("nan")]]), torch.ones(2, 1), {}, "queries: row 1 holds NaN"),
-        (torch.ones(2, 1), torch.tensor([[float("inf")]]), {}, "gallery: row 0 holds NaN or infinity"),
+        (torch.tensor([[1.0], [float("nan")]]), torch.ones(2, 1), {}, "queries: row 1 contains NaN"),
+        (torch.ones(2, 1), torch.tensor([[float("inf")]]), {}, "gallery: row 0 contains NaN or infinity"),
         (torch.ones(2, 3), torch.ones(2, 4), {}, "queries have 3 dimensions, but the gallery has 4"),
         (torch.ones(0, 3), torch.ones(2, 3), {}, "queries: the vectors have shape"),
         (torch.ones(2, 3), torch.ones(2, 3), {"similarity": "cosin"}, "did you mean 'cosine'"),

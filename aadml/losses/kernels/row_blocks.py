@@ -41,7 +41,7 @@ class Near:
 
     Attributes:
         weights: (r, k) ones for positives, zeros for the rest.
-        columns: (r, k) columns that hold all positives; None: all columns.
+        columns: (r, k) columns that contain all positives; None: all columns.
     """
 
     weights: Tensor

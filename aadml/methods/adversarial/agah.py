@@ -44,7 +44,7 @@ class HashingLearner(Learner):
             - adv_weight sum over modalities m, o of mean D_m(f_o)
         critic D_m: scores features of m above those of o (see `critic_loss`)
 
-    M holds the mean feature of each class over both modalities, and b_c is the code of class c (see `fitted_codes`).
+    M contains the mean feature of each class over both modalities, and b_c is the code of class c (see `fitted_codes`).
     Both are recomputed from the training clips before each epoch, and are constant at test. Codes are compared by
     Hamming distance. Critics and hashing are trained in turn on each batch.
 

@@ -1,7 +1,7 @@
 """Linear algebra of the CCA family, in double precision.
 
 With T = S_aa^{-1/2} S_av S_vv^{-1/2} = U D V', the projections are A = S_aa^{-1/2} U_k and B = S_vv^{-1/2} V_k. The
-diagonal of D holds the canonical correlations (Hotelling, 1936; Mardia, Kent and Bibby, 1979).
+diagonal of D contains the canonical correlations (Hotelling, 1936; Mardia, Kent and Bibby, 1979).
 """
 
 from dataclasses import dataclass

@@ -53,5 +53,5 @@ def test_captions_that_are_cut_or_cannot_be_spelled_are_counted():
     network.learn_words(Captions(("rain falls",)))
     with pytest.warns(UserWarning, match=r"^1 of 2 captions have words that the vocabulary cannot spell; \[UNK\]"):
         network.tokens(Captions(("rain falls", "zoom")))
-    with pytest.warns(UserWarning, match="^1 of 2 captions are cut to 128 tokens$"):
+    with pytest.warns(UserWarning, match="^1 of 2 captions were cut to 128 tokens$"):
         assert list(map(len, network.tokens(Captions(("rain falls", "rain " * 600))).ids)) == [4, 128]

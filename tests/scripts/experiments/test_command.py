@@ -212,7 +212,7 @@ def test_a_folder_of_other_files_is_refused_and_left_alone(toy, tmp_path):
     (tmp_path / "out" / "results.md").write_text("mine")
     code, _, err = run("--data", toy, "-o", tmp_path / "out")
     assert code == 2
-    assert "contains files that are not of a study (results.md)" in err
+    assert "contains files that do not belong to a study (results.md)" in err
     assert (tmp_path / "out" / "results.md").read_text() == "mine"
 
 

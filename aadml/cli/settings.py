@@ -12,7 +12,7 @@ DECLARED = {
     "training": "aadml.methods.training.settings:Training",
     "proxy": "aadml.proxies.correlation:GraphOptions",
 }
-"""Section -> class that declares the keys with an option of their own."""
+"""Section -> class that declares the keys that have separate options."""
 
 
 class DescribedFlag(click.Option):

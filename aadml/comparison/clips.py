@@ -31,12 +31,12 @@ class Clips:
         labels: (n,) int64 in 0..C-1, UNLABELLED for a clip without a class; the first of several classes.
         ids: n names; equal names mean the same clip.
         class_names: C names, in the order of the labels; empty without classes.
-        all_labels: (n, C) bool, all classes of each clip; None if no clip has several.
+        all_labels: (n, C) bool, all classes of each clip; None if no clip has several classes.
         relevance: rule of relevance. None selects a rule by the data: a shared class, the class, or, without classes,
             the query's own partner.
         present: modality -> (n,) bool, False where a clip lacks the modality, so that its features are not read.
             Modalities that all clips have are omitted.
-        texts: all texts if clips have several, until `aadml.data.captions.several_texts` converts the texts to rows.
+        texts: all texts of clips with several texts, until `aadml.data.captions.several_texts` converts them to rows.
         drawn_by: n names; each epoch of training draws one of the rows that share a name. None uses all rows.
     """
 
@@ -137,7 +137,7 @@ class Clips:
 
     @property
     def one_label_each(self) -> bool:
-        """Whether there are classes and no clip has several, as methods that learn classes require."""
+        """Whether clips have classes, but no clip has several classes, as methods that learn classes require."""
         return bool(self.class_names) and self.all_labels is None
 
     @property

@@ -24,7 +24,7 @@ class Embeddings:
         class_names: C names in the order of the labels; empty if unknown.
         once: modalities with repeated rows; only one row per label is ranked (sound with five captions per clip).
         rows: modality with shared vectors -> (n,) row of the vector of each clip.
-        all_labels: (n, C) bool, all classes of each clip; None if no clip has several.
+        all_labels: (n, C) bool, all classes of each clip; None if no clip has several classes.
         relevance: rule of relevance; None selects a rule by the data, as in `Clips`.
         present: modality -> (n,) bool, False for a clip without the modality, which is neither a query nor a result in
             the modality.

@@ -25,7 +25,7 @@ class Items(Protocol):
 
     @property
     def all_labels(self) -> Tensor | None:
-        """All classes of each item (n, C); None if no item has several."""
+        """All classes of each item (n, C); None if no item has several classes."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -277,12 +277,12 @@ def check_relevance(rule: Relevance, items: Items, place: str) -> None:
     """Check that a rule can be applied to data.
 
     Raises:
-        InputError: the rule needs classes but no item has any, or needs one class per item but some have several.
+        InputError: the rule needs classes but no item has a class, or one class per item but an item has several.
     """
     unlabelled = bool((items.labels == UNLABELLED).all())
     if rule.name in RULES and rule is not OWN and unlabelled:
         raise InputError(f"{place}: relevance '{rule.name}' needs class labels, but no clip has a label; choose 'own'")
     if rule.name == "label" and items.all_labels is not None:
         raise InputError(
-            f"{place}: relevance 'label' needs one class per clip, but some clips have several; choose 'labels'"
+            f"{place}: relevance 'label' needs one class per clip, but some clips have several classes; choose 'labels'"
         )

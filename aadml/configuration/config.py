@@ -130,7 +130,7 @@ class Config:
 
     @property
     def prefix(self) -> str:
-        """Prefix of the proxy that replaces anchors ("aa-"); "" without such a proxy."""
+        """Prefix of the proxy that replaces anchors ("aa-"); "" without a proxy."""
         proxy = self.section("proxy")
         return prefix_of(proxy.name) if proxy else ""
 

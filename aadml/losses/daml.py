@@ -64,7 +64,7 @@ class Daml(nn.Module):
                 if "encoders" in phase.players: step(encoder_optimizer, loss(comparison).total.mean())
                 if "generator" in phase.players: step(generator_optimizer, loss.generator_loss(comparison))
 
-    Step one player before computing the loss of the other. Candidates are of one modality, so use one instance per
+    Update one player before computing the loss of the other. Candidates are of one modality, so use one instance per
     direction. The features of both sides must be equally wide. Triples are redrawn after each training call. The draws
     depend on a counter in the state, so a resumed run draws the same triples.
 

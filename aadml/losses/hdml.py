@@ -57,7 +57,7 @@ class Hdml(nn.Module):
     triples weigh more in the loss. Both means start at infinity (the authors' code: at 10^6), so training begins on
     real triples. The buffers `metric_average` and `generator_average` store the means.
 
-    Across modalities the generator makes features of the candidates' modality only. `repaired` therefore keeps the
+    Across modalities, the generator only produces features of the candidates' modality. `repaired` therefore keeps the
     real anchor and positive, and reconstructs the candidates. `source` is the authors' code, where all items pass
     through one network: anchor and positive are regenerated too, and every row of every triple is reconstructed and
     classified. Its gradient also passes through the distances of the pull. Both forms omit the batch normalization that
@@ -68,7 +68,7 @@ class Hdml(nn.Module):
     Generator and classifier (`parameters()`) minimize `generator_loss`, whose gradient reaches neither encoders nor
     heads. The classifier is trained on real features only.
 
-    Step one player before computing the loss of the other. Candidates are of one modality, so use one instance per
+    Update one player before computing the loss of the other. Candidates are of one modality, so use one instance per
     direction. Triples are redrawn after each training call. The draws depend on a counter in the state.
 
     Args:

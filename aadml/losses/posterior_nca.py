@@ -20,7 +20,7 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
     p_i.p_j is the probability that two items with independent classes have the same class; posterior read-outs rank by
     this score. The vectors are used as logits, one per class. The score is linear in p_j. Where all pairs count, the
     candidates of each of g classes are therefore summed first. The result is exact, and the time is O(a g). Add the
-    loss to a cross-entropy: on its own it fails, because it does not assign outputs to classes.
+    loss to a cross-entropy. Training with only this loss fails, because it does not assign outputs to classes.
 
     Args:
         comparison: a anchors against c candidates, both in label space.

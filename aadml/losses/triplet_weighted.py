@@ -87,7 +87,7 @@ def _as_in_paper(rows: Rows) -> Costs:
 
 
 def _pairs(rows: Rows) -> tuple[Near, Tensor, Tensor]:
-    """Return the positives, their cosines (r, k), and ones where the anchor of a positive has negatives (r, k)."""
+    """Return the positives, their cosines (r, k), and a mask (r, k) of the positives whose anchor has negatives."""
     near = rows.near
     return near, near.of(rows.scores), near.weights * rows.has_negatives[:, None]
 

@@ -181,7 +181,7 @@ class Method(Embedder):
     Attributes:
         fits_validation: whether `fit` also learns from the validation clips, as in closed forms, which choose no epoch.
         takes_statistics: whether inputs may be scaled by statistics of the training clips.
-        divides_batches: whether several processes may train the method, each on its own rows of a batch.
+        divides_batches: whether several processes may train the method, each on a part of the rows of a batch.
         precision: precision of training: `training.precision`, resolved for method and machine.
     """
 

@@ -16,7 +16,7 @@ from aadml.objective.composition import ALL_PAIRS, LossSection, SelectionSection
 
 
 def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """Compute the negative log-likelihood of equal classes, where the log-odds of a pair are half its cosine.
+    """Compute the negative log-likelihood that pairs have equal classes, with half the cosine of a pair as log-odds.
 
         T = mean over i, j of  log(1 + exp(theta_ij)) - S_ij theta_ij,   theta_ij = cos(x_i, y_j) / 2
 
@@ -34,7 +34,7 @@ def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
 
 
 def same_class_losses(vectors: Mapping[Modality, Tensor], labels: Tensor) -> Tensor:
-    """Sum `same_class_loss` over all pairs of modalities, also of equal modalities: vectors (b, d) -> a scalar."""
+    """Sum `same_class_loss` over all pairs of modalities, including pairs of one modality: (b, d) -> a scalar."""
     pairs = combinations_with_replacement(vectors.values(), 2)
     return torch.stack([same_class_loss(first, second, labels) for first, second in pairs]).sum()
 

@@ -61,7 +61,7 @@ class Facts:
         protocol: protocol of selection and scoring.
         features: modality -> fingerprint of its extractor; empty if the data did not name an extractor.
         architecture: networks that were read from files (see `Method.architecture`).
-        towers: pretrained networks in front of the method; None if the method reads features.
+        towers: pretrained networks that compute the inputs of the method; None if the method reads features.
         data: the training data.
         selected_epoch: epoch of these weights; None if there are no epochs.
         readout: further settings for computing embeddings from the network's outputs (temperature).

@@ -42,7 +42,7 @@ def build_method(
         arguments: resolved options and sections of the method.
         training: the `training` section.
         context: dimensions, classes, seed and device.
-        towers: pretrained networks in front of the method, whose outputs are its features.
+        towers: pretrained networks whose outputs are the features of the method.
         inputs: the `inputs` section, for towers; a method without towers receives scaled features.
     """
     entry = lookup(METHODS, name, "method")

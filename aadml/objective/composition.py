@@ -138,7 +138,7 @@ def compose_objective(
         proxy: section of the proxy that represents clips.
 
     Raises:
-        InputError: `space` lacks a modality of a direction, or does not fit the loss.
+        InputError: `space` lacks a modality of a direction, or a property that the loss needs.
     """
     if list(directions) == [ALL]:
         directions = ["-".join(two) for two in permutations(space.modalities, 2)]

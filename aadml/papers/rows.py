@@ -1,4 +1,4 @@
-"""Runs of the AADML paper on one data set; a table and a figure share runs of equal config."""
+"""Runs of the AADML paper on one data set; tables and figures share runs with the same config."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

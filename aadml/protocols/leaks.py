@@ -62,7 +62,7 @@ def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
             "choose another protocol"
         )
     (first, a), (second, b) = vectors.items()
-    share = torch.zeros(len(clips), 1, dtype=a.dtype)  # items without a partner stay unchanged
+    share = torch.zeros(len(clips), 1, dtype=a.dtype)  # items without a partner are not changed
     share[clips.whole] = PARTNER_SHARE
     return {first: share * b + (1 - share) * a, second: share * a + (1 - share) * b}
 

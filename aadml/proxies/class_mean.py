@@ -62,6 +62,6 @@ class ClassMean(Unchanged):
 
 
 def _of_others(bank: Tensor, code: Tensor, others: Tensor) -> Tensor:
-    """Return the mean of the other rows of each row's class (n, d); 0 for a row alone in its class."""
+    """Return the mean of the other rows of each row's class (n, d); 0 for the only row of a class."""
     sums = bank.new_zeros(int(code.max()) + 1 if len(code) else 0, bank.shape[1]).index_add(0, code, bank)
     return (sums[code] - bank) / others.clamp_min(1)[:, None]

@@ -25,7 +25,7 @@ def chosen_relevance(name: str) -> Relevance:
             shared labels are more relevant), or the path of a file of judgments.
 
     Raises:
-        InputError: the name is neither a rule nor such a file.
+        InputError: the name is neither a rule nor a file of judgments.
     """
     if name in RULES:
         return RULES[name]

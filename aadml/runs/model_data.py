@@ -35,7 +35,7 @@ def read_for(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: a modality is missing, has a different width, or was made by a different extractor.
+        InputError: a modality is missing, has a different width, or was computed by a different extractor.
     """
     if isinstance(path, Splits):
         if any(isinstance(features, Matrix) for split in SPLITS for features in path[split].features.values()):
@@ -77,7 +77,7 @@ def check_features(
         modalities: required modalities; by default all modalities of the model.
 
     Raises:
-        InputError: a modality is missing, has a different width, or was made by a different extractor or variant.
+        InputError: a modality is missing, has a different width, or was computed by another extractor or variant.
     """
     parts = [content.features] if isinstance(content, FeatureFile) else [content[split].features for split in SPLITS]
     arrays = {m: values for part in parts for m, values in part.items() if isinstance(values, np.ndarray | Matrix)}
@@ -96,7 +96,7 @@ def check_features(
         origin = fingerprint(content.provenance.get(modality, {}))
         if expected and origin and not allow and (other := difference(expected, origin)):
             raise InputError(
-                f"{place}: its {modality} features were made by {other}, but the model was not trained on such "
+                f"{place}: its {modality} features were computed by {other}, but the model was not trained on such "
                 "features; pass --allow-other-features to accept them"
             )
         if expected and not origin and on_note:

@@ -85,7 +85,7 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     """Build the model of a config with an untrained method and a scaling fitted on the training clips.
 
     Raises:
-        InputError: the method cannot be trained on such data or with such a config.
+        InputError: the method cannot be trained on these data or with this config.
     """
     facts = _facts(config, splits)
     classes = len(facts.class_names) if splits.train.one_label_each else 0

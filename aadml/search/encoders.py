@@ -74,7 +74,7 @@ class ModelEncoder:
 
 @dataclass(frozen=True)
 class PlainEncoder:
-    """Extractors without a model: features are scaled, and each modality is searched by itself.
+    """Extractors without a model: features are scaled, and each modality is searched separately.
 
     Features of the towers of one pretrained model (CLAP, CLIP, SigLIP, PE-AV) are in one space. These features are not
     scaled, and their modalities are compared with each other. Text can be a query in this space even if no item has
@@ -232,7 +232,7 @@ _ADDED: Mapping[str, JsonObject] = {
 
 
 def digest_of(model: Model) -> str:
-    """Return the SHA-256 of everything in a model that determines its vectors.
+    """Return the SHA-256 of all parts of a model that determine its vectors.
 
     The checksum includes removed options, and excludes added options at their defaults, so that models still match the
     indexes that earlier versions built.

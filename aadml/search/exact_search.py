@@ -33,7 +33,7 @@ class Gallery:
     """Vectors of one modality, prepared for search.
 
     Attributes:
-        vectors: (n, d) float32; items of equal score are listed in the order of the vectors.
+        vectors: (n, d) float32; items with equal scores are listed in the order of the vectors.
         similarity: similarity of the vectors, by name.
     """
 

@@ -34,7 +34,7 @@ class SourceRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelReference:
-    """Model of an index: its folder, and the checksum of everything that determines its vectors."""
+    """Model of an index: its folder, and the checksum of all facts that determine its vectors."""
 
     kind: Literal["model"] = "model"
     path: str

@@ -323,7 +323,7 @@ class Index:
         """Return the k items whose vectors are nearest to the query vectors (1, e), one per modality.
 
         Raises:
-            InputError: k is not positive, or the vectors do not fit the index.
+            InputError: k is not positive, or the vectors have another width than those of the index.
         """
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")

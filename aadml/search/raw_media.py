@@ -68,7 +68,7 @@ def _with_texts(source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder)
 
 
 def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[int, str], list[Failure]]:
-    """Return the cache key of each row's clip, made of content and encoder, and the failures of missing files."""
+    """Return the cache key of each row's clip, from content and encoder, and the failures of missing files."""
     keys, failures = {}, []
     for n, row in enumerate(rows):
         path = row.media[modality]

@@ -22,7 +22,7 @@ def semi_hard(
 ) -> Comparison:
     """Select a random positive per anchor and farther negatives: d_ap < d_an (Schroff et al., CVPR 2015).
 
-    An anchor without such a negative has no terms, as in FaceNet.
+    An anchor without farther negatives has no terms, as in FaceNet.
 
     Args:
         comparison: a anchors against c candidates.

@@ -66,7 +66,7 @@ def write_ablation(
 
 
 def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str]) -> Table:
-    """Return the table of results: MAP of every cell, difference to its baseline, further metrics and cost."""
+    """Return the table of results: MAP of every cell, difference from its baseline, further metrics and cost."""
     keys = [axis.key for axis in ablation.axes]
     if "loss" not in keys and len({cell.config.label() for cell in ablation.cells}) > 1:
         keys = ["loss", *keys]
@@ -115,7 +115,7 @@ def _part(title: str, panels: Sequence[tuple[str, str, str, str]], *notes: str) 
 
 
 def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
-    """Draw MAP and differences to the baselines over the first numeric axis.
+    """Draw MAP and differences from the baselines over the first numeric axis.
 
     If there is no numeric axis, MAP is drawn with one row per cell, and differences are not drawn.
     """

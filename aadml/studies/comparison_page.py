@@ -145,7 +145,7 @@ def table_of(
 
 
 def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table | None:
-    """Return the differences of anchor-aware rows to each of their controls; None if there are no such rows.
+    """Return the differences of anchor-aware rows from each of their controls; None without anchor-aware rows.
 
     Args:
         rows: rows of all kinds.

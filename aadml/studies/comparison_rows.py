@@ -48,7 +48,7 @@ class ComparisonRow:
         table: "methods" or "losses".
         item: name of the method or loss.
         control: name of the control; empty for the row of the item itself.
-        cell: cell with the config of the row; rows of equal config share a cell.
+        cell: cell with the config of the row; rows with the same config share a cell.
         space: values that a search with equal budgets may try.
     """
 

@@ -14,7 +14,7 @@ UNIFORM = "uniform mean of neighbors"
 AFFINE = "affine map of the anchor"
 
 EVEN = 1e4
-"""Temperature of free attention that makes the weights of two neighbors differ by 0.02 % at most."""
+"""Temperature of free attention at which the weights of two neighbors differ by 0.02 % at most."""
 
 MIXED = ("residual", "aa_on", "aa_mix")
 """Options of every proxy that define how the loss uses the proxy."""
@@ -35,12 +35,12 @@ def controls(config: Config) -> dict[str, Config]:
     if "neighbors" in proxy.options:
         by_name[RANDOM] = Overrides({"proxy.neighbors": "random"}).applied(config)
     if "label_loss" not in config.sections:
-        return by_name  # without the only loss no loss remains, and half its weight does not change training
+        return by_name  # the only loss cannot be removed, and half its weight does not change training
     return by_name | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
 
 
 def rivals(config: Config) -> dict[str, Config]:
-    """Return simpler replacements of an anchor-aware proxy, by name; empty for configs without such a proxy.
+    """Return configs with simpler replacements of the anchor-aware proxy, by name; empty without this proxy.
 
     Cross-batch memory on the same bank isolates the effect of a bank. Other replacements are the mean of the clip's
     class, and the mean of the same neighbors without attention. The last replacement is attention with the anchor as

@@ -128,7 +128,7 @@ def write_study(
         summary: summary as HTML.
         parts: parts of the page.
         ending: last part, which begins with the command.
-        with_figures: whether the page has figures; such a page is not written without matplotlib.
+        with_figures: whether the page has figures; a page with figures is not written without matplotlib.
 
     Returns:
         Path of the page; None if no page is written.

@@ -47,7 +47,7 @@ class Columns:
         path: path of the file.
         features: modality -> array.
         beside: key of `BESIDE` -> array.
-        present: modality -> mask of the clips that have the modality, if the file has such a mask.
+        present: modality -> mask of the clips that have the modality, for modalities with a mask in the file.
         left: other keys of the file.
     """
 

@@ -68,7 +68,7 @@ def require_result(value: T, contract: type, kind: str, entry: object) -> T:
         entry: the entry, or its name.
 
     Raises:
-        InputError: the result does not fit the contract; the message contains the expected signature.
+        InputError: the result breaks the contract; the message contains the expected signature.
     """
     wanted = _result(contract)
     if not _fits(value, wanted):

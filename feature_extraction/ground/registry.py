@@ -130,7 +130,7 @@ class Registry(Mapping[str, T]):
         return is_place(name) and name not in self._brought() and name not in installed
 
     def is_own(self, name: str) -> bool:
-        """Return whether `name` is an entry of this project, or the import path of such an entry."""
+        """Return whether `name` is the name or the import path of an entry of this project."""
         return name in self.places or name in self.places.values()
 
     def listed(self) -> list[RegistryEntry]:

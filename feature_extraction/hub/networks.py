@@ -51,7 +51,7 @@ def tower_of(snapshot: Snapshot, modality: str, kind: type[T]) -> T:
     """Return the tower of a modality in the family of a model.
 
     Raises:
-        InputError: the family is unknown, or does not have such a tower.
+        InputError: the family is unknown, or has no tower for the modality.
     """
     known = sorted(name for name, family in FAMILIES.items() if getattr(family, modality) is not None)
     tower = getattr(FAMILIES.get(snapshot.model_type), modality, None)

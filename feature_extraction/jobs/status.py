@@ -119,7 +119,7 @@ def _of_job(place: Path) -> Status:
 
 
 def _rate(notes: Sequence[Progress], now: float) -> float | None:
-    """Return the clips per second since the last note before the window; None if no clip was done."""
+    """Return the clips per second in the last `WINDOW` seconds of notes; None if no clip was done."""
     last = notes[-1]
     start = notes[max(0, bisect_left(notes, last.at - WINDOW, key=lambda note: note.at) - 1)]
     worked = last.worked - start.worked

@@ -17,7 +17,7 @@ _TEXT = b"a dog barks"
 def try_out(extractor: Extractor) -> None:
     """Extract features of noise with an extractor of the user; the extractors of aadml are tested elsewhere.
 
-    An error of `prepare` is not reported, because such an error fails single clips in a job.
+    An error of `prepare` is not reported, because in a job it fails only single clips.
 
     Raises:
         InputError: the network raises an error, or the features do not have the promised shape.

@@ -120,7 +120,7 @@ class MediaSource:
 
     def _frames_of(self, packet: Any, *, counts: bool) -> list[Any] | None:
         """Decode a packet; None if it cannot be decoded, which is damage if it `counts`."""
-        if packet.is_corrupt and not self.ending.open_ended:  # a decoder would accept such a packet
+        if packet.is_corrupt and not self.ending.open_ended:  # a decoder would accept the packet
             cause = "the file ends, or is damaged, in the middle of a packet"
         else:
             try:

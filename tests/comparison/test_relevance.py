@@ -85,5 +85,5 @@ def test_classes_are_not_asked_for_where_there_are_none(name):
 
 
 def test_one_class_is_not_asked_for_where_there_are_several():
-    with pytest.raises(InputError, match="some clips have several; choose 'labels'"):
+    with pytest.raises(InputError, match="some clips have several classes; choose 'labels'"):
         check_relevance(LABEL, items(0), "f.h5")

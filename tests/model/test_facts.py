@@ -123,7 +123,7 @@ MEETINGS = {
     "another version of a package": (AUDIO | {"about": {"torch": "3"}}, None, None),
     "another extractor": (
         AUDIO | {"extractor": "vggish"},
-        "audio features were made by vggish instead of log-mel",
+        "audio features were computed by vggish instead of log-mel",
         None,
     ),
     "another variant": (AUDIO | {"parameters": {"patch": 48}}, "log-mel with patch 48 instead of 96", None),

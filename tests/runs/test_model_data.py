@@ -66,7 +66,7 @@ def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
 
     fitted = aadml.fit(written("a.h5", "one"), method="cca", settings={"method.dimension": 4})
     for data in (written("b.h5", "another"), aadml.read(tmp_path / "b.h5")):
-        with pytest.raises(InputError, match="its audio features were made by another"):
+        with pytest.raises(InputError, match="its audio features were computed by another"):
             aadml.evaluate(fitted, data=data)
         assert aadml.evaluate(fitted, data=data, allow_other_features=True).directions
 

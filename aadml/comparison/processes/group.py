@@ -139,7 +139,7 @@ def together(total: int, encode: Callable[[], dict[Name, Tensor]]) -> dict[Name,
 def drawn_rows(rows: int) -> tuple[int, slice]:
     """Return the number of rows to draw random numbers for, and the slice of the draws for `rows`.
 
-    Every worker draws for the whole batch and uses the draws of its own rows, so that draws do not depend on the
+    Every worker draws for the whole batch and uses only the draws of its rows, so that draws do not depend on the
     division.
     """
     total = _encoding.get()

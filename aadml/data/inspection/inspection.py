@@ -196,7 +196,7 @@ def _label_warnings(content: FeatureFile) -> Iterator[str]:
             "the clips have no labels, so only a query's own partner is relevant, and only methods for pairs can train"
         )
     if negative := [name for name in names if re.fullmatch("-[1-9][0-9]*", name)]:
-        yield f"classes with a negative number, which often stands for no label: {first_five(negative)}"
+        yield f"classes with a negative number, which often means that there is no label: {first_five(negative)}"
     if len(names) == 1:
         yield f"all labeled clips have the class '{names[0]}', so each clip is relevant to each query"
     without = int((content.labels == UNLABELLED).sum()) if names else 0

@@ -1,4 +1,4 @@
-"""The features that come with AVE: `audio_feature.h5`, `visual_feature.h5`, `labels.h5`, each with key `avadataset`.
+"""The features of AVE's release: `audio_feature.h5`, `visual_feature.h5`, `labels.h5`, each with key `avadataset`.
 
 The shapes are (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29), with one row per second. The last class is
 background.

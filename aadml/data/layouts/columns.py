@@ -62,9 +62,9 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
 
 
 def _one_row_per_clip(columns: Columns) -> Columns:
-    """Join rows of equal id, one for each caption, to one clip with several texts, as `aadml embed` writes them.
+    """Join rows with the same id, one for each caption, to one clip with several texts, as `aadml embed` writes them.
 
-    Columns are returned unchanged if ids are unique, or if rows of equal id differ in anything but the text.
+    Columns are returned unchanged if ids are unique, or if rows with the same id differ in more than the text.
     """
     names, words = columns.beside.get("id"), columns.features.get("text")
     if (

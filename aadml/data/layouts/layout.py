@@ -27,7 +27,7 @@ class LayoutArrays:
         positional: whether labels are positions in `class_names`, or `UNLABELLED`.
         notes: notes on the data, one sentence each.
         present: modality -> (n,) mask of the clips with the modality; other features are ignored.
-        texts: all texts, if clips have several; the features of `text` then contain the first text of each clip.
+        texts: all texts of clips with several texts; the features of `text` are then the first text of each clip.
         sources: the files whose SHA-256 is recorded; by default the path that was read.
     """
 

@@ -123,7 +123,7 @@ def read_table(
         comment: beginning of lines that are left out; empty if there are no such lines.
 
     Raises:
-        InputError: the file cannot be read, is not CSV, has no rows, or has rows that do not fit its header.
+        InputError: the file cannot be read, is not CSV, has no rows, or has rows whose length differs from the header.
     """
     try:
         data = path.read_bytes()

@@ -38,7 +38,7 @@ def near_duplicates(
         among: (k, d) rows that define the usual distance; by default `known`, which overestimates it if it is small.
 
     Returns:
-        A pair for each row that has such a neighbor, nearest first.
+        A pair for each row that has a duplicate in the other set, nearest first.
     """
     if not len(rows) or not len(known):
         return []

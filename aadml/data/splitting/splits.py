@@ -133,7 +133,7 @@ def has_one_label(content: FeatureFile) -> bool:
 
 
 def require_one_label(content: FeatureFile, place: str, what: str) -> None:
-    """Raise InputError if the clips have no labels, or if some have several.
+    """Raise InputError if the clips have no labels, or if some clips have several labels.
 
     Args:
         content: the data.

@@ -141,7 +141,7 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
 
 
 def prepared(features: Features, network: nn.Module, loading: Loading) -> Features:
-    """Return captions or sound as inputs of a network; prepared inputs stay unchanged."""
+    """Return captions or sound as inputs of a network; prepared inputs are returned unchanged."""
     if isinstance(network, HubInput):
         return network.prepared(features, loading)
     if isinstance(features, Captions):

@@ -274,7 +274,7 @@ def cctl(
         network: see `NetworkOptions`.
         label_loss: a name of LABEL_LOSSES, `weight` and options.
         readout: see READOUTS.
-        margin: margin in squared distance (about 1: AADML paper's group; not published for this loss by itself).
+        margin: margin in squared distance (about 1: AADML paper's group; not published for this loss alone).
     """
     learner = LabelSpaceLearner(
         context,

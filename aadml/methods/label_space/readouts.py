@@ -98,7 +98,7 @@ COSINE = ReadoutSection.of("cosine")
 
 
 def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Tensor], valid: Clips) -> Readout:
-    """Return the read-out with the highest validation MAP; of equal read-outs, the first.
+    """Return the read-out with the highest validation MAP; the first one if several are equal.
 
     Args:
         candidates: read-outs to choose from.

@@ -1,1 +1,1 @@
-"""Pretrained networks of `transformers` in front of a method of vectors."""
+"""Pretrained networks of `transformers` that compute the input vectors of a method."""

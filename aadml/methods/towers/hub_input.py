@@ -175,7 +175,7 @@ class HubInput(ResizedBuffers):
         return self
 
     def prepared(self, features: Features, loading: Loading) -> Features:
-        """Return n media or captions as items of the network; items stay unchanged.
+        """Return n media or captions as items of the network; features that are items are returned unchanged.
 
         Args:
             features: features of n items.

@@ -1,4 +1,4 @@
-"""Options of pretrained networks in front of a method."""
+"""Options of pretrained networks that compute the input vectors of a method."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -51,7 +51,7 @@ class FineTuning:
 @removing(workers=...)
 @dataclass(frozen=True, kw_only=True)
 class PretrainedOptions(FineTuning):
-    """The `towers` section: pretrained networks in front of a method, which is then trained on a manifest of media.
+    """The `towers` section: pretrained networks that compute a method's inputs, for training on a manifest of media.
 
     Attributes:
         audio: network of `transformers` for sound, hf:MODEL (docs/encoders.md); null reads no sound.

@@ -1,4 +1,4 @@
-"""Pretrained networks in front of any learner of vectors, trained with it or frozen."""
+"""Learners whose input vectors are computed by pretrained networks, which are trained too or frozen."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,14 +27,14 @@ _OF_INNER = (
 
 
 class TowerLearner(CachingLearner):
-    """A learner of vectors on top of pretrained networks, which compute the vectors from media.
+    """A learner on vectors that pretrained networks compute from media.
 
     The vectors are scaled like features. The statistics are those of the vectors of the training clips before training.
     State that depends on all training clips (banks, neighbors, class means) uses the vectors at the beginning of an
     epoch.
 
     Args:
-        inner: learner of vectors.
+        inner: learner that is trained on the vectors.
         networks: pretrained networks by modality.
         options: the `towers` section.
         inputs: the `inputs` section.

@@ -1,4 +1,4 @@
-"""Methods of vectors behind pretrained networks, trained on media."""
+"""Methods on the vectors of pretrained networks, trained on media."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ from aadml.methods.training.settings import Training
 
 
 class TowerMethod(LearnedMethod):
-    """A method of vectors behind pretrained networks; see `TowerLearner`."""
+    """A method that is trained on vectors of pretrained networks; see `TowerLearner`."""
 
     learner: TowerLearner
 
@@ -42,7 +42,7 @@ def towered(
     towers: PretrainedOptions,
     inputs: Inputs,
 ) -> Method:
-    """Build a method behind pretrained networks.
+    """Build a method that is trained on the vectors of pretrained networks.
 
     Args:
         name: name of the method, for messages.

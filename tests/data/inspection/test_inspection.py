@@ -135,7 +135,7 @@ def test_negative_labels_and_a_single_class_are_reported(write_h5, split_keys):
     for part in ("train", "test"):
         split_keys[f"lab_{part}"] = np.full_like(split_keys[f"lab_{part}"], -7)
     warnings = inspect(write_h5(**split_keys)).warnings
-    assert "classes with a negative number, which often stands for no label: -7" in warnings
+    assert "classes with a negative number, which often means that there is no label: -7" in warnings
     assert "all labeled clips have the class '-7', so each clip is relevant to each query" in warnings
 
 

@@ -83,7 +83,7 @@ def test_refuses_other_jobs_classes_and_lost_rows(job, tmp_path):
         ({"shard": dataclasses.replace(shard, manifest="x")}, "belongs to a different job"),
         ({"class_names": ("0", "1", "2")}, "classes, columns or sequences"),
         ({"columns": {}}, "classes, columns or sequences"),
-        ({"shard": dataclasses.replace(shard, rows=shard.rows + 3)}, "accounts for 0 of its 1 clips"),
+        ({"shard": dataclasses.replace(shard, rows=shard.rows + 3)}, "lists only 0 of its 1 clips"),
     ]:
         with pytest.raises(InputError, match=message):
             merge(altered(job, tmp_path, **changes), tmp_path / "f.h5")

@@ -114,7 +114,7 @@ def _duplicate_lines(contents: Any) -> list[str]:
 
 
 def _sequence_lines(contents: Any) -> list[str]:
-    """Return lines about the rows over time, and how to join the rows of two modalities."""
+    """Return lines that describe the rows over time and explain how to join the rows of two modalities."""
     lines = []
     for name, rows in contents.sequences.items():
         line = f"{name} sequence: {rows['rows']} rows, {rows['fewest']} to {rows['most']} per clip"

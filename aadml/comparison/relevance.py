@@ -168,7 +168,7 @@ class Relevance(ABC):
         """
 
     def groups(self, items: Items) -> NDArray[np.int64] | None:
-        """Return the class of each item (n,) for tables by class; None if items have no class or several."""
+        """Return the class of each item (n,) for tables by class; None if items do not have exactly one class each."""
         return None
 
 

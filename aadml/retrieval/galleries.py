@@ -29,7 +29,7 @@ class Sides:
     Attributes:
         queries: (q,) rows.
         gallery: (n,) rows.
-        partner: (q,) column of each query's own clip in the gallery; None if a query has no such clip or several rows.
+        partner: (q,) column of each query's own clip in the gallery; None if a query has no partner or several rows.
     """
 
     queries: Indices

@@ -16,10 +16,10 @@ _CELLS = 1 << 20  # maximum number of cells of the table over the places and hit
 def running_average_precision(ranking: Ranking) -> Values:
     """Average AP@j over all ranks j = 1..N, where AP@j is divided by the hits so far, and is 0 without hits: (b,).
 
-    This variant is not an average precision: it favors early ranks, and its chance level is higher (0.123 where AP has
-    0.099, on 189 clips of 15 classes). Published evaluation code of this field computes this value, so it explains old
-    tables. Ties count by their expectation. A group of n tied items, m of them relevant, takes O(n m) time; the result
-    is cached.
+    This variant is not an average precision: it favors early ranks, and its chance level is higher (on 189 clips of 15
+    classes, 0.123 instead of 0.099). Published evaluation code of this field computes this value, which explains some
+    published tables. Ties count by their expectation. A group of n tied items, m of them relevant, takes O(n m) time.
+    The result is cached.
     """
     sums = precision_sums(ranking)
     before, inside = np.zeros_like(sums), np.zeros_like(sums)

@@ -40,11 +40,11 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
             continue
         except OSError as error:
             raise InputError(
-                f"{folder}: cannot be created ({error.strerror}); choose another place with --runs"
+                f"{folder}: cannot be created ({error.strerror}); choose another folder with --runs"
             ) from error
         return folder
     raise InputError(
-        f"{runs}: already contains a thousand runs started in this second; choose another place with --runs"
+        f"{runs}: already contains a thousand runs started in this second; choose another folder with --runs"
     )
 
 

@@ -49,7 +49,7 @@ class RunStore:
         self._unflushed = set(manifest.files)
 
     def next_number(self) -> int:
-        """Return a number that no state or best weights of this folder ever had."""
+        """Return a number that was not used before for states or best weights in this folder."""
         used = [int(match[2]) for path in self.folder.iterdir() if (match := NUMBERED.fullmatch(path.name))]
         return max([self.manifest.generation, *used]) + 1
 
@@ -234,5 +234,5 @@ def _writing(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"{place}: cannot be written ({error.strerror or error}); choose another place or free some space"
+            f"{place}: cannot be written ({error.strerror or error}); choose another path, or free some space"
         ) from error

@@ -94,7 +94,7 @@ def _digests(source: IndexSource, columns: str) -> list[bytes]:
 def _entries(
     source: IndexSource, encoder: IndexEncoder, digests: Sequence[bytes], wanted: Sequence[int]
 ) -> Iterator[Entry]:
-    """Yield the wanted items with their vectors, which are computed in parts."""
+    """Yield the items at the positions `wanted` with their vectors, which are computed in parts."""
     places = {m: np.full(len(source.items), -1, dtype=np.int64) for m in source.present}
     for modality, some in source.present.items():
         places[modality][some.rows] = np.arange(len(some.rows))

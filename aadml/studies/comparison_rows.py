@@ -238,7 +238,7 @@ def file_of(name: str) -> ConfigFile:
 
 
 def known_methods() -> Mapping[str, "Callable[..., Method] | Path"]:
-    """Return the methods and presets that can be rows of methods, by name."""
+    """Return, by name, the methods and presets that can be compared as methods."""
     shipped = {path.stem: path for path in sorted(configs_folder().glob("*.yaml"))}
     return JoinedRegistry(METHODS, shipped | {stem.replace("_", "-"): path for stem, path in shipped.items()})
 

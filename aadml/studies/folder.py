@@ -76,7 +76,7 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def _keep_to(folder: Path, data: str) -> None:
-    """Record the data of a folder of runs, or check that the data are those of its existing runs.
+    """Record the data of a folder of runs; if the folder has runs, check that their data are the same.
 
     Raises:
         InputError: the data are missing, or differ from those of the runs.

@@ -41,7 +41,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         temporary.replace(final)
     except OSError as error:
         raise InputError(
-            f"{final}: cannot be written ({error.strerror or error}); choose another place, or free some space"
+            f"{final}: cannot be written ({error.strerror or error}); choose another path, or free some space"
         ) from error
     finally:
         if temporary is not None:
@@ -65,7 +65,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
         _require_file_path(final)
         other = final.exists() and final.stat().st_size > 0 and not is_one(final)
     except OSError as error:
-        raise InputError(f"{final}: cannot be written ({error.strerror or error}); choose another place") from error
+        raise InputError(f"{final}: cannot be written ({error.strerror or error}); choose another path") from error
     if other:
         raise InputError(f"{final}: exists, is not {kind}, and is not overwritten; choose another output")
 
@@ -86,7 +86,7 @@ def _require_file_path(final: Path) -> None:
         raise InputError(f"{final}: is a device or a pipe; pass the path of a file to write")
     lowest = next(parent for parent in final.parents if parent.exists())
     if not lowest.is_dir():
-        raise InputError(f"{final}: cannot be written, because {lowest} is not a folder; choose another place")
+        raise InputError(f"{final}: cannot be written, because {lowest} is not a folder; choose another path")
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True) -> None:

@@ -37,9 +37,7 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
         raise InUseError(busy) from None
     except OSError as error:
         if error.errno not in WITHOUT_FLOCK:
-            raise InputError(
-                f"{lock_file.parent}: cannot be locked ({error.strerror}); choose another place"
-            ) from error
+            raise InputError(f"{lock_file.parent}: cannot be locked ({error.strerror}); choose another path") from error
         with _held(lock_file, busy, wait=wait):
             yield
     else:
@@ -79,7 +77,7 @@ def _created(lock_file: Path) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        raise InputError(f"{lock_file}: cannot be written ({error.strerror}); choose another place") from error
+        raise InputError(f"{lock_file}: cannot be written ({error.strerror}); choose another path") from error
     return True
 
 

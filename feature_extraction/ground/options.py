@@ -56,7 +56,7 @@ class OptionValues(SimpleNamespace):
         return core_schema.no_info_after_validator_function(lambda values: cls(**values), core_schema.dict_schema())
 
     def plain(self) -> dict[str, object]:
-        """Return the options as plain values, as they are written in files."""
+        """Return the options as plain values, in the form of config files."""
         return {name: plain(value) for name, value in vars(self).items()}
 
 
@@ -66,7 +66,7 @@ def without(options: OptionValues, names: Container[str]) -> OptionValues:
 
 
 def plain(value: Any) -> object:
-    """Return an option or a section as plain values, as they are written in files."""
+    """Return an option or a section as plain values, in the form of config files."""
     if isinstance(value, OwnSection):
         return value.plain()
     return dict(vars(value)) if is_dataclass(value) else value

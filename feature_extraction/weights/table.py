@@ -45,7 +45,7 @@ class WeightFile:
 
     @property
     def check(self) -> str:
-        """Facts that a download is compared with, besides the SHA-256 of the first download."""
+        """Published facts that a download is checked against, besides the SHA-256 of the first download."""
         kinds = ["the size"] if self.size else []
         kinds += ["the MD5 of the publisher"] if self.md5 else []
         if self.sha256:

@@ -77,7 +77,7 @@ class PublishedTables:
         rows = list(chain.from_iterable(self._rows(table, split) for table, split in tables.items()))
         chosen = [row for row in rows if not self.classes or row["label"] in self.classes]
         if whole_recordings and not all(row.get("start") for row in chosen):
-            raise InputError(f"{source}: --whole-recordings needs times, which the tables do not have; omit it")
+            raise InputError(f"{source}: --whole-recordings needs times, which the tables do not have; omit the flag")
         index, names = MediaIndex(folder if media is None else media), self._label_names(folder)
         groups = _groups(chosen)
         captions = max((len(_captions(group)) for group in groups), default=0)

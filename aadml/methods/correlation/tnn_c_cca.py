@@ -133,7 +133,7 @@ class TripletLearner(Learner):
         return {"branches": Player(list(self.parameters()), self._loss)}
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Solve the cluster CCA once, before the networks."""
+        """Solve the cluster CCA once, before the networks are trained."""
         if epoch.number == 0:
             self.solution.solve({m: train.matrix(m) for m in self.names}, train.labels)
 

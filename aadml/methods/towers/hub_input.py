@@ -68,7 +68,7 @@ def _base_of(saved: SavedTower, modality: Kind) -> OpenedTower:
     if tower.architecture.weights != saved.weights:
         raise InputError(
             f"the model has adapters of {saved.model} with weights {saved.weights[:16]}..., but the weights found are "
-            f"{tower.architecture.weights[:16]}...; restore the weights of the training"
+            f"{tower.architecture.weights[:16]}...; restore the weights that were used in training"
         )
     return tower
 

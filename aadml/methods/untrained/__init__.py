@@ -1,1 +1,1 @@
-"""Baselines without training: random vectors, and pretrained towers compared as they are."""
+"""Baselines without training: random vectors, and pretrained towers without further training."""

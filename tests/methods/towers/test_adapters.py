@@ -100,7 +100,9 @@ def test_other_weights_in_the_folder_are_refused(videos, own, tmp_path):
     weights = load_file(tmp_path / "own" / "model.safetensors")
     save_file({name: value + 1 if value.is_floating_point() else value for name, value in weights.items()},
               tmp_path / "own" / "model.safetensors", {"format": "pt"})  # fmt: skip
-    with pytest.raises(InputError, match=r"adapters of own with weights .*; restore the weights of the training"):
+    with pytest.raises(
+        InputError, match=r"adapters of own with weights .*; restore the weights that were used in training"
+    ):
         aadml.load(folder)
 
 

@@ -40,9 +40,9 @@ def table(entries: Iterable[Option]) -> str:
     """Return a Markdown table of options."""
     rows = []
     for option in entries:
-        sentence = (option.sentence[:1].upper() + option.sentence[1:]).replace("|", "\\|")
+        sentence = (option.sentence[:1].upper() + option.sentence[1:]).replace("|", "\\|").replace("][", "]\\[")
         tried = f"; a search tries {', '.join(map(as_yaml, option.tuning))}" if option.tuning else ""
-        possible = f"{option.possible}{option.company}{tried}"
+        possible = f"{option.possible}{option.company}{tried}".replace("][", "]\\[")  # else a link
         rows.append(f"| `{option.name}` | `{option.written_default}` | {possible} | {sentence} |\n")
     return HEAD + "".join(rows)
 

@@ -15,6 +15,8 @@ from aadml.cli import cli
 
 ROOT = Path(__file__).parents[1]
 USER_PAGES = sorted((ROOT / "docs").glob("*.md"))
+SITE_PAGES = sorted((ROOT / "docs").glob("site/*.md"))
+"""Pages that exist only on the site; `scripts/docs` checks their links."""
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *USER_PAGES]
 LONGEST_SENTENCE = 45  # words
 MOST_LINES = 1_116  # without generated tables and Python examples
@@ -43,7 +45,7 @@ def commands(page: str) -> Iterator[list[str]]:
                 yield shlex.split(match[1].split(";")[0].split(" && ")[0], comments=True)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*PAGES, *SITE_PAGES], ids=lambda path: path.name)
 def test_sentences_of_user_pages_are_short(path):
     text = written_by_hand(path.read_text(encoding="utf-8"))
     assert not [line for line in sentences(text) if len(line.split()) > LONGEST_SENTENCE]
@@ -74,9 +76,10 @@ def test_user_pages_stay_short():
         text = re.sub(r"```python\n.*?```\n", "", text, flags=re.DOTALL)
         lines[path.name] = 0 if path.name == "options.md" else len(text.splitlines())
     assert sum(lines.values()) <= MOST_LINES, lines
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in SITE_PAGES) <= 160
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*PAGES, *SITE_PAGES], ids=lambda path: path.name)
 def test_commands_of_user_pages_have_only_flags_that_exist(path):
     for name, *arguments in commands(path.read_text(encoding="utf-8")):
         command = cli.get_command(click.Context(cli), name)

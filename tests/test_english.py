@@ -15,8 +15,8 @@ from aadml.cli import cli
 
 ROOT = Path(__file__).parents[1]
 USER_PAGES = sorted((ROOT / "docs").glob("*.md"))
-SITE_PAGES = sorted((ROOT / "docs").glob("site/*.md"))
-"""Pages that exist only on the site; `scripts/docs` checks their links."""
+SITE_PAGES = sorted([*(ROOT / "docs").glob("site/*.md"), *(ROOT / "docs").glob("tutorials/*.md")])
+"""Pages that exist only on the site, tutorials among them; `scripts/docs` checks their links."""
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *USER_PAGES]
 LONGEST_SENTENCE = 45  # words
 MOST_LINES = 1_116  # without generated tables and Python examples
@@ -76,7 +76,8 @@ def test_user_pages_stay_short():
         text = re.sub(r"```python\n.*?```\n", "", text, flags=re.DOTALL)
         lines[path.name] = 0 if path.name == "options.md" else len(text.splitlines())
     assert sum(lines.values()) <= MOST_LINES, lines
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in SITE_PAGES) <= 160
+    written = [path for path in SITE_PAGES if path.parent.name == "site"]  # tutorials are made by running scripts
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in written) <= 170
 
 
 @pytest.mark.parametrize("path", [*PAGES, *SITE_PAGES], ids=lambda path: path.name)

@@ -1,8 +1,11 @@
 """The documentation site: all pages in its navigation, built strictly, nothing loaded from elsewhere."""
 
+import functools
+import http.server
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -87,3 +90,65 @@ def test_the_reference_has_every_command_public_name_and_option(site):
     assert headings["python"] >= {f"aadml.{name}" for name in {*aadml.__all__} - {"__version__", "losses"}}
     assert len(headings["files"]) == 6
     assert "--require-training" in texts["commands"]
+
+
+QUESTIONS = {
+    "install": "install/",
+    "no GPU": "install/",
+    "libGL": "install/#servers-without-a-display",
+    "offline encoder": "install/#without-a-network",
+    "team": "install/#questions",
+    "pandas": "install/#questions",
+    "own videos": "tutorials/your_videos/",
+    "folder of sounds and pictures": "guides/guide/#videos-and-sounds",
+    "long recordings": "guides/guide/#long-recordings",
+    "numpy features": "guides/guide/#features",
+    "duplicates": "tutorials/feature_files/#what-duplicates-are-worth",
+    "damaged file": "tutorials/feature_files/#one-file-for-everything",
+    "few labels": "guides/pairs/#some-labels-few-labels",
+    "captions": "tutorials/captions/",
+    "which loss": "reference/losses/#which-loss-for-which-data",
+    "own method": "guides/extending/#a-method",
+    "training loop": "guides/own_loop/",
+    "anchor-aware proxy": "tutorials/reproducing/#what-is-an-anchor-aware-proxy",
+    "ties": "tutorials/comparing/#ties-and-chance",
+    "leak": "tutorials/auditing/#what-a-leak-is-worth",
+    "several machines": "guides/scale/",
+    "ONNX": "reference/commands/#export",
+    "cite": "about/trust/#citation",
+}
+"""What a newcomer types into the search of the site -> the page, or the section, that answers."""
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.slow
+def test_the_search_answers_the_questions_of_a_newcomer_in_its_first_three_hits(address, browser):
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    elsewhere = []
+    page.on("request", lambda request: elsewhere.append(request.url) if not request.url.startswith(address) else None)
+    page.goto(address, wait_until="networkidle")
+    page.keyboard.press("Control+k")
+    box, missed = page.get_by_role("combobox"), {}
+    for question, answer in QUESTIONS.items():
+        box.fill("")
+        page.locator("a[role=option]").first.wait_for(state="detached")
+        box.fill(question)
+        page.locator("a[role=option]").first.wait_for()
+        page.wait_for_timeout(300)  # further letters are searched after a pause
+        hits = page.locator("a[role=option]").evaluate_all("hits => hits.slice(0, 3).map(hit => hit.href)")
+        hits = [re.sub(r"\?h=[^#]*", "", hit.removeprefix(address)) for hit in hits]
+        if not any(hit == answer or ("#" not in answer and hit.startswith(answer)) for hit in hits):
+            missed[question] = hits
+    page.close()
+    assert not missed
+    assert not [url for url in elsewhere if url.startswith("http")]

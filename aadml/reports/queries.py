@@ -119,7 +119,7 @@ def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[
     picks = order[np.unique(np.linspace(0, len(order) - 1, min(QUERIES, len(order))).round().astype(int))]
     rows = evaluated[picks]
     sides = (embeddings.of(query, torch.from_numpy(rows)), embeddings.of(candidates, torch.from_numpy(gallery)))
-    blocks = [pair_scores(one.expand_as(sides[1]), sides[1], embeddings.similarity) for one in sides[0]]
+    blocks = [pair_scores(query.expand_as(sides[1]), sides[1], embeddings.similarity) for query in sides[0]]
     hits = embeddings.relevant.between(embeddings, rows, gallery).block(np.arange(len(rows)))
     for place, (pick, row, scores, hit) in enumerate(zip(picks, rows, blocks, hits, strict=True)):
         keys = second_keys(sides[0][place : place + 1], sides[1], embeddings.similarity)

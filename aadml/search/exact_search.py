@@ -104,9 +104,9 @@ class Gallery:
             rows, numbers = np.concatenate(chosen), np.repeat(np.arange(len(block)), counts)
             scores = self._scores(block, numbers, rows)
             for query, end, count in zip(block, np.cumsum(counts), counts, strict=True):
-                own = slice(end - count, end)
-                best = self._order(query, rows[own], scores[own])[:k]
-                yield rows[own][best], scores[own][best]
+                part = slice(end - count, end)
+                best = self._order(query, rows[part], scores[part])[:k]
+                yield rows[part][best], scores[part][best]
 
     def _order(self, queries: Tensor, rows: Indices, scores: NDArray[np.float64]) -> Indices:
         """Return the order of items (p,) by their scores, then by `aadml.retrieval.posteriors`, then by row."""

@@ -5,6 +5,7 @@ The audit of an encoder on data in memory does not import the code of configs, H
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.comparison.clips import Clips, Splits
@@ -82,7 +83,7 @@ def audit(
             "--command (the last two with --data) and --mteb TASK"
         )
     _check_scope(run, data, protocol, retrain=retrain, allow=bool(allow))
-    if train_command is not None and encoder is None and command is None:
+    if train_command is not None and (run is not None or mteb is not None):
         raise InputError("audit: --train-command applies only to --encoder and --command; leave out --train-command")
     if mteb is not None:
         return _audit_task(mteb, data)
@@ -99,20 +100,47 @@ def audit(
         return audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit, note=note)
     if data is None:
         raise InputError("audit: an external encoder needs data; pass --data F.h5")
-    splits, places = _splits(data), [Path(place) for place in allow]
-    with tempfile.TemporaryDirectory() as folder:
-        trained, findings = Path(folder) / "trained", list[Finding]()
-        if train_command is not None:
-            order = order_of(train_command, places, "--train-command", ("{train}", "{output}"))
-            _check_readable(order, data)
-            findings.append(train_encoder(order, splits, split, trained, time_limit))
-            places.append(trained)
-        pipeline = _pipeline(encoder if command is None else None, command or "", places, data)
-        if findings and isinstance(pipeline, FunctionPipeline):
-            raise InputError("audit: the encoder has no name to be imported by; pass module:function")
-        checked = run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit)
-    checked[:0] = findings
-    return checked
+    external = _External(encoder, command, train_command, [Path(place) for place in allow])
+    return external.audited(data, split, time_limit)
+
+
+@dataclass(frozen=True)
+class _External:
+    """Encoder from outside aadml: a function or its name, or a command; and the command that trains it, if any."""
+
+    encoder: str | Function | None
+    command: str | None
+    train_command: str | None
+    allow: Sequence[Path]
+
+    def audited(self, data: str | Path | Splits, split: str, seconds: float) -> AuditReport:
+        """Train the encoder if there is a command for that, and audit it."""
+        splits, allow, findings = _splits(data), list(self.allow), list[Finding]()
+        with tempfile.TemporaryDirectory() as folder:
+            if self.train_command is not None:
+                trained = Path(folder) / "trained"
+                order = order_of(self.train_command, allow, "--train-command", ("{train}", "{output}"))
+                _check_readable(order, data)
+                findings.append(train_encoder(order, splits, split, trained, seconds))
+                allow.append(trained)
+            pipeline = self._pipeline(allow, data)
+            if findings and isinstance(pipeline, FunctionPipeline):
+                raise InputError("audit: the encoder has no name to be imported by; pass module:function")
+            checked = run_checks(pipeline, splits, CHECKS, split=split, seconds=seconds)
+        checked[:0] = findings
+        return checked
+
+    def _pipeline(self, allow: Sequence[Path], data: str | Path | Splits) -> FunctionPipeline | IsolatedPipeline:
+        if isinstance(self.encoder, str) and not is_place(self.encoder):
+            raise InputError(f"--encoder {self.encoder} is not the name of a function; pass module:function")
+        if not isinstance(data, Splits):
+            search_beside(Path(data))
+        pipeline = (
+            of_function(self.encoder, allow) if self.encoder is not None else of_command(self.command or "", allow)
+        )
+        if isinstance(pipeline, IsolatedPipeline):
+            _check_readable(pipeline.order, data)
+        return pipeline
 
 
 def _audit_task(mteb: str, data: object) -> AuditReport:
@@ -141,24 +169,11 @@ def _splits(data: str | Path | Splits) -> Splits:
     return to_splits(open_data(data), name=str(data))
 
 
-def _pipeline(
-    encoder: str | Function | None, command: str, allow: Sequence[Path], data: str | Path | Splits
-) -> FunctionPipeline | IsolatedPipeline:
-    if isinstance(encoder, str) and not is_place(encoder):
-        raise InputError(f"--encoder {encoder} is not the name of a function; pass module:function")
-    if not isinstance(data, Splits):
-        search_beside(Path(data))
-    pipeline = of_command(command, allow) if encoder is None else of_function(encoder, allow)
-    if isinstance(pipeline, IsolatedPipeline):
-        _check_readable(pipeline.order, data)
-    return pipeline
-
-
 def _check_readable(order: Order, data: str | Path | Splits) -> None:
     if isinstance(data, Splits):
         return
     for place in order.readable:
         if Path(data).absolute().is_relative_to(place):
             raise InputError(
-                f"audit: the encoder names {place}, which holds the data with the labels; pass other files to --allow"
+                f"audit: the encoder names {place}, which contains the data with the labels; pass other files to --allow"
             )

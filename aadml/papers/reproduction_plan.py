@@ -66,11 +66,11 @@ class ReproductionPlan(Execution):
         Runs that cannot be trained on their data are named before the start, and get an outcome with the reason.
         """
         impossible: dict[str, str] = {}
+        measured = self.locked / MEASURED
+        kept = measured if not self.merge or measured.is_file() else None  # a refused merge leaves no new folder
 
         def possible(part: list[Job]) -> list[Job]:
-            expected = forecast(
-                with_needed(part), worker_count(self.workers, part), self.note, kept=self.locked / MEASURED
-            )
+            expected = forecast(with_needed(part), worker_count(self.workers, part), self.note, kept=kept)
             impossible.update(expected.impossible)
             if expected.seconds and not self.merge:
                 self.note(f"forecast: {expected.sentence()}")

@@ -70,7 +70,7 @@ def test_a_training_that_opens_the_data_is_refused_or_unknown(audited, tmp_path)
     place = tmp_path / "data" / "f.h5"
     with pytest.raises(InputError, match=r"exit status 1 .*Permission denied"):
         audited(f"open({str(place)!r}, 'rb').read()")
-    with pytest.raises(InputError, match="holds the data with the labels"):
+    with pytest.raises(InputError, match="contains the data with the labels"):
         audited(allow=[place])
 
 

@@ -155,7 +155,7 @@ def test_mei_is_reproduced_quickly_from_a_folder_in_the_layout_of_audiocaps(tmp_
 
 
 @pytest.mark.parametrize(
-    ("arguments", "longest"), [(["--quick"], 10), (["--max-epochs", 4], 4), (["--max-epochs", 200], 50)]
+    ("arguments", "longest"), [(["--quick"], 3), (["--max-epochs", 4], 4), (["--max-epochs", 200], 50)]
 )
 def test_a_limit_of_epochs_shortens_every_row_and_the_model_that_makes_the_batches(
     tmp_path, monkeypatch, arguments, longest

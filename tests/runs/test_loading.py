@@ -55,7 +55,7 @@ def test_what_is_no_run_says_what_it_is(random_model, tmp_path):
         (saved, "is a model without its run; pass --data"),
         (tmp_path / "nowhere", "does not exist; create a run with `aadml train`"),
         (saved / "model.json", "is a file, not a folder"),
-        (tmp_path / "empty", f"not a run folder .no {MANIFEST} in it."),
+        (tmp_path / "empty", f"not a run folder .the file {MANIFEST} is missing."),
     ):
         with pytest.raises(InputError, match=said):
             load_run(place)

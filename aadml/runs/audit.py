@@ -175,5 +175,6 @@ def _check_readable(order: Order, data: str | Path | Splits) -> None:
     for place in order.readable:
         if Path(data).absolute().is_relative_to(place):
             raise InputError(
-                f"audit: the encoder names {place}, which contains the data with the labels; pass other files to --allow"
+                f"audit: the encoder names {place}, which contains the data with the labels; "
+                "pass other files to --allow"
             )

@@ -67,10 +67,10 @@ class ReproductionPlan(Execution):
         """
         impossible: dict[str, str] = {}
         measured = self.locked / MEASURED
-        kept = measured if not self.merge or measured.is_file() else None  # a refused merge leaves no new folder
+        rates = measured if not self.merge or measured.is_file() else None  # a refused merge leaves no new folder
 
         def possible(part: list[Job]) -> list[Job]:
-            expected = forecast(with_needed(part), worker_count(self.workers, part), self.note, kept=kept)
+            expected = forecast(with_needed(part), worker_count(self.workers, part), self.note, kept=rates)
             impossible.update(expected.impossible)
             if expected.seconds and not self.merge:
                 self.note(f"forecast: {expected.sentence()}")

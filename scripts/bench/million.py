@@ -1,6 +1,7 @@
 """Inspect, train and score many clips as commands do, each in a process of its own: own memory, processor seconds.
 
 python scripts/bench/million.py FOLDER [--clips 1000000]     needs 4.7 GB in FOLDER for a million clips
+python scripts/bench/million.py FOLDER --clips 200000 --index   also builds, resumes, updates and searches an index
 
 Own memory is the largest RssAnon that was seen, of the process and its children together: pages mapped from the file,
 which the system takes back where it needs them, stand beside it.
@@ -8,6 +9,7 @@ which the system takes back where it needs them, stand beside it.
 
 import argparse
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -18,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml import Index
 from aadml.feature_extraction.feature_file import FeatureFile, FeatureRows, ModalityRows, write_rows
 
 CLASSES, LATENT, STEP = 100, 24, 4096
@@ -30,6 +33,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--clips", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=500, help="of the training clips, which are the gallery")
+    parser.add_argument("--index", action="store_true")
     options = parser.parse_args()
     features, runs = options.folder / "features.h5", options.folder / "runs"
     if not features.is_file():
@@ -40,16 +44,61 @@ def main() -> None:
     run = measure("train an epoch, score 5,000 clips", train).splitlines()[-1]
     sample = ["evaluate", run, "--split", "train", "--queries", str(options.queries)]
     print(measure(f"evaluate {options.queries} queries against the training clips", sample))
+    if options.index:
+        index(options.folder, run, options.clips)
 
 
-def write(path: Path, n: int) -> None:
-    """Draw clips of a hundred classes block by block; 5,000 of them validate, 5,000 are for test."""
+def index(folder: Path, run: str, n: int) -> None:
+    """Build an index, build it again after a kill, update it after a change of 1 % of the clips, and search it."""
+    features, changed, place = folder / "features.h5", folder / "changed" / "features.h5", folder / "clips.index"
+    began = time.monotonic()
+    measure("build an index", ["index", str(features), "-o", str(place), "--model", run])
+    words = [sys.executable, "-m", "aadml", "index", str(features), "-o", str(folder / "killed.index"), "--model", run]
+    process = subprocess.Popen(words)
+    time.sleep((time.monotonic() - began) / 2)
+    process.kill()
+    process.wait()
+    measure("build it again after a kill halfway", words[3:])
+    changed.parent.mkdir(exist_ok=True)
+    write(changed, n, changed=n // 100)
+    features.unlink()
+    changed.rename(features)
+    measure(f"update {n // 100} changed clips", ["index", str(features), "-o", str(place), "--model", run])
+    searches(place, n // 2)
+
+
+def searches(place: Path, begin_at: int) -> None:
+    """Print the processor time of searches by clips from a number on: the first, then the median of ten others."""
+    with Index(place) as opened:
+        for name, where in {
+            "all clips": None,
+            "half of the clips, by a condition": "split = 'train' AND number % 2 = 0",
+        }.items():
+            seconds = []
+            for number in range(11):
+                begin = time.process_time()
+                opened.like(begin_at + number, "audio", to="visual", where=where)
+                seconds.append(time.process_time() - begin)
+            print(
+                f"search among {name}: first {seconds[0]:.3f} s, then {statistics.median(seconds[1:]):.3f} s",
+                flush=True,
+            )
+
+
+def write(path: Path, n: int, changed: int = 0) -> None:
+    """Draw clips of a hundred classes block by block; 5,000 of them validate, 5,000 are for test.
+
+    Args:
+        path: feature file to write.
+        n: number of clips.
+        changed: number of first clips whose features are scaled by 1.01.
+    """
     generator = np.random.default_rng(0)
     splits = np.array(["train"] * (n - 10_000) + ["valid"] * 5000 + ["test"] * 5000)[generator.permutation(n)]
     labels = generator.integers(0, CLASSES, n)
     shape = {name: (n, width) for name, width in DIMENSIONS.items()}
     rows = {
-        name: ModalityRows(FeatureRows(shape[name], np.dtype(np.float32), partial(drawn, labels, name)))
+        name: ModalityRows(FeatureRows(shape[name], np.dtype(np.float32), partial(drawn, labels, name, changed)))
         for name in shape
     }
     content = FeatureFile(
@@ -63,7 +112,7 @@ def write(path: Path, n: int) -> None:
     write_rows(path, content, rows)
 
 
-def drawn(labels: NDArray[np.int64], name: str) -> Iterator[NDArray[np.float32]]:
+def drawn(labels: NDArray[np.int64], name: str, changed: int) -> Iterator[NDArray[np.float32]]:
     """Draw the features of one modality, the same ones each time."""
     width = DIMENSIONS[name]
     generator = np.random.default_rng(width)
@@ -73,7 +122,8 @@ def drawn(labels: NDArray[np.int64], name: str) -> Iterator[NDArray[np.float32]]
         own = labels[start : start + STEP]
         points = means[own] + np.float32(1.3) * generator.standard_normal((len(own), LATENT), dtype=np.float32)
         noise = np.float32(0.2) * generator.standard_normal((len(own), width), dtype=np.float32)
-        yield np.tanh(points / 2) @ mixing + noise
+        scale = np.where(np.arange(start, start + len(own)) < changed, np.float32(1.01), np.float32(1))
+        yield (np.tanh(points / 2) @ mixing + noise) * scale[:, None]
 
 
 def measure(what: str, words: list[str]) -> str:

@@ -147,8 +147,8 @@ def _check_header(header: list[str], place: str) -> None:
     if absent:
         columns = ", ".join(_shown(name) for name in header[:12])
         raise InputError(
-            f"{place}: column '{absent[0]}' is missing from the columns {columns}; pass a manifest with the columns "
-            f"{_WANTED}, or write a manifest from this table by `aadml manifest`"
+            f"{place}: column '{absent[0]}' is missing (columns found: {columns}); pass a manifest with the columns "
+            f"{_WANTED}, or convert this table with `aadml manifest`"
         )
     if {"label", "labels"} <= set(header):
         raise InputError(f"{place}: has both 'label' and 'labels'; remove one of the two columns")

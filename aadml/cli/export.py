@@ -12,7 +12,7 @@ from aadml.cli.trust import trust_option
 @click.argument("run", type=RunPath())
 @click.option(
     "-o", "--output", required=True, type=click.Path(),
-    help="File.onnx or file.pt2 (each modality has a file of its own, file-audio.onnx), or hf:ORGANIZATION/NAME.",
+    help="File.onnx or file.pt2 (one file per modality, such as file-audio.onnx), or hf:ORGANIZATION/NAME.",
 )  # fmt: skip
 @trust_option
 def command(run: Path, output: str) -> None:
@@ -24,6 +24,6 @@ def command(run: Path, output: str) -> None:
         return
     for head in aadml.export(run, output):
         click.echo(
-            f"{head.path}: {head.modality} (n, {head.width}) to embeddings (n, {head.dimension}), which differ from "
-            f"the model's by at most {head.difference:.1e}"
+            f"{head.path}: maps {head.modality} (n, {head.width}) to embeddings (n, {head.dimension}), which differ "
+            f"from the model's by at most {head.difference:.1e}"
         )

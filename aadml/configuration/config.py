@@ -196,7 +196,9 @@ class ConfigFile:
         return ConfigFile(values, places)
 
     def tuning_space(self) -> dict[str, list[object]]:
-        """Return the search space of equal budgets: the section `tuning`, else the search ranges of the options.
+        """Return the search space for tuning with equal budgets.
+
+        The space is the section `tuning`, or else the search ranges of the options.
 
         Raises:
             InputError: `tuning` is not a mapping of keys to lists of values.

@@ -104,9 +104,8 @@ def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[s
     """Raise InputError if an option has a value that the reader would ignore."""
     for option, value in options.items():
         if value:
-            raise InputError(
-                f"{place}: {owner} no {option.replace('_', ' ')} to choose, but {value} was passed; leave this out"
-            )
+            name = option.replace("_", " ")
+            raise InputError(f"{place}: {owner} no {name} to choose; leave out the {name} (passed: '{value}')")
 
 
 def named_views(audio: str | None, visual: str | None, text: str | None, views: Views) -> dict[str, str]:

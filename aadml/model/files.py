@@ -62,7 +62,7 @@ def is_model(folder: Path) -> bool:
 
 
 def load_model(folder: Path, device: torch.device) -> Model:
-    """Load the model of a model folder, or of a run whose training was finished.
+    """Load the model of a model folder, or of a run whose training finished.
 
     Raises:
         InputError: the folder contains no model, or the model is damaged or was saved by another version.

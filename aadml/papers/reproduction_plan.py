@@ -18,7 +18,7 @@ STEPS = 15
 FULL_SIZE = 1577
 """Training clips of AVE; with fewer clips, the number of epochs is that of AVE, and steps are fewer in proportion."""
 MEASURED = "measured.json"
-"""File of the folder of a reproduction with the measured time of a step of every kind of run."""
+"""File in the folder of a reproduction that stores the measured step time of every kind of run."""
 LEAST_EPOCHS = {"3cmlf": 3}
 """Method -> number of its stages; every stage needs at least one epoch."""
 NOTE = (

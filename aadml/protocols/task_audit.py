@@ -19,7 +19,7 @@ class TaskReport(AuditReport):
 
     @property
     def summary(self) -> str:
-        """Verdict, and the names of failed checks, in one sentence."""
+        """Verdict, followed by the names of failed checks."""
         failed = [finding.check for finding in self if finding.failed]
         return f"data {self.inference}" + (f": {', '.join(failed)}" if failed else "")
 

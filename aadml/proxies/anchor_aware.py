@@ -70,7 +70,8 @@ class AnchorAware(Unchanged):
         super().__init__(dimension, modalities)
         if query == "partner" and len(self.modalities) != 2:
             raise InputError(
-                f"proxy.query: partner needs two modalities, but there are {len(self.modalities)}; choose self"
+                f"proxy.query: 'partner' needs exactly two modalities, but there are {len(self.modalities)}; "
+                "choose 'self'"
             )
         self.reading, self.query, self.live = reading, query, live
         self._mixture, self.aa_on, self.aa_mix = mixture, mixture.aa_on, mixture.aa_mix
@@ -154,7 +155,7 @@ class AnchorAware(Unchanged):
         if not self.live:
             return self._from_memory
         if encode is None:
-            raise InputError("proxy.live: live neighbors need an encoder, but no encoder was given; pass encode")
+            raise InputError("proxy.live: live neighbors need an encoder, but no encoder was given; pass `encode`")
 
         def encoded(modality: Modality, rows: Tensor) -> Tensor:
             distinct, place = torch.unique(rows, return_inverse=True)

@@ -62,7 +62,8 @@ class CorrelationGraph:
         self.modalities = tuple(modalities)
         if options.graph_modality == "cross" and len(self.modalities) != 2:
             raise InputError(
-                f"proxy.graph_modality: cross needs two modalities, but there are {len(self.modalities)}; choose within"
+                f"proxy.graph_modality: 'cross' needs exactly two modalities, but there are {len(self.modalities)}; "
+                "choose 'within'"
             )
         self._bank: Mapping[Modality, Tensor] | None = None
         self._train: TrainingSet | None = None

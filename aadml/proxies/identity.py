@@ -4,7 +4,7 @@ from aadml.proxies.unchanged import Unchanged
 
 
 class Identity(Unchanged):
-    """Embeddings without change.
+    """Proxy that equals the clip's own embedding.
 
     Args:
         dimension: d of the embeddings.

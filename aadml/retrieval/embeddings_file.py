@@ -116,9 +116,9 @@ def _vectors(
         )
     vectors = {modality: _matrix(arrays[modality], f"{place}: {modality}") for modality in modalities}
     if shared_space and len({matrix.shape[1] for matrix in vectors.values()}) > 1:
-        widths = ", ".join(f"{modality} has {matrix.shape[1]}" for modality, matrix in vectors.items())
+        widths = ", ".join(f"{modality} has {matrix.shape[1]} dimensions" for modality, matrix in vectors.items())
         raise InputError(
-            f"{place}: {widths} dimensions, so the modalities do not share a space; run `aadml embed` on features first"
+            f"{place}: {widths}, so the modalities do not share a space; run `aadml embed` on features first"
         )
     _check_rows(vectors, place)
     return vectors

@@ -76,7 +76,7 @@ def _change(hit: NDArray[np.bool_], above: Values, start: Bound, end: Bound) -> 
     Args:
         hit: (b, n) relevance of each place.
         above: weight of the items at or above each place (T of a relevant item).
-        start: start of the group of ties of each place.
+        start: start of the tied group that contains each place.
         end: end of this group.
     """
     count = _cumulated(hit)

@@ -56,7 +56,7 @@ class RunManifest:
 
     @property
     def is_finished(self) -> bool:
-        """Whether training and scoring were finished, and the evaluation file exists."""
+        """Whether training and scoring finished, and the evaluation file exists."""
         return EVALUATION in self.files and (self.folder / EVALUATION).is_file()
 
     def numbered(self, kind: str) -> str | None:
@@ -115,7 +115,7 @@ def is_run(folder: Path) -> bool:
 
 
 def is_finished(folder: Path) -> bool:
-    """Return whether a folder contains a run whose training and scoring were finished."""
+    """Return whether a folder contains a run whose training and scoring finished."""
     return (folder / EVALUATION).is_file() and is_run(folder) and read_manifest(folder).is_finished
 
 

@@ -11,7 +11,7 @@ from aadml.methods.training.session import EpochWeights, Record
 from aadml.retrieval.evaluation import mean_average_precision
 
 PREFIX = "diagnosis test "
-"""Prefix of the name of every score of the test clips."""
+"""Prefix of the names of test scores."""
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class Service:
         })  # fmt: skip
 
     async def map(self, request: Request) -> Response:
-        """Return the map of the vectors of a modality: number, x and y in thousandths, and class of each point."""
+        """Return the 2-D map of the vectors of a modality: number, x and y in thousandths, and class of each point."""
         modality = _modality(request.query_params.get("of"))
         layout = await run_in_threadpool(self._index.layout, modality)
         classes = {name: place for place, name in enumerate(sorted({*layout.labels}))}

@@ -165,7 +165,10 @@ def _written(path: Path, source: str | Path) -> tuple[IndexFacts, Known]:
 def _origin(
     source: str | Path, path: Path, media: str | Path | None, moments: bool, facts: IndexFacts | None
 ) -> SourceRecord:
-    """Return the record of the source; an index keeps its manifest of media and its moments."""
+    """Return the source record of an index.
+
+    The media manifest and moments of an existing index are kept unless new ones are passed.
+    """
     before = SourceRecord("") if facts is None else facts.source
     manifest = before.media if media is None else near(media, path.parent)
     return SourceRecord(near(source, path.parent), manifest, "kept" if moments else before.moments)

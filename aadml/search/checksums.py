@@ -1,8 +1,9 @@
 """Checksums of the content of an index, written in the transaction of each change.
 
 The table `checksum` stores a SHA-256 for each block of 256 items or vectors, for the moments of each item, and for the
-facts (schema, `meta`, the cells that earlier versions wrote, number of blocks). Facts and vectors are verified when an
-index is opened, all other blocks when they are read. An index of version 1 has no checksums and is not verified.
+metadata (schema, `meta`, the cells that earlier versions wrote, number of blocks). Metadata and vectors are verified
+when an index is opened, all other blocks when they are read. An index of version 1 has no checksums and is not
+verified.
 """
 
 import hashlib
@@ -78,19 +79,19 @@ def forget(database: sqlite3.Connection, part: str) -> None:
 
 
 def seal_facts(database: sqlite3.Connection) -> None:
-    """Write the checksum of the facts, after all other changes of a transaction."""
+    """Write the checksum of the metadata, after all other changes of a transaction."""
     if has_checksums(database):
         _write(database, _FACTS, 0, _facts(database))
 
 
 def check_facts(database: sqlite3.Connection) -> None:
-    """Verify the facts.
+    """Verify the metadata.
 
     Raises:
-        sqlite3.DatabaseError: the facts are damaged.
+        sqlite3.DatabaseError: the metadata are damaged.
     """
     if has_checksums(database) and _recorded(database, _FACTS).get(0) != _facts(database):
-        raise damage("its facts")
+        raise damage("the metadata")
 
 
 def check_all(database: sqlite3.Connection) -> None:

@@ -39,7 +39,7 @@ class ModelEncoder:
 
     Attributes:
         model: the model.
-        built: extractors of queries that are loaded, by modality of the query and of the items.
+        built: query extractors loaded so far, by modality of the query and of the items.
     """
 
     model: Model
@@ -84,7 +84,7 @@ class PlainEncoder:
         facts: extractors and their widths.
         scaling: fitted when the index was built, so that vectors of later items are comparable.
         similarity: similarity of the vectors, by name.
-        built: extractors of queries that are loaded, by modality of the query and of the items.
+        built: query extractors loaded so far, by modality of the query and of the items.
     """
 
     facts: Facts

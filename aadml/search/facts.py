@@ -1,4 +1,4 @@
-"""Facts of an index: source, encoder, state and calibrations, each a row of the table `meta`."""
+"""Metadata of an index: source, encoder, state and calibrations, each a row of the table `meta`."""
 
 import json
 import os
@@ -93,7 +93,7 @@ class CalibrationRecord:
 
 @dataclass(frozen=True)
 class IndexFacts:
-    """Facts of an index by name.
+    """Metadata of an index, by name.
 
     Attributes:
         source: source of the items.
@@ -109,21 +109,23 @@ class IndexFacts:
 
 
 def read_facts(database: sqlite3.Connection, path: Path) -> IndexFacts:
-    """Read the facts of an index in an open transaction.
+    """Read the metadata of an index in an open transaction.
 
     Raises:
-        InputError: the facts are damaged.
+        InputError: the metadata are damaged.
     """
     try:
         rows = database.execute("SELECT name, value FROM meta WHERE name != ?", (_REMOVED,))
         content = {name: json.loads(value) for name, value in rows}
     except (TypeError, ValueError) as error:
-        raise DamagedFileError(f"{path}: its facts are damaged ({error}); build the index again") from error
+        raise DamagedFileError(
+            f"{path}: the metadata of the index are damaged ({error}); build the index again"
+        ) from error
     return read_as(IndexFacts, content, path)
 
 
 def write_facts(database: sqlite3.Connection, facts: IndexFacts) -> None:
-    """Insert or replace the facts of an index."""
+    """Insert or replace the metadata of an index."""
     rows = [
         (name, json.dumps({key: value for key, value in record.items() if value is not None}))
         for name, record in asdict(facts).items()

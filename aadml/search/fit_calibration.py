@@ -202,7 +202,7 @@ def _curves(
     if len(queries) < FEWEST:
         note(
             f"no probabilities: {name} has {len(queries)} of the {FEWEST} validation clips that are needed; "
-            "divide the clips by `aadml manifest --split`, or pass another file by --calibrate"
+            "divide the clips with `aadml manifest --split`, or pass another file with --calibrate"
         )
         return []
     classes = any(queries.labels)

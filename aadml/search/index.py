@@ -385,7 +385,7 @@ class Index:
             return browse(database, numbers, offset, limit)
 
     def layout(self, modality: Modality) -> VectorMap:
-        """Return the map of the vectors of a modality."""
+        """Return the 2-D map of the vectors of a modality."""
         with self._reading() as database:
             if modality not in self._state.layouts:
                 self._state.layouts[modality] = vector_map(database, *self._gallery(modality))

@@ -20,10 +20,10 @@ class Hit:
         item: the clip.
         number: number of the item in the index.
         score: score in the unit of the similarity, such as a cosine.
-        probability: probability that the hit fits; None if the index has no calibration of such queries.
+        probability: probability that the hit is relevant; None if the index has no calibration for this kind of query.
         media: modality -> path of the file; empty if unknown.
-        moment: the stretch that fits the query best; None if the index has no moments of the clip.
-        second_key: key that orders hits of equal score, see `aadml.retrieval.posteriors`; None without such a key.
+        moment: interval that matches the query best; None if the index stores no moments for the clip.
+        second_key: tie-breaker for hits of equal score, see `aadml.retrieval.posteriors`; None if unused.
         ranks: modality -> rank of the clip, best first, if a query searched several modalities; else empty.
     """
 

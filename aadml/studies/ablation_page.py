@@ -46,7 +46,7 @@ def write_ablation(
         The table, and the page. The page is None if matplotlib is not installed.
 
     Raises:
-        InputError: no run was finished.
+        InputError: no run finished.
     """
     table = _table(ablation, scores, describe(scores, ablation.seeds, execution.folder, metrics), metrics)
     keys = next(position for position, name in enumerate(table.columns) if name.startswith("MAP "))

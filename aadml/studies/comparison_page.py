@@ -59,7 +59,7 @@ def write_comparison(
         installed.
 
     Raises:
-        InputError: no run was finished.
+        InputError: no run finished.
     """
     about = describe(scores, seeds, execution.folder, metrics)
     data = data_name(scores, execution.folder)

@@ -64,10 +64,10 @@ class SweepResult:
         """Draw the mean MAP of every row as a matplotlib figure: seeds, mean and standard deviation, and chance.
 
         Raises:
-            InputError: no run was finished, or matplotlib is not installed.
+            InputError: no run finished, or matplotlib is not installed.
         """
         if not any(cell.runs for cell in self.scores.values()):
-            raise InputError(f"plot: no run of {self.folder} was finished; train the study, or merge its shards")
+            raise InputError(f"plot: no run of {self.folder} finished; train the study, or merge its shards")
         return panels([partial(draw_dots, scores=self.scores)])
 
 

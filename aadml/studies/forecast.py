@@ -154,7 +154,7 @@ def forecast(
 
 @dataclass(frozen=True)
 class _Measured:
-    """Content of a file of measurements: digest of a kind and of the number of processes -> rate."""
+    """Content of a measurements file: digest of a kind and the number of processes -> rate."""
 
     rates: Mapping[str, Rate]
 

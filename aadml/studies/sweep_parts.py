@@ -163,13 +163,13 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     """Return the caption of a study: data, split, relevance, protocol, chance, ties, seeds, notes on the data.
 
     Raises:
-        InputError: no run was finished.
+        InputError: no run finished.
     """
     first = [(cell, *next(iter(cell.runs.items()))) for cell in scores.values() if cell.runs]
     if not first:
         reasons = [reason for cell in scores.values() for reason in cell.failed.values()]
         cause = f" ({reasons[0]})" if reasons else ""
-        raise InputError(f"{folder}: no run was finished{cause}; see failure.txt in the folder of each run")
+        raise InputError(f"{folder}: no run finished{cause}; see failure.txt in the folder of each run")
     records = [run.record for _, _, run in first]
     environments = [read_environment(run_folder(folder, cell.cell, seed)) for cell, seed, _ in first]
     record, environment = records[0], environments[0]

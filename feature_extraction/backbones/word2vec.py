@@ -54,7 +54,7 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
                 if wanted is None or word in wanted:
                     vectors.setdefault(word.decode("utf-8", errors="replace"), np.array(values, dtype=np.float32))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); pass a Word2Vec file") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from error
     return vectors
 
 

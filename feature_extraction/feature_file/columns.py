@@ -28,7 +28,7 @@ LISTED = "modalities"
 """Key of the list of modalities, in files with modalities other than audio, visual and text."""
 
 PRESENT = "_present"
-"""Ending of the key of the mask of clips that have a modality."""
+"""Suffix of the key whose array marks which clips have a modality."""
 
 TEXT_ROW = "text_row"
 """Key of the array with the clip of each text, for clips with several texts."""

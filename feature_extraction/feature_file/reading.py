@@ -163,16 +163,19 @@ def _flags(group: Group, key: str, place: str) -> NDArray[np.bool_]:
     dataset = _dataset(group, key, place)
     values = np.asarray(dataset[()]) if dataset.shape is not None and dataset.dtype.kind in "biu" else None
     if values is None or not np.isin(values, (0, 1)).all():
-        raise InputError(f"{place}: /{key} contains {dataset.dtype}, but must contain one boolean per clip")
+        raise InputError(
+            f"{place}: /{key} contains {dataset.dtype}, but must contain one boolean per clip; "
+            "write 0 or 1 for each clip"
+        )
     return values.astype(np.bool_)
 
 
 def _rows(group: Group, key: str, dtype: type, place: str) -> FeatureRows:
     dataset = _dataset(group, key, place)
     if dataset.dtype.kind not in "fiu":
-        raise InputError(f"{place}: /{key} contains {dataset.dtype}, but must contain real numbers")
+        raise InputError(f"{place}: /{key} contains {dataset.dtype}, but must contain real numbers; write numbers")
     if np.issubdtype(dtype, np.integer) and dataset.dtype.kind == "f":
-        raise InputError(f"{place}: /{key} contains {dataset.dtype}, but must contain integers")
+        raise InputError(f"{place}: /{key} contains {dataset.dtype}, but must contain integers; write integers")
     if not dataset.shape:
         raise InputError(f"{place}: /{key} is a single value or empty, but must have one row per clip")
     return FeatureRows(dataset.shape, np.dtype(dtype), partial(_blocks, dataset, np.dtype(dtype)))

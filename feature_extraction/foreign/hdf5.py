@@ -136,7 +136,9 @@ def _values(dataset: Any, where: str) -> NDArray[Any]:
     if dataset.shape is None:
         raise InputError(f"{where} is empty, but must contain one row per clip; write the rows")
     if dataset.dtype.kind == "c":
-        raise InputError(f"{where} contains {dataset.dtype}, but must contain real numbers or text")
+        raise InputError(
+            f"{where} contains {dataset.dtype}, but must contain real numbers or text; write numbers or text"
+        )
     return np.asarray(dataset[()])
 
 

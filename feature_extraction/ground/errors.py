@@ -29,11 +29,11 @@ class DamagedFileError(InputError):
 
 
 class InUseError(InputError):
-    """Error for another process that writes the same run, index, study or extraction."""
+    """Error raised while another process is writing the same run, index, study or extraction."""
 
 
 class UntrustedCodeError(InputError):
-    """Error for external code that a file names without the user's consent."""
+    """Error raised if a file names external code that the user has not consented to run."""
 
 
 class MissingExtraError(InputError):

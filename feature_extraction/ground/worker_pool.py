@@ -219,7 +219,7 @@ class WorkerPool(Generic[T]):
         return [Finished(task, value)]
 
     def _ended(self, worker: _Worker[T]) -> list[Event[T]]:
-        """Kill a worker that died or is late and return the events of its task."""
+        """Shut down a worker that died or missed its deadline, and return the remaining events of its task."""
         late = worker.process.is_alive()
         worker.process.kill()
         worker.process.join()

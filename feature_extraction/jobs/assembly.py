@@ -104,7 +104,7 @@ def assemble(
     Args:
         plan: plan of the job.
         ledger: records of the job, which are read again while the result is written.
-        missing: modalities without a file, by position in the job and by modality.
+        missing: failures of modalities that have no file: position in the job -> modality -> failure.
 
     Returns:
         Content to write (None if every clip of a job without shards failed), and the outcome of the clips.

@@ -60,14 +60,14 @@ class _Job:
         plan: plan of the job.
         ledger: records of the job.
         progress: called with the numbers of clips done and failed.
-        missing: modalities without a file, by position and by modality.
-        reasons: known reasons of absent modalities of the clips that are being decoded, by position.
-        contents: checksum and stamp of the files that are being decoded, by position and modality.
+        missing: failures of modalities that have no file: position -> modality -> failure.
+        reasons: position -> known reasons why a modality of the clip being decoded is absent.
+        contents: (position, modality) -> checksum and stamp of the file being decoded.
         reused: number of clips taken from the ledger.
         done: number of clips done.
         failed: reason -> number of clips.
-        noted: time of the latest note.
-        running: seconds of processor time of each clip that is being decoded.
+        noted: time of the latest progress record.
+        running: processor seconds used so far by each clip being decoded.
     """
 
     plan: ExtractionPlan

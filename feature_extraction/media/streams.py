@@ -119,7 +119,10 @@ class MediaSource:
             yield last
 
     def _frames_of(self, packet: Any, *, counts: bool) -> list[Any] | None:
-        """Decode a packet; None if it cannot be decoded, which is damage if it `counts`."""
+        """Decode a packet into frames.
+
+        Return None if decoding fails, and record the failure as damage if `counts` is true.
+        """
         if packet.is_corrupt and not self.ending.open_ended:  # a decoder would accept the packet
             cause = "the file ends, or is damaged, in the middle of a packet"
         else:

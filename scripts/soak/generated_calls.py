@@ -72,7 +72,7 @@ _PYTHONS = (sys.executable, f"/usr/bin/{_VERSION}", f"/usr/local/bin/{_VERSION}"
 """Interpreters for the other user, who may be kept out of that of the first; the packages are the same."""
 _MEMORY, _FILE = 12 << 30, 1 << 30
 """Bytes of memory of a process, and of a file."""
-_NO_RUN = " no run was finished"
+_NO_RUN = " no run finished"
 _TEMPORARY = re.compile(r"\.partial(\.|$)|^tmp/|\.tmp$")
 _SWEEPS = ("ablate", "compare", "reproduce")
 

@@ -114,8 +114,11 @@ def test_two_arrays_of_any_name_are_the_modalities_that_they_are_named_for(tmp_p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"audio": "x"}, "a feature file has no views to choose, but audio=x was passed"),
-        ({"views": ["flow=raft"]}, "a feature file has no views to choose, but flow=raft was passed"),
+        ({"audio": "x"}, r"a feature file has no views to choose; leave out the views \(passed: 'audio=x'\)"),
+        (
+            {"views": ["flow=raft"]},
+            r"a feature file has no views to choose; leave out the views \(passed: 'flow=raft'\)",
+        ),
     ],
 )
 def test_what_a_feature_file_does_not_follow_is_refused(tmp_path, options, said):
@@ -128,14 +131,14 @@ def test_what_a_feature_file_does_not_follow_is_refused(tmp_path, options, said)
 def test_drawn_features_leave_nothing_to_choose(options):
     with pytest.raises(
         InputError,
-        match=r"^synthetic:pairs: drawn features have no .* to choose, but .* was passed; leave this out$",
+        match=r"^synthetic:pairs: drawn features have no (.*) to choose; leave out the \1 \(passed: '.*'\)$",
     ):
         open_data("synthetic:pairs", **options)
 
 
 def test_what_a_layout_does_not_follow_is_refused(write_h5, split_keys):
     place = write_h5(**split_keys)
-    with pytest.raises(InputError, match="the layout split-keys has no views to choose, but audio=x"):
+    with pytest.raises(InputError, match="the layout split-keys has no views to choose; leave out the views"):
         open_data(place, audio="x")
 
 

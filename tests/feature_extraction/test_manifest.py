@@ -65,7 +65,7 @@ def test_an_empty_cell_names_no_file(tmp_path):
         ("id,media,label,split\n", "has a header but no rows"),
         (
             "id,label\na,x\n",
-            "column 'audio' is missing from the columns id, label; pass a manifest with the columns id,",
+            "column 'audio' is missing (columns found: id, label); pass a manifest with the columns id,",
         ),
         ("id,audio,label,split\na,1,x,train\n", "column 'visual' is missing"),
         ("id;media;label;split\na;1;x;train\n", "column 'id' is missing"),
@@ -116,7 +116,7 @@ def test_clips_need_no_labels_and_may_have_several(tmp_path):
     ("text", "message"),
     [
         ("id,media,label,labels,split\na,1,x,x,train\n", "has both 'label' and 'labels'"),
-        ("id;media;split\na;1;train\n", "or write a manifest from this table by `aadml manifest`"),
+        ("id;media;split\na;1;train\n", "or convert this table with `aadml manifest`"),
     ],
 )
 def test_labels_that_cannot_be_are_refused(tmp_path, text, message):

@@ -51,7 +51,7 @@ def test_a_comparison_draws_its_rows(small_features, tmp_path):
     shard = aadml.compare(
         data=small_features, methods="cca", seeds=1, workers=0, shard="0/2", output=tmp_path / "shard"
     )
-    with pytest.raises(InputError, match=r"plot: no run of .* was finished"):
+    with pytest.raises(InputError, match=r"plot: no run of .* finished"):
         shard.plot()
 
 

@@ -203,7 +203,8 @@ def test_a_file_of_another_kind_is_refused_in_plain_words(tmp_path, name, conten
 def test_features_given_for_embeddings_are_refused_by_name(tmp_path):
     np.savez(tmp_path / "f.npz", audio=np.ones((4, 3)), visual=np.ones((4, 5)))
     with pytest.raises(
-        InputError, match=r"f\.npz: audio has 3, visual has 5 dimensions, so the modalities do not share a space"
+        InputError,
+        match=r"f\.npz: audio has 3 dimensions, visual has 5 dimensions, so the modalities do not share a space",
     ):
         read_embeddings(tmp_path / "f.npz")
 

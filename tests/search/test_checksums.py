@@ -206,4 +206,4 @@ def test_an_index_with_cells_of_an_earlier_version_is_searched_exactly_and_updat
     assert read(index) == (["b", "c", "d"], [2, 3, 4])
     assert aadml.verify(index) == []
     changed(index, "UPDATE cells SET centers = x'01'")
-    assert "its facts" in aadml.verify(index)[0]
+    assert "the metadata" in aadml.verify(index)[0]

@@ -73,7 +73,7 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
     with Index.build(bare, tmp_path / "i", model=model, on_note=notes.append) as index:
         assert notes == [
             "no probabilities: the index has 0 of the 30 validation clips that are needed; "
-            "divide the clips by `aadml manifest --split`, or pass another file by --calibrate"
+            "divide the clips with `aadml manifest --split`, or pass another file with --calibrate"
         ]
         found = index.search(audio=content.features["audio"][0], to="visual")
         assert found.calibration is found.nothing_fits is found.hits[0].probability is None

@@ -11,7 +11,7 @@ from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("*_train", "*_test")
 PRESENT = "_present"
-"""Ending of the name of the mask of the clips that have a view: `<view>_present_train`."""
+"""Suffix of the array that marks which clips have a view: `<view>_present_train`."""
 
 
 def read_views(path: Path, chosen: Mapping[str, str]) -> LayoutArrays:

@@ -33,7 +33,7 @@ def ave(
         classes: AVE: 15 (the classes of the retrieval papers, default) or 28 (all).
         clock_limit: AVE: number of clips of Clock among the 15 classes (100 by default), or none for no limit.
         media: the folder with the videos, `<video>.mp4` at any depth; by default `source`/AVE.
-        seed: seed of the draw of the clips of Clock.
+        seed: random seed for choosing the clips of the class Clock.
 
     Raises:
         InputError: a file is missing or does not match the others, or `classes` is neither 15 nor 28.

@@ -39,7 +39,8 @@ def manifest(
         output: manifest to write; by default SOURCE.manifest.csv beside the source, which must not exist yet.
         split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class) or column:NAME; by default the
             splits of the source or, if it has none, random:0.7/0.1/0.2.
-        split_by: column, such as a speaker or a video, whose clips with equal cells stay in one split.
+        split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in the
+            same split.
         seed: random seed of every split; 0 by default.
         skip_missing: leave out clips without a media file.
         on_note: called with sentences on missing, repeated and shared recordings, on the shares of the splits, and on
@@ -49,8 +50,8 @@ def manifest(
             `clock_limit`, `folds`); None and False mean the default.
 
     Returns:
-        The path of the manifest. Videos of a data set without a file are listed in `<manifest>.missing.txt`, one name
-        (the YouTube id, except for VEGAS) per line.
+        The path of the manifest. Videos of a data set that have no file are listed in `<manifest>.missing.txt`, one
+        name per line (the YouTube id, except for VEGAS).
 
     Raises:
         InputError: a data set, column or option is unknown, shares are impossible, ids repeat, or files are missing.
@@ -101,7 +102,7 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
     if not source.exists():
         raise InputError(f"{source}: does not exist; check the path")
     if (source / "manifest.csv").is_file() and _is_manifest(source / "manifest.csv"):
-        raise InputError(f"{source}: contains manifest.csv, which is a manifest already; pass it to `aadml extract`")
+        raise InputError(f"{source}: contains manifest.csv, which is already a manifest; pass it to `aadml extract`")
     return "folder" if source.is_dir() else "table", source
 
 

@@ -31,11 +31,11 @@ def near_duplicates(
     most SAMPLE rows of `known` or of a larger set, of the distance to the nearest other row.
 
     Args:
-        rows: (n, d) rows of the split in question.
+        rows: (n, d) rows to look up in the other split.
         known: (m, d) rows of the other split.
         share: two rows are duplicates if their distance is below this share of the usual distance.
-        scaled: whether columns are scaled to one spread.
-        among: (k, d) rows that define the usual distance; by default `known`, which overestimates it if it is small.
+        scaled: whether to scale each column by its standard deviation.
+        among: (k, d) rows that define the usual distance; by default `known`. A small set overestimates the distance.
 
     Returns:
         A pair for each row that has a duplicate in the other set, nearest first.

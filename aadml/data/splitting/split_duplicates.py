@@ -30,10 +30,10 @@ unrelated clips at these shifts: 0.58 (the digits), 0.66 (sample clips). Median 
 _BOTH = "both fingerprints"
 _MIRRORED, _SHIFTED = ", mirrored", ", shifted"
 _LATER = {"train": ("test", "valid"), "valid": ("test",)}
-"""Split -> the splits whose clips are searched in it."""
+"""Split -> the later splits whose clips are looked up in this split."""
 _LARGEST = 1e12  # products, which take minutes
 SAMPLE_SEED = 0
-"""Seed of the sample of clips that are searched if searching all would take too long."""
+"""Seed of the sample of clips to look up if looking up all clips would take too long."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class DuplicatePair:
 
 
 def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64]]:
-    """Return the clips of test and valid that are searched in earlier splits: split -> row numbers.
+    """Return the test and validation clips to look up in earlier splits: split -> row numbers.
 
     Args:
         content: the data.
-        limit: if a search of all clips would take many minutes, return a random share (seed `SAMPLE_SEED`).
+        limit: whether to return a random sample (seed `SAMPLE_SEED`) if looking up all clips would take many minutes.
     """
     dimensions = sum(values.shape[1] for values in content.features.values())
     dimensions += sum(prints.shape[1] for prints in content.fingerprints.values()) * (3 + 2 * len(SHIFTS))
@@ -137,15 +137,15 @@ def _matches(content: FeatureFile, rows: NDArray[np.int64], known: str) -> dict[
 
 @dataclass(frozen=True)
 class _Similarity:
-    """Kind of similarity: values (n, d) of the clips that are searched and of the known clips.
+    """Comparison of query clips with known clips by one kind of values (n, d).
 
     Args:
         name: name of the kind.
-        rows: values of searched clips.
+        rows: values of the query clips.
         known: values of known clips; these values define the usual distance.
         present: (n,) mask of the clips with values.
-        share: largest share of the usual distance between duplicates.
-        scaled: whether columns are scaled to one spread.
+        share: duplicates are closer than this share of the usual distance.
+        scaled: whether to scale each column by its standard deviation.
     """
 
     name: str

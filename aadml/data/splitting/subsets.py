@@ -68,8 +68,8 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
 
     Args:
         content: the data; its splits are not used.
-        share: share of the classes that are for test, at least two.
-        validation: share of the classes that are for validation, at least two.
+        share: share of the classes used for test; at least two classes are used.
+        validation: share of the classes used for validation; at least two classes are used.
         seed: seed of the division of the classes.
         name: source of the data, for messages.
 

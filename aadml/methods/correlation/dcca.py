@@ -30,7 +30,7 @@ class CorrelationOptions:
     """Options of deep CCA and its cluster form.
 
     Attributes:
-        dimension: number of directions of the linear solution on the encoders' outputs (10: code of AADML's group).
+        dimension: number of directions of the linear solution on the encoders' outputs (10: code of AADML's authors).
         outputs: size of the encoders' last layer (10, or 100 in the cluster form: same source).
         dropout: share of units dropped (same source).
         ridge: constant added to the diagonals of the covariances (1e-3 to 1e-4: same source).

@@ -92,7 +92,7 @@ def kcca(
     Kernel CCA maximizes a' K1 K2 b under a' ((1 - c) K1^2 + c K1) a = 1 and the same for b.
 
     Args:
-        context: dimensions of the two modalities, seed of the choice of landmarks.
+        context: dimensions of the two modalities, and the seed for choosing landmarks.
         settings: not used, since the solution has a closed form.
         dimension: number of directions.
         kernel: "rbf" with gamma = 1 / (median distance)^2, or "polynomial" of degree 3.

@@ -90,7 +90,7 @@ class TripletLearner(Learner):
 
     Args:
         context: dimensions of the two modalities.
-        dimension: dimensions of the cluster CCA and of the embedding (10: code of the AADML paper's group).
+        dimension: dimensions of the cluster CCA and of the embedding (10: code of AADML's authors).
         hidden: hidden layers of a branch (same source).
         dropout: share of units dropped, in the output layer too (same source).
         margin: margin of the triplets (0.5: the peak of the published sweep from 0.1 to 1.1).

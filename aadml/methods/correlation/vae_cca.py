@@ -64,8 +64,8 @@ def center_loss(vectors: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
 class VariationalLearner(Learner):
     """Variational auto-encoders with latents for correlation, classes and pairs (Zhang et al., ACM TOMM 2023).
 
-        x_m -> own layer, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
-        z -> shared layer -> own layer -> reconstruction of x_m
+        x_m -> layer of m, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
+        z -> shared layer -> layer of m -> reconstruction of x_m
         J = 1e-4 sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
             + sum of mean |p_i - Y_i|                                        p: linear classifier on z
             + 1e-3 (T_aa + T_av + T_vv)                                      T: see `same_class_loss`, Pearson's cosine
@@ -75,13 +75,13 @@ class VariationalLearner(Learner):
     Despite the name, the released code does not solve CCA: the correlation is a likelihood of pairs, on latents minus
     their mean over dimensions. The code redraws its class centers at every call, so its center loss only shrinks norms
     (`fidelity: source`). The toolkit learns the centers (`repaired`). KL is summed over the batch as in that code, and
-    therefore grows with the batch size. The embedding is the mean, without noise. ReLU follows only the own layers of
-    the encoder, as in the released network.
+    therefore grows with the batch size. The embedding is the mean, without noise. ReLU follows only the unshared
+    layers of the encoder, as in the released network.
 
     Args:
         context: dimensions and classes.
         dimension: size of the latent (64: released code).
-        hidden: size of the own layer of each modality, and of its decoder (512: same source).
+        hidden: size of the unshared layer of each encoder and decoder (512: same source).
         inner: size of the shared layer before mean and variance (64: same source).
         center_weight: weight of the distance to the class centers (0.01: same source).
         fidelity: "repaired" for learned centers, "source" for centers that are redrawn for every batch.

@@ -28,8 +28,8 @@ WEIGHTS = {"explicit": 1.0, "correlation": 1e-3, "apart": 0.1, "triplet": 1.0}
 class DualSubspaceLearner(Learner):
     """An explicit common subspace by shared weights, and an implicit subspace by labels (Zeng et al., 2023).
 
-        explicit u:  own layers, then one layer shared by all modalities
-        implicit f:  each modality's own network into label space
+        explicit u:  separate layers per modality, then one layer shared by all modalities
+        implicit f:  separate network per modality, into label space
         J = label loss of f + triplets of f in both directions
             + sum of mean |p_i - Y_i|                          p: one linear classifier on u
             + 1e-3 (T_aa + T_av + T_vv)                        T: see `same_class_loss`, on u
@@ -37,7 +37,7 @@ class DualSubspaceLearner(Learner):
         embedding = [u / |u|, f / |f|], so that its cosine is the mean of both cosines
 
     No code was released. The abstract names the two subspaces and their purposes, and states that retrieval joins them.
-    Terms and weights follow DSCMR in the explicit subspace, and AADML's group in the implicit subspace. The embedding
+    Terms and weights follow DSCMR in the explicit subspace, and AADML in the implicit subspace. The embedding
     has explicit + C dimensions.
 
     Args:

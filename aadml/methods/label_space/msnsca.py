@@ -28,7 +28,7 @@ WEIGHTS = {"label": 1.0, "apart": 0.1}
 class MultiScaleLearner(Learner):
     """Convolutions over a vector at three scales, and attention among an item's scales (Zhang et al., NCAA 2023).
 
-        x_m -> own layers -> shared layer -> three scales t (width each) -> t + attention(t over t) -> joined, width
+        x_m -> layers of m -> shared layer -> three scales t (width each) -> t + attention(t over t) -> joined, width
             -> joined + attention(joined over t) -> embedding
         J = sum of CE(classifier_m(z), y) + center_weight sum of mean |z_i - center of its class|^2 / 2
             + 0.1 mean |z_v - z_a|

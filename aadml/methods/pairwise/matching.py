@@ -72,8 +72,8 @@ class Matching(LearnedScale):
         self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
         if self._taught and len(space.modalities) != 2:
             raise InputError(
-                f"neighbors.space: dcca needs two modalities, but the clips have {', '.join(space.modalities)}; choose "
-                "embedding"
+                f"neighbors.space: 'dcca' needs exactly two modalities, but the clips have "
+                f"{', '.join(space.modalities)}; choose 'embedding'"
             )
         teacher = "determines neighbors by a teacher that is trained once (neighbors.space: dcca)"
         self.needs_same_texts = teacher if self._taught else ""

@@ -137,7 +137,7 @@ class HubInput(ResizedBuffers):
         return add_adapters(self.network, self.saved.adapted, rank=tuning.lora_rank, alpha=tuning.lora_alpha)
 
     def merge(self) -> None:
-        """Add the adapters to the weights, so that a saved model contains the weights."""
+        """Merge the adapters into the weights, so that a saved model contains the complete network."""
         merge_adapters(self.network, self.saved.adapted)
         self.saved = replace(self.saved, adapted=())
 

@@ -68,7 +68,8 @@ def towered(
     players = method.learner.players()
     if len(players) > 1:
         raise InputError(
-            f"towers: {name} trains {' and '.join(players)} against each other; choose another method or loss"
+            f"towers: {name} trains {' and '.join(players)} against each other, which towers do not support; "
+            "choose another method or loss"
         )
     trained = context.architecture is not None or not all(network.frozen for network in networks.values())
     if trained and method.learner.learns_beside_batches:

@@ -20,7 +20,7 @@ from aadml.cli.trust import trust_option
 def command(index: str, host: str, port: int, root_path: str, token_file: str | None, model: str | None) -> None:
     """Serve a page that searches INDEX: look around, drop a sound, a picture or a clip, and play the hits.
 
-    Only judgments of hits are written, into INDEX.judgments.csv. Each printed address opens the page in one browser;
+    Judgments of hits are written into INDEX.judgments.csv. Each printed address opens the page in one browser;
     after that, the next address is printed. With --token-file, the address opens it in any browser. Each request is
     logged to stderr as a line of JSON. Ctrl-C stops the server.
     """

@@ -120,7 +120,7 @@ class Guard:
         site = request.headers.get("sec-fetch-site", "none")
         if not self._is_addressed(request):
             return PlainTextResponse("this page can only be opened on this machine\n", 403, HEADERS)
-        if request.url.path in PAGE:
+        if request.scope["path"] in PAGE:  # the path that is routed; a URL is built from the header Host
             exchanged = request.method == "GET" and "token" in request.query_params
             secure = request.headers.get("x-forwarded-proto") == "https"
             return self._access.exchange(request.query_params["token"], secure=secure) if exchanged else None

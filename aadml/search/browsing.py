@@ -110,6 +110,6 @@ def principal(vectors: Tensor) -> NDArray[np.float64]:
     directions = torch.nn.functional.normalize(vectors.double(), dim=1)
     centered = directions - directions.mean(0)
     _, axes = torch.linalg.eigh(centered.T @ centered)
-    places = (centered @ axes[:, -2:].flip(1)).numpy()
+    places = torch.nn.functional.pad(centered @ axes[:, -2:].flip(1), (0, max(0, 2 - len(axes)))).numpy()
     low, high = places.min(0), places.max(0)
     return np.asarray((places - low) / np.where(high > low, high - low, 1.0))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import cast
 
 import numpy as np
@@ -202,10 +203,14 @@ def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str],
     return encoder.embed(features, modality)
 
 
+_building = Lock()
+
+
 def _built(encoder: IndexEncoder, key: tuple[Modality, Modality], build: Callable[[], Extractor]) -> Extractor:
     """Return an extractor of queries, which is built for its first query."""
-    if key not in encoder.built:
-        encoder.built[key] = build()
+    with _building:  # two questions at a time load a network once
+        if key not in encoder.built:
+            encoder.built[key] = build()
     return encoder.built[key]
 
 

@@ -19,9 +19,9 @@ FUNCTIONS = frozenset(
     }
 )
 """Functions that a condition may call."""
-LONGEST, SECONDS, STEPS, LARGEST = 2000, 5.0, 100, 100_000
+LONGEST, SECONDS, STEPS, LARGEST, PATTERN = 2000, 5.0, 100, 100_000, 200
 """Limits of a condition: characters, seconds of processor time, steps of SQLite between two checks of the time, and
-bytes of a text that a condition reads or creates."""
+bytes of a text that a condition reads or creates, and bytes of a pattern, since one match cannot be interrupted."""
 
 _READ = {"item", "extra"}
 
@@ -47,6 +47,7 @@ def matching(
     tables = tables_of(database)
     until = time.thread_time() + seconds
     largest = database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
+    pattern = database.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN)
     database.set_authorizer(_authorized)
     database.set_progress_handler(lambda: int(time.thread_time() > until), STEPS)
     try:
@@ -57,6 +58,7 @@ def matching(
         raise InputError(f"--where {where[:80]!r}: {_reason(database, error, seconds)}") from error
     finally:
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, largest)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, pattern)
         database.set_authorizer(None)
         database.set_progress_handler(None, STEPS)
     return np.sort(numbers)

@@ -53,6 +53,6 @@ def _fused_hit(ranked: list[_Ranked], *, calibrated: bool) -> Hit:
     order = sorted(ranked, key=lambda each: (-chances[each.modality] if calibrated else 0.0, each.rank))
     best, ranks = order[0].hit, {each.modality: each.rank for each in order}
     if calibrated:
-        return replace(best, score=max(chances.values()), ranks=ranks)
+        return replace(best, score=max(chances.values()), ranks=ranks, second_key=None)
     score = sum(1 / (_OFFSET + rank) for rank in ranks.values())
-    return replace(best, score=score, probability=None, ranks=ranks)
+    return replace(best, score=score, probability=None, ranks=ranks, second_key=None)

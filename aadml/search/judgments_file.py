@@ -30,7 +30,7 @@ class JudgmentsFile:
             InputError: a name is empty, too long or has a line break, or the file cannot be read or written.
         """
         for name in (query, item):
-            if not name.strip() or len(name) > LONGEST or len(name.splitlines()) != 1:
+            if not name.strip() or len(name) > LONGEST or name.splitlines() != [name]:
                 raise InputError(
                     f"{name[:80]!r} is not a name of a judgment; pass one line of at most {LONGEST} characters"
                 )
@@ -51,7 +51,7 @@ class JudgmentsFile:
         try:
             head, *rows = csv.reader(self.path.read_text(encoding="utf-8").splitlines())
             grades = {(query, item): grade for query, item, grade in rows}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, csv.Error) as error:
             raise InputError(f"{self.path}: cannot be read as judgments ({error}); move the file") from error
         if head != HEADER:
             raise InputError(f"{self.path}: does not begin with {','.join(HEADER)}; move the file")

@@ -52,7 +52,7 @@ class Found:
     """Results of a search.
 
     Attributes:
-        hits: best first; equal scores by their second key, then by id.
+        hits: best first; equal scores by their second key, then by id; fused hits by id.
         asked: modalities of the query that were compared.
         to: modality of the items; several modalities are joined by "+".
         among: number of items that were searched.

@@ -116,6 +116,10 @@ class WorkerPool(Generic[T]):
         self._raised: Exception | None = None
         self._warnings: set[str] = set()  # logged once, although each worker has the same
 
+    def is_alive(self) -> bool:
+        """Return whether every started process is alive."""
+        return all(worker.process.is_alive() for worker in self._workers)
+
     def __enter__(self) -> "WorkerPool[T]":
         return self
 

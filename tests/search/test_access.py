@@ -123,6 +123,11 @@ def test_a_token_of_the_team_admits_programs_and_any_number_of_browsers():
         assert "Secure" in answer.headers["set-cookie"]
 
 
+@pytest.mark.parametrize("host", ["x/health?", "x:8765/?", "x/health#"])
+def test_the_routed_path_decides_whatever_the_host_is_called(host):
+    assert guarded(host=host).status_code == 403
+
+
 @pytest.mark.parametrize("path", ["/clips/facts", "/facts"])
 def test_a_proxy_may_keep_or_remove_the_root_path(path):
     assert guarded(path, root="/clips", authorization=f"Bearer {TEAM}").text == "data"

@@ -81,9 +81,13 @@ def test_judgments_are_written_and_replaced_and_read_by_an_evaluation(site, tmp_
         "query=q&item=c&grade=2",
         "query=&item=c&grade=1",
         "query=q%0Ar&item=c&grade=1",
+        "query=q%E2%80%A8&item=c&grade=1",
+        "query=q%0A&item=c&grade=1",
         f"query={'q' * 501}&item=c&grade=1",
     ):
         assert site.ask(f"/judge?{values}", "POST")[0] == 400
+    path.write_text('query,item,grade\n"a"b,c,1\n' + "x" * 200_000 + ",b,1\n")
+    assert "move the file" in json.loads(site.ask("/judge?query=q&item=c&grade=1", "POST")[1])["error"]
     path.write_text("own notes")
     assert "move the file" in json.loads(site.ask("/judge?query=q&item=c&grade=1", "POST")[1])["error"]
     assert path.read_text() == "own notes"

@@ -72,6 +72,12 @@ def test_a_condition_that_would_take_for_ever_is_ended(index, monkeypatch):
         )
 
 
+def test_a_pattern_is_short_because_one_match_cannot_be_interrupted(index):
+    assert matching_ids(index, f"id LIKE '%{'b%' * 90}' OR id = 'a'") == ["a"]
+    with pytest.raises(InputError, match="pattern"):
+        matching_ids(index, f"id LIKE '%{'b%' * 100}'")
+
+
 def grown(times):
     """An expression of SQL for the text of a hundred to the power of `times` letters."""
     return "replace(" * times + "'a'" + f", 'a', '{'a' * 100}')" * times

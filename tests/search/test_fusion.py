@@ -10,7 +10,7 @@ from aadml.search.store import CAPTION_COLUMNS, Item
 
 def results(to, ids, chances=None, calibration=None):
     hits = (
-        Hit(Item(name), n, 1.0, None if chances is None else chances[n], {to: f"{name}.x"})
+        Hit(Item(name), n, 1.0, None if chances is None else chances[n], {to: f"{name}.x"}, second_key=0.5)
         for n, name in enumerate(ids)
     )
     return Found(tuple(hits), ("text",), to, len(ids), "cosine", calibration)
@@ -23,6 +23,7 @@ def test_ranks_are_fused_by_clip_and_ties_are_ordered_by_id():
     assert list(found.hits[0].ranks.items()) == [("visual", 1), ("audio", 3)]
     assert found.hits[0].media == {"visual": "c.x"}
     assert found.uncalibrated
+    assert [hit.second_key for hit in found.hits] == [None] * 3, "fused hits of equal score are ordered by id"
 
 
 def test_a_clip_has_the_rank_of_its_best_caption():

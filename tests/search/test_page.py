@@ -205,6 +205,27 @@ def test_values_are_chosen_and_left_again(opened):
     assert events == []
 
 
+def test_more_clips_are_shown_until_the_last(opened):
+    page, events = opened()
+    example = page.evaluate("async () => (await (await fetch('clips')).json()).clips[0]")
+
+    def clips(route):
+        offset, content = int(parse_qs(urlsplit(route.request.url).query).get("offset", ["0"])[0]), route.fetch().json()
+        made = [{**example, "id": f"clip {n}"} for n in range(offset, min(offset + 24, 60))]
+        route.fulfill(json={**content, "total": 60, "clips": made} if offset else {**content, "total": 60})
+
+    page.route("**/clips?*", clips)
+    page.reload()
+    page.wait_for_selector("#clips .card", timeout=WAIT)
+    for last in (47, 59):
+        page.click("#more")
+        page.get_by_text(f"clip {last}", exact=True).first.wait_for(timeout=WAIT)
+    assert page.locator("#more").is_hidden()
+    page.goto(f"{page.url.partition('#')[0]}#f.label=abc")
+    page.wait_for_function("document.querySelector('#said').className === 'wrong'", timeout=WAIT)
+    assert events == []
+
+
 def test_a_wrong_condition_is_a_sentence(opened):
     page, events = opened()
     page.click("#advanced summary")

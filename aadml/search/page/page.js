@@ -53,7 +53,9 @@ const likes = (clip) => {
   return [button("More like this", () => go({ ...filters(), clip: clip.clip ?? clip.id, from, to: across(from) }), `More like this: ${clip.id}`), details];
 };
 
+// Only clips of the index have ids that `aadml evaluate --relevance` knows.
 const judge = (hit) => {
+  if (!question) return [];
   const record = (grade) => async (pressed) => {
     try {
       const { judgments } = await answer(`judge?${new URLSearchParams({ query: question, item: hit.clip, grade })}`, { method: "POST" });
@@ -80,10 +82,10 @@ const summary = (found) => {
   return !found.uncalibrated ? many : `${many}; no probabilities: ${found.uncalibrated}`;
 };
 
-const showQuestion = async (values, file) => {
+const showQuestion = async (values, file, own) => {
   const parts = [];
   if (values.clip) {
-    const clip = await answer(`clip?${new URLSearchParams({ clip: values.clip })}`);
+    const clip = await answer(`clip?${new URLSearchParams({ clip: values.clip })}`, { signal: own.signal });
     parts.push(card(clip, likes(clip), { tag: "div" }));
   } else if (file) {
     const type = file.type.split("/")[0], shown = document.createElement({ audio: "audio", video: "video" }[type] ?? "img");
@@ -93,7 +95,7 @@ const showQuestion = async (values, file) => {
     parts.push(make("p", file.name));
   } else parts.push(make("p", `“${values.text}”`));
   const from = values.clip ? `${values.from} of this clip, ` : "";
-  at("query").replaceChildren(...parts, make("p", `${from}searching ${values.to}`, "note"));
+  if (own === running) at("query").replaceChildren(...parts, make("p", `${from}searching ${values.to}`, "note"));
 };
 
 const show = (found, values) => {
@@ -127,7 +129,7 @@ const open = async () => {
   running?.abort();
   const own = running = new AbortController();
   let values = state();
-  const where = condition(chosen(values), values.where), file = files.get(values.file), asking = Boolean(subject(values));
+  const file = files.get(values.file), asking = Boolean(subject(values));
   at("where").value = values.where ?? "";
   if (values.k) at("k").value = values.k;
   at("asked").hidden = !asking;
@@ -137,11 +139,12 @@ const open = async () => {
   at("hits").replaceChildren();
   say(asking ? "Searching ..." : "");
   try {
+    const where = condition(chosen(values), values.where);
     if (asking) {
       values = complete(values);
-      question = values.clip || values.text || file?.name || "";
+      question = values.clip || "";
       const search = asked(values, where, own.signal);
-      showQuestion(values, file).catch((error) => say(error.message, "wrong"));
+      showQuestion(values, file, own).catch((error) => { if (own === running) say(error.message, "wrong"); });
       const found = await search;
       if (own !== running) return;
       show(found, values);
@@ -153,7 +156,13 @@ const open = async () => {
     if (own !== running) return;
     showCounts(counts, chosen(values), toggle, !asking);
     if (asking) return;
-    showClips(page, likes, async (offset) => showClips(await pageOf(where, offset), likes, at("more").onclick));
+    const more = async (offset) => {
+      try {
+        const next = await pageOf(where, offset);
+        if (own === running) showClips(next, likes, more);
+      } catch (error) { say(error.message, "wrong"); }
+    };
+    showClips(page, likes, more);
     showExamples(page.examples);
     if (!at("map").dataset.of) drawMap();
   } catch (error) {

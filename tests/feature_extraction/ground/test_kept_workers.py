@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import psutil
 import pytest
@@ -44,3 +45,14 @@ def test_a_worker_of_a_pool_that_raised_is_not_kept():
         with pytest.raises(KeyError):
             fail()
         assert run("b") != used
+
+
+def test_a_kept_worker_that_died_while_idle_is_replaced():
+    with keep_workers():
+        (first,) = run("a")
+        os.kill(first, signal.SIGKILL)
+        until = time.monotonic() + 10
+        while psutil.Process(first).status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
+            time.sleep(0.01)
+        (second,) = run("b")
+    assert second not in (None, first)

@@ -42,11 +42,11 @@ def worker_pool(
     key = pickle.dumps((work, workers, conditions))
     with _lock:
         equal = _kept[-1].get(key) if _kept else None
-        pool = equal.pop() if equal else None
-    if pool is not None and not pool.is_alive():  # a process died while it was idle
-        pool.__exit__(None, None, None)
-        pool = None
-    pool = pool or WorkerPool(work, workers, conditions, watch)
+        idle = equal.pop() if equal else None
+    if idle is not None and not idle.is_alive():  # a process died meanwhile
+        idle.__exit__(None, None, None)
+        idle = None
+    pool = idle or WorkerPool(work, workers, conditions, watch)
     try:
         yield pool
     except BaseException:

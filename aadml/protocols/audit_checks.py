@@ -164,12 +164,13 @@ def carried_labels(case: Case) -> Outcome:
         labels = case.clips.labels[rows]
         patterns = carried_columns(values[rows], labels) if len(labels.unique()) > 1 else {}
         columns += [f"{modality} {column} ({pattern})" for column, pattern in patterns.items()]
-        unseen += [] if can_be_tested(len(labels), values.shape[1]) else [f"{modality} has {len(labels)} labeled clips"]
+        unseen += [] if can_be_tested(values[rows], labels) else [f"{modality} has {len(labels)} labeled clips"]
     if columns:
         more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
         return Verdict.FAIL, f"columns predict labels by what rounding removes: {', '.join(columns[:SHOWN])}{more}"
     if unseen or not matrices:
-        return Verdict.NOT_CHECKABLE, f"too few clips for a test of columns: {', '.join(unseen) or 'no vectors'}"
+        shown = ", ".join(unseen) or "no vectors"
+        return Verdict.NOT_CHECKABLE, f"too few distinct clips of different classes for a test of columns: {shown}"
     order = "; the clips are in order of class" if is_sorted_by_class(case.clips.labels) else ""
     return Verdict.PASS, f"no column of {', '.join(matrices)} predicts labels by what rounding removes{order}"
 

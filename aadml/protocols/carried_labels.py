@@ -3,7 +3,8 @@
 Values of a column are compared in pairs of clips that are neighbors in the rounded column. Which clip of a pair has
 which label is exchangeable where the rest of the value, after rounding, is independent of the label. Thus the number
 of pairs that a rule learned on one half of the pairs predicts in the other half is binomial with probability 1/2,
-an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm, 1979).
+an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm, 1979), for each
+modality on its own. Counters are a separate test, whose permutations are not part of this correction.
 """
 
 import math
@@ -16,7 +17,7 @@ from torch import Tensor
 from aadml.retrieval.significance import holm
 
 LEVEL = 1e-3
-"""Probability of a false alarm for a set of clips, over all columns."""
+"""Probability of a false alarm over all columns of a modality, for low-order digits; for a counter, of each column."""
 
 PRECISION = 8
 """Bits of a value, and of the spread of its column, that rounding keeps."""
@@ -44,9 +45,19 @@ def carried_columns(values: Tensor, labels: Tensor) -> dict[int, str]:
     return columns | dict.fromkeys(_counters(values, labels), "a counter of clips in order of class")
 
 
-def can_be_tested(count: int, columns: int) -> bool:
-    """Return whether labels in the low-order digits of one of `columns` columns can be found among `count` clips."""
-    return 2.0 ** -(min(count, ROWS) // 4) * 2 * _SCALES * columns <= LEVEL
+def can_be_tested(values: Tensor, labels: Tensor) -> bool:
+    """Return whether the test can find labels in the low-order digits of a column of the features.
+
+    The smallest p value is that of the largest possible number of pairs of different classes, all predicted.
+
+    Args:
+        values: features (n, d).
+        labels: class (n,) of each clip.
+    """
+    values, labels = _distinct(values.double(), labels)
+    largest = max(labels.unique(return_counts=True)[1].tolist(), default=0)
+    pairs = min(len(labels) // 2, len(labels) - largest) // 2  # a rule is learned on the other half
+    return 2.0**-pairs * 2 * _SCALES * values.shape[1] <= LEVEL
 
 
 def runs_of_classes(labels: Tensor) -> int:

@@ -48,10 +48,21 @@ def test_the_check_names_the_column_and_reports_the_order_of_classes():
     verdict, evidence = outcome(values[order], labels[order])
     assert (verdict, evidence.endswith("the clips are in order of class")) == (Verdict.PASS, True)
     assert outcome(values[:40], labels[:40]) == (
-        Verdict.NOT_CHECKABLE, "too few clips for a test of columns: audio has 40 labeled clips",
-    )  # fmt: skip
-    assert not can_be_tested(40, 24)
-    assert can_be_tested(360, 24)
+        Verdict.NOT_CHECKABLE,
+        "too few distinct clips of different classes for a test of columns: audio has 40 labeled clips",
+    )
+    assert not can_be_tested(values[:40], labels[:40])
+    assert can_be_tested(values, labels)
+
+
+def test_a_set_with_few_pairs_of_different_classes_is_not_checkable():
+    values, labels = drawn(4, count=400)
+    for rare in (20, 0):
+        few = (torch.arange(400) < rare).long()
+        assert outcome(LEAKS["low bits of one column"](values, few), few)[0] is Verdict.NOT_CHECKABLE
+    copies, of_copies = values[:10].repeat(40, 1), labels[:10].repeat(40)
+    assert outcome(copies, of_copies)[0] is Verdict.NOT_CHECKABLE
+    assert not can_be_tested(values[:0], labels[:0])
 
 
 def test_payloads_of_nan_and_of_missing_rows_reach_no_encoder():

@@ -3,8 +3,8 @@
 Values of a column are compared in pairs of clips that are neighbors in the rounded column. Which clip of a pair has
 which label is exchangeable where the rest of the value, after rounding, is independent of the label. Thus the number
 of pairs that a rule learned on one half of the pairs predicts in the other half is binomial with probability 1/2,
-an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm, 1979), for each
-modality on its own. Counters are a separate test, whose permutations are not part of this correction.
+an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm, 1979), for
+each modality separately. Counters are a separate test, whose permutations are not part of this correction.
 """
 
 import math

@@ -7,6 +7,7 @@ code of a data set is run.
 import atexit
 import json
 import os
+import re
 import shutil
 import tarfile
 from collections import defaultdict
@@ -15,6 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 HUB = "hf:"
 """Prefix of the name of a data set on the Hugging Face Hub."""
 
+_PROTOCOLS = ("s3", "gs", "gcs", "az", "abfs", "http", "https", "hf", "memory")
+"""Protocols of addresses; others of fsspec read files that refer to further files, or run templates of a file."""
+_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _SAVED = ("dataset_dict.json", "state.json")
 _SUFFIXES = (".parquet", ".tar", ".tgz", ".tar.gz")
 _FREE, _RATIO = 1 << 26, 200  # declared bytes of a tar that are always allowed, or per stored byte
@@ -56,21 +61,39 @@ def is_remote(source: str | os.PathLike[str]) -> bool:
 
 @cache
 def _copied(source: str) -> Path:
+    is_hub = source.startswith(HUB) and "://" not in source
+    if is_hub and (not _HUB_NAME.fullmatch(name := source.removeprefix(HUB)) or Path(name).exists()):
+        raise InputError(f"{source}: is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
+    if not is_hub and ("::" in source or source.partition("://")[0] not in _PROTOCOLS):
+        raise InputError(
+            f"{_shown(source)}: is not an address that is read; pass one of {', '.join(_PROTOCOLS)}, without '::'"
+        )
     folder = TemporaryDirectory(prefix="aadml-")
     atexit.register(folder.cleanup)
-    place = Path(folder.name) / (source.rpartition("/")[2].removeprefix(HUB) or "data")
+    place = Path(folder.name) / (
+        "data" if is_hub else urlsplit(source).path.rpartition("/")[2] or urlsplit(source).netloc
+    )
     try:
-        if source.startswith(HUB) and "://" not in source:
+        if is_hub:
             datasets = optional("datasets", source, "aadml[datasets]")
             datasets.load_dataset(source.removeprefix(HUB)).save_to_disk(place)
         else:
             with optional("fsspec", source, "aadml[datasets]").open(source, "rb") as file:
                 _copy(file, place, source)
     except InputError:
+        folder.cleanup()
         raise
     except Exception as error:  # file systems have no common class of errors
-        raise InputError(f"{source}: cannot be read ({cause(error)}); check the address and your access") from error
+        folder.cleanup()
+        reason = cause(error).replace(source, _shown(source))
+        raise InputError(f"{_shown(source)}: cannot be read ({reason}); check the address and your access") from error
     return place
+
+
+def _shown(source: str) -> str:
+    """Return an address without user and query, which may hold secrets."""
+    parts = urlsplit(source)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 
 def _copy(file: IO[bytes], place: Path, source: str) -> None:
@@ -167,7 +190,13 @@ def _read(path: Path, wanted: Collection[str]) -> Reads:
     for split, part in parts:
         if part.column_names != names:
             raise InputError(f"{path}: the columns of {split or 'a file'} are not {', '.join(names)}; pass equal ones")
-    joined = optional("pyarrow", str(path), "aadml[parquet]").concat_tables([part for _, part in parts])
+    arrow = optional("pyarrow", str(path), "aadml[parquet]")
+    try:
+        for _, part in parts:
+            part.validate()
+        joined = arrow.concat_tables([part for _, part in parts])
+    except arrow.ArrowException as error:
+        raise DamagedFileError(f"{path}: cannot be read as a table ({cause(error)}); pass an intact copy") from error
     reads: Reads = {name: partial(_array, joined[name], f"{path}: {name}") for name in names}
     splits = [split for split, part in parts for _ in range(part.num_rows)]
     if all(splits) and "split" not in names:
@@ -226,8 +255,17 @@ def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
         if len(values) < len(clips):
             absent = next(clip for clip in clips if clip not in values)
             raise InputError(f"{path}: clip '{absent:.80}' has no {name}; give each clip the same files")
-    reads: Reads = {name: partial(np.stack, [*values.values()]) for name, values in columns.items()}
+    reads: Reads = {
+        name: partial(_stacked, [values[clip] for clip in clips], f"{path}: {name}") for name, values in columns.items()
+    }
     return {"id": lambda: np.array([*clips]), **reads}
+
+
+def _stacked(values: list[Any], place: str) -> NDArray[Any]:
+    try:
+        return np.stack(values)
+    except ValueError as error:
+        raise InputError(f"{place} has arrays of different shapes; store one shape for all clips") from error
 
 
 def _members(tar: tarfile.TarFile) -> "Iterator[tuple[tarfile.TarInfo, int]]":

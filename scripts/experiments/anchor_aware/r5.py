@@ -38,7 +38,7 @@ class Planned:
 
 PLANNED = {
     "corsmal": Planned("corsmal", 40, 0.9529482760382254, 0.5378381365796968),
-    "av_digits extracted a third time": Planned("av_digits", 20, 0.9822494356032554, 0.7320517309275),
+    "av_digits": Planned("av_digits", 20, 0.9822494356032554, 0.7320517309275),
 }
 """Data set -> plan; the constants are printed by r5_pilot.py."""
 

@@ -172,8 +172,14 @@ def _splits(data: str | Path | Splits) -> Splits:
 def _check_readable(order: Order, data: str | Path | Splits) -> None:
     if isinstance(data, Splits):
         return
+    from aadml.feature_extraction.foreign.tables import local_path
+
+    if str(data).startswith("synthetic:"):
+        return
+    labels = local_path(data).resolve()
     for place in order.readable:
-        if Path(data).absolute().is_relative_to(place):
+        readable = Path(place).resolve()
+        if labels.is_relative_to(readable) or readable.is_relative_to(labels):
             raise InputError(
                 f"audit: the encoder names {place}, which contains the data with the labels; "
                 "pass other files to --allow"

@@ -56,7 +56,7 @@ class AuditRecord:
         if self.map_mean is None:
             return ""
         is_same = (protocol, split) == (self.protocol, self.split) and abs(map_mean - self.map_mean) <= SAME_SCORE
-        return f"audited: these embeddings (SHA-256 {self.checksum[:12]})" if is_same else "audited: others"
+        return f"audited: embeddings of this MAP (SHA-256 {self.checksum[:12]})" if is_same else "audited: others"
 
     def on(self, record: EvaluationRecord) -> str:
         """Return the verdict, and whether the scores of `record` are those of the audited embeddings."""

@@ -172,8 +172,10 @@ def _lines(path: Path) -> Any:
 
 
 def _tsv(path: Path) -> Any:
-    csv = optional("pyarrow.csv", str(path), "aadml[parquet]")
-    return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t"))
+    arrow, csv = (optional(name, str(path), "aadml[parquet]") for name in ("pyarrow", "pyarrow.csv"))
+    texts = dict.fromkeys(("query-id", "corpus-id", "id", "_id"), arrow.string())  # 010 is no number
+    options = csv.ConvertOptions(column_types=texts)
+    return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t"), convert_options=options)
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {".parquet": _parquet, ".jsonl": _lines, ".tsv": _tsv}

@@ -145,7 +145,7 @@ def test_only_the_audit_of_the_scored_clips_under_the_own_protocol_is_kept(rando
         assert [one["check"] for one in content["findings"]] == [one.check for one in found]
         assert (content["protocol"], content["split"]) == ("inductive", "test")
         assert content["map_mean"] == pytest.approx(read_evaluation(random_run).map_mean)
-        bound = f"{content['verdict']}; audited: these embeddings (SHA-256 {'5' * 12})"
+        bound = f"{content['verdict']}; audited: embeddings of this MAP (SHA-256 {'5' * 12})"
         assert bound == aadml.load(random_run).audit
         assert f"Audit: {bound}" in (random_run / "README.md").read_text()
     assert aadml.verify(random_run) == []
@@ -173,6 +173,9 @@ def test_an_encoder_does_not_name_the_data(other_file):
     for options in ({"allow": [data]}, {"allow": [data.parent]}):
         with pytest.raises(InputError, match="contains the data with the labels; pass other files to --allow"):
             aadml.audit(command="mine {input} {output}", data=data, **options)
+    (link := data.parent.parent / "link").symlink_to(data.parent)
+    with pytest.raises(InputError, match="contains the data with the labels"):
+        aadml.audit(command="mine {input} {output}", data=data, allow=[link])
     with pytest.raises(InputError, match="contains the data with the labels"):
         aadml.audit(command=f"mine {{input}} {{output}} {data}", data=data)
     with pytest.raises(InputError, match="--allow nowhere does not exist"):
@@ -189,7 +192,7 @@ def test_scores_say_whether_the_audit_was_of_these_embeddings(asked, run):
 
     assert notes() == []
     aadml.audit(run)
-    these = f"audited: these embeddings (SHA-256 {'5' * 12})"
+    these = f"audited: embeddings of this MAP (SHA-256 {'5' * 12})"
     assert notes() == [f"inductive: {these}"]
     assert notes(split="valid") == ["inductive: audited: others"]
     page = aadml.report(run).read_text()

@@ -213,15 +213,20 @@ def _split(
 def _judgments(tables: "list[pa.Table]", place: Path) -> dict[str, frozenset[str]]:
     relevant: defaultdict[str, set[str]] = defaultdict(set)
     for row in _rows(tables, place, ("query-id", "corpus-id", "score")):
-        if float(str(row["score"])) > 0:
-            relevant[str(row["query-id"])].add(str(row["corpus-id"]))
+        items = relevant[str(row["query-id"])]  # a query without relevant items is a query
+        try:
+            if float(str(row["score"])) > 0:
+                items.add(str(row["corpus-id"]))
+        except ValueError as error:
+            raise InputError(f"{place}: score {row['score']!r} is not a number; correct the judgments") from error
     return {query: frozenset(items) for query, items in relevant.items()}
 
 
 def _contents(tables: "list[pa.Table]", place: Path) -> Iterator[tuple[str, str]]:
     """Yield id and checksum of each row; a column's name is part of its content, so sound never equals video."""
     for row in _rows(tables, place, ()):
-        name = row.pop("id", None) or row.pop("_id", None)
+        names = [row.pop(key, None) for key in ("id", "_id")]
+        name = next((each for each in names if each is not None), None)
         if name is None:
             raise InputError(
                 f"{place}: a table has no column id, but {', '.join(row)}; pass a copy of a retrieval task"

@@ -34,6 +34,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def no_consent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin each test without consent to code from outside, whatever a test before it typed."""
     monkeypatch.setattr(consent, "_names", set())
+    monkeypatch.setattr(consent, "_addresses", set())
     monkeypatch.setattr(consent, "folders", [])
 
 

@@ -193,6 +193,7 @@ class Index:
             choices: keyword arguments of `aadml.search.build_index.build`.
         """
         consent_to(choices.get("audio"), choices.get("visual"))
+        consent_to(str(source), paths=True)
         build(source, output, **choices)
         return cls(output, model=choices.get("model"), trust_code=choices.get("trust_code", False))
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.foreign.numpy_files import read_npy
 from aadml.feature_extraction.ground.archives import DAMAGED
+from aadml.feature_extraction.ground.consent import require_address_consent
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, MissingExtraError, cause
 from aadml.feature_extraction.ground.import_paths import optional
 
@@ -38,6 +39,7 @@ _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _SAVED = ("dataset_dict.json", "state.json")
 _SUFFIXES = (".parquet", ".tar", ".tgz", ".tar.gz")
 _FREE, _RATIO = 1 << 26, 200  # declared bytes of a tar that are always allowed, or per stored byte
+_BLOCK, _RESERVE = 1 << 20, 1 << 28  # bytes of a remote source per write, and bytes of the disk that stay free
 
 
 def local_path(source: str | os.PathLike[str]) -> Path:
@@ -48,10 +50,15 @@ def local_path(source: str | os.PathLike[str]) -> Path:
             set on the Hugging Face Hub.
 
     Raises:
-        InputError: a remote source cannot be read, or is larger than the free space.
+        InputError: a remote source was not typed by the user, cannot be read, or is larger than the free space.
         MissingExtraError: the packages of `aadml[datasets]` are not installed.
     """
-    return _copied(str(source)) if is_remote(source) else Path(source)
+    if not is_remote(source):
+        return Path(source)
+    address = str(source)
+    _check_address(address)
+    require_address_consent(address, _shown(address))
+    return _copied(address)
 
 
 def is_remote(source: str | os.PathLike[str]) -> bool:
@@ -59,51 +66,71 @@ def is_remote(source: str | os.PathLike[str]) -> bool:
     return "://" in str(source) or str(source).startswith(HUB)
 
 
-@cache
-def _copied(source: str) -> Path:
-    is_hub = source.startswith(HUB) and "://" not in source
-    if is_hub and (not _HUB_NAME.fullmatch(name := source.removeprefix(HUB)) or Path(name).exists()):
-        raise InputError(f"{source}: is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
-    if not is_hub and ("::" in source or source.partition("://")[0] not in _PROTOCOLS):
+def _check_address(source: str) -> None:
+    """Raise InputError for a chained address, a protocol that is not in `_PROTOCOLS`, or a wrong name of the hub."""
+    if source.startswith(HUB) and "://" not in source:
+        name = source.removeprefix(HUB)
+        if not _HUB_NAME.fullmatch(name) or Path(name).exists():
+            raise InputError(f"{source}: is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
+    elif "::" in source or source.partition("://")[0] not in _PROTOCOLS:
         raise InputError(
             f"{_shown(source)}: is not an address that is read; pass one of {', '.join(_PROTOCOLS)}, without '::'"
         )
+
+
+@cache
+def _copied(source: str) -> Path:
     folder = TemporaryDirectory(prefix="aadml-")
     atexit.register(folder.cleanup)
-    place = Path(folder.name) / (
-        "data" if is_hub else urlsplit(source).path.rpartition("/")[2] or urlsplit(source).netloc
-    )
     try:
-        if is_hub:
+        if source.startswith(HUB) and "://" not in source:
+            place = Path(folder.name) / "data"
             datasets = optional("datasets", source, "aadml[datasets]")
-            datasets.load_dataset(source.removeprefix(HUB)).save_to_disk(place)
+            downloaded = datasets.load_dataset(source.removeprefix(HUB), cache_dir=str(Path(folder.name) / "cache"))
+            downloaded.save_to_disk(place)
         else:
-            with optional("fsspec", source, "aadml[datasets]").open(source, "rb") as file:
-                _copy(file, place, source)
-    except InputError:
+            parts = urlsplit(source)
+            place = Path(folder.name) / (parts.path.rpartition("/")[2] or parts.netloc)
+            with optional("fsspec", _shown(source), "aadml[datasets]").open(source, "rb") as file:
+                _copy(file, place, _shown(source))
+    except BaseException as error:  # file systems have no common class of errors
         folder.cleanup()
-        raise
-    except Exception as error:  # file systems have no common class of errors
-        folder.cleanup()
-        reason = cause(error).replace(source, _shown(source))
+        if isinstance(error, InputError) or not isinstance(error, Exception):
+            raise
+        reason = _without_secrets(cause(error), source)
         raise InputError(f"{_shown(source)}: cannot be read ({reason}); check the address and your access") from error
     return place
 
 
 def _shown(source: str) -> str:
-    """Return an address without user and query, which may hold secrets."""
+    """Return an address without user, query and fragment, which may hold secrets."""
     parts = urlsplit(source)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
-def _copy(file: IO[bytes], place: Path, source: str) -> None:
+def _without_secrets(text: str, source: str) -> str:
+    """Return a text in which an address, its user and its query are replaced."""
+    parts = urlsplit(source)
+    text = text.replace(source, _shown(source))
+    for secret in (parts.netloc.rpartition("@")[0], parts.query, parts.fragment):
+        text = text.replace(secret, "...") if secret else text
+    return text
+
+
+def _copy(file: IO[bytes], place: Path, shown: str) -> None:
     size, free = int(getattr(file, "size", None) or 0), shutil.disk_usage(place.parent).free
     if size > free:
         raise InputError(
-            f"{source}: has {size:,} bytes, but {place.parent} has {free:,} free; set TMPDIR to a larger disk"
+            f"{shown}: has {size:,} bytes, but {place.parent} has {free:,} free; set TMPDIR to a larger disk"
         )
     with place.open("wb") as copy:
-        shutil.copyfileobj(file, copy, 1 << 20)
+        while block := file.read(_BLOCK):
+            if shutil.disk_usage(place.parent).free < _RESERVE:  # the size may be unknown
+                raise InputError(
+                    f"{shown}: is too large for {place.parent}, which has less than {_RESERVE:,} bytes left; set "
+                    "TMPDIR to a larger disk"
+                )
+            copy.write(block)
 
 
 def is_table(path: Path) -> bool:

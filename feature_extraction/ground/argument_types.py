@@ -83,8 +83,8 @@ def _wrapped(function: F, name: str, *, typed: bool = False, files: Sequence[str
                 several = signature.parameters[argument].kind is inspect.Parameter.VAR_POSITIONAL
                 for element in value if several else (value,):
                     _check(f"{name}: {argument}", element, hint)
-            if typed and os.PathLike not in hint:
-                consent_to(value)
+            if typed:
+                consent_to(value, paths=os.PathLike in hint)
         places = (place for key in files if isinstance(place := bound.arguments.get(key), str | os.PathLike))
         consent = bool(files) and bound.arguments.get("trust_code", False)
         try:

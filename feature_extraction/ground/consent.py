@@ -4,6 +4,8 @@ A name read from a file (model, run, feature file, index, sweep, config) resolve
 entry points, because the file may come from an untrusted source. Importing a module runs its code. `module:name` is
 imported if a person typed that name (command line, Python argument), or consented to the code that files name:
 `--trust-code`, in Python `trust_code=True`. Child processes inherit the decision.
+
+The same holds for addresses ("s3://bucket/clips.h5", "hf:NAME"): an address that only a file contains is not opened.
 """
 
 import re
@@ -14,7 +16,7 @@ from os import PathLike, fspath
 from os.path import lexists
 from typing import Any, ParamSpec, TypeVar
 
-from aadml.feature_extraction.ground.errors import UntrustedCodeError
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,10 +25,12 @@ _NAME = r"[^\W\d]\w*"
 _PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _TYPED = re.compile(rf"(?:\w+-)*({_PLACE.pattern})(?:@\w+)?")
 _BETWEEN = re.compile(r"[=,+\s{}\[\]\"']+")
+_ADDRESS = re.compile(r"hf:|[^=/\s]+://")
 _NO_MODULES = ("column", "hf", "legacy", "ray", "synthetic")
 """Prefixes with another meaning before a colon: a split, an extractor, a protocol, an engine, a data set."""
 
 _names: set[str] = set()
+_addresses: set[str] = set()
 folders: list[str] = []
 """Folders added to `sys.path` for consented code; their packages do not count as installed."""
 _trusted: ContextVar[bool] = ContextVar("trusted", default=False)
@@ -38,20 +42,33 @@ def is_place(text: object) -> bool:
     return isinstance(text, str) and _PLACE.fullmatch(text) is not None
 
 
-def consent_to(*typed: object) -> None:
+def consent_to(*typed: object, paths: bool = False) -> None:
     """Consent, for the rest of this process, to import every `module:name` in values that a person typed.
+
+    An address among the values ("s3://bucket/clips.h5", "--data=hf:org/name") has consent to be opened.
 
     Args:
         typed: texts ("aa-my_losses:mine", "loss=my_losses:mine"), and mappings or sequences of them. Paths, names of
             files that exist, sentences, and words such as "synthetic:ave" are ignored.
+        paths: whether the values are paths, which have no `module:name`.
     """
     for value in typed:
         if isinstance(value, str):
-            _names.update(_names_in(value))
+            _addresses.update(_addresses_in(value))
+            _names.update(() if paths else _names_in(value))
         elif isinstance(value, Mapping):
-            consent_to(*value.values())
+            consent_to(*value.values(), paths=paths)
         elif isinstance(value, list | tuple | set | frozenset):
-            consent_to(*value)
+            consent_to(*value, paths=paths)
+
+
+def _addresses_in(text: str) -> Iterator[str]:
+    """Yield the address in "ADDRESS", "--data=ADDRESS" or "--set=data=ADDRESS"."""
+    while text:
+        if _ADDRESS.match(text):
+            yield text
+            return
+        text = text.partition("=")[2]
 
 
 def _names_in(text: str) -> Iterator[str]:
@@ -118,14 +135,30 @@ def require_consent(place: str, kind: str = "") -> None:
         )
 
 
+def require_address_consent(address: str, shown: str) -> None:
+    """Raise InputError for an address that a file contains and that no person typed.
+
+    Args:
+        address: "PROTOCOL://PLACE" or "hf:NAME".
+        shown: the address for the message, without secrets.
+    """
+    if not _trusted.get() and address not in _addresses:
+        raise InputError(
+            f"{shown}: was not opened, because the address comes from {_file.get() or 'a file or a program'} and not "
+            "from you; pass the address yourself (as with --data), or consent with --trust-code (in Python: "
+            "trust_code=True)"
+        )
+
+
 def decision() -> Any:
     """Return the consent of this process, for `inherit` in a child process."""
-    return frozenset(_names), _trusted.get(), tuple(folders)
+    return frozenset(_names), _trusted.get(), tuple(folders), frozenset(_addresses)
 
 
 def inherit(parent: Any) -> None:
     """Adopt the `decision` of the parent process."""
-    names, trusted, entered = parent
+    names, trusted, entered, addresses = parent
     _names.update(names)
+    _addresses.update(addresses)
     _trusted.set(trusted)
     folders.extend(entered)

@@ -2,7 +2,9 @@
 
 import io
 import tarfile
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.foreign import tables
+from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, MissingExtraError
 from tests.cli.conftest import run
 
@@ -115,12 +118,14 @@ def test_an_address_is_copied_and_read_by_every_entry(rows, content, tmp_path):
     write_parquet(tmp_path / "a.parquet", rows)
     for name in ("a.parquet", "clips.h5"):
         memory.pipe(f"/bucket/{name}", (tmp_path / name).read_bytes())
+        consent_to(f"memory://bucket/{name}")
         same(open_data(f"memory://bucket/{name}"), content)
         assert run("convert", f"memory://bucket/{name}", tmp_path / f"{name}.h5")[0] == 0
     model = aadml.fit(
         "memory://bucket/clips.h5", method="cca", settings={"method.dimension": 3}, runs=tmp_path / "runs"
     )
     assert aadml.evaluate(model, data="memory://bucket/a.parquet").map > 0
+    consent_to("memory://bucket/no.h5")
     with pytest.raises(InputError, match=r"^memory://bucket/no.h5: cannot be read \(.*\); check the address"):
         open_data("memory://bucket/no.h5")
 
@@ -128,8 +133,78 @@ def test_an_address_is_copied_and_read_by_every_entry(rows, content, tmp_path):
 def test_a_data_set_of_the_hub_is_loaded_by_name(rows, content, tmp_path, monkeypatch):
     datasets = pytest.importorskip("datasets", reason="the extra datasets is not installed")
     write_dataset(tmp_path / "saved", rows)
-    monkeypatch.setattr(datasets, "load_dataset", lambda name: datasets.load_from_disk(tmp_path / name.split("/")[1]))
+    monkeypatch.setattr(
+        datasets, "load_dataset", lambda name, cache_dir: datasets.load_from_disk(tmp_path / name.split("/")[1])
+    )
+    consent_to("hf:org/saved", "hf:org/no")
     same(open_data("hf:org/saved"), content)
+    monkeypatch.chdir(tmp_path)
+    for name in ("..", "../x", "/etc", "saved", "a/b/c", "-"):
+        with pytest.raises(InputError, match=f"^hf:{name}: is not the name of a data set on the hub; pass hf:"):
+            open_data(f"hf:{name}")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["reference://clips.parquet::/tmp/refs.json", "simplecache::memory://a.h5", "file:///etc/passwd", "hf:x://y"],
+)
+def test_an_address_of_another_protocol_or_a_chain_is_refused(address):
+    consent_to(address)
+    with pytest.raises(InputError, match=r"is not an address that is read; pass one of s3, .*, without '::'"):
+        open_data(address)
+
+
+def test_an_address_in_a_file_is_opened_only_with_consent(rows, tmp_path):
+    memory = pytest.importorskip("fsspec", reason="the extra datasets is not installed").filesystem("memory")
+    write_parquet(tmp_path / "a.parquet", rows)
+    memory.pipe("/stored/a.parquet", (tmp_path / "a.parquet").read_bytes())
+    config = tmp_path / "config.yaml"
+    config.write_text("data: memory://stored/a.parquet\nmethod: {name: cca, dimension: 3}\n")
+    train = ("train", "--config", config, "--runs", tmp_path / "runs")
+    code, _, message = run(*train)
+    assert code == 2
+    assert "memory://stored/a.parquet: was not opened, because the address comes from" in message
+    assert run(*train, "--trust-code")[0] == 0
+    (trained,) = (path.parent for path in (tmp_path / "runs").rglob("config.yaml"))
+    code, _, message = run("evaluate", trained)
+    assert (code, "was not opened" in message) == (2, True)
+    assert run("evaluate", trained, "--data", "memory://stored/a.parquet")[0] == 0
+
+
+def test_messages_leave_out_the_secrets_of_an_address(monkeypatch, rows, tmp_path):
+    fsspec = pytest.importorskip("fsspec", reason="the extra datasets is not installed")
+    address = "https://user:word@host/a.parquet?token=SECRET"
+    consent_to(address)
+    for text in (address, "404, at a.parquet?token=SECRET", "no access for user:word"):
+        monkeypatch.setattr(fsspec, "open", lambda *_, text=text: raise_error(OSError(text)))
+        with pytest.raises(InputError, match=r"^https://host/a.parquet: cannot be read") as caught:
+            open_data(address)
+        assert not {word for word in ("SECRET", "word") if word in str(caught.value)}
+    write_parquet(tmp_path / "a.parquet", rows)
+    monkeypatch.setattr(fsspec, "open", lambda *_: (tmp_path / "a.parquet").open("rb"))
+    assert len(open_data(address).ids) == len(rows["id"])
+
+
+@pytest.mark.parametrize("problem", ["interrupted", "full"])
+def test_a_failed_copy_leaves_no_folder(problem, monkeypatch, tmp_path):
+    fsspec = pytest.importorskip("fsspec", reason="the extra datasets is not installed")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    address = f"memory://failed/{problem}.h5"
+    consent_to(address)
+    if problem == "full":  # the size is unknown, and the disk fills
+        monkeypatch.setattr(fsspec, "open", lambda *_: io.BytesIO(bytes(9)))
+        monkeypatch.setattr(tables.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+        expected = pytest.raises(InputError, match=r"is too large for .*; set TMPDIR to a larger disk")
+    else:
+        monkeypatch.setattr(fsspec, "open", lambda *_: raise_error(KeyboardInterrupt()))
+        expected = pytest.raises(KeyboardInterrupt)
+    with expected:
+        open_data(address)
+    assert not list(tmp_path.iterdir())
+
+
+def raise_error(error):
+    raise error
 
 
 def test_what_is_missing_or_damaged_ends_in_one_line(rows, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from aadml.feature_extraction.ground.consent import (
     is_consented,
     is_trusting,
     named_in,
+    require_address_consent,
     require_consent,
     trusting,
 )
@@ -119,4 +120,26 @@ def test_a_process_takes_over_the_decision_of_its_parent(monkeypatch):
     inherit(parent)
     assert consent.folders == ["entered"]
     assert is_consented("a:b")
+    assert not is_consented("c:d")
+
+
+@pytest.mark.parametrize("typed", ["{}", "--data={}", "data={}", "--set=data={}", ["train", "--data", "{}"]])
+@pytest.mark.parametrize("address", ["s3://bucket/clips.h5", "https://host/a?sig=x=y", "hf:org/name"])
+def test_an_address_that_a_person_types_may_be_opened_and_no_other(typed, address):
+    with pytest.raises(InputError, match=r"^shown: was not opened, because .* a file or a program and not from you; "):
+        require_address_consent(address, "shown")
+    with trusting():
+        require_address_consent(address, "shown")
+    consent_to([text.format(address) for text in typed] if isinstance(typed, list) else typed.format(address))
+    require_address_consent(address, "shown")
+    with named_in("run/config.yaml"), pytest.raises(InputError, match=r"comes from run/config.yaml and not from you"):
+        require_address_consent(f"{address}.other", "shown")
+
+
+def test_a_path_of_a_public_function_is_consent_to_its_address_and_to_no_name():
+    consent_to("memory://a", "c:d", paths=True)
+    parent = decision()
+    consent._addresses.clear()
+    inherit(parent)
+    require_address_consent("memory://a", "memory://a")
     assert not is_consented("c:d")

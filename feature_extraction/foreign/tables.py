@@ -5,17 +5,22 @@ code of a data set is run.
 """
 
 import atexit
+import bz2
+import gzip
 import json
+import lzma
 import os
 import re
 import shutil
 import tarfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -24,7 +29,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.foreign.numpy_files import read_npy
 from aadml.feature_extraction.ground.archives import DAMAGED
 from aadml.feature_extraction.ground.consent import require_address_consent
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, MissingExtraError, cause
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
 
 if TYPE_CHECKING:
@@ -38,7 +43,10 @@ _PROTOCOLS = ("s3", "gs", "gcs", "az", "abfs", "http", "https", "hf", "memory")
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _SAVED = ("dataset_dict.json", "state.json")
 _SUFFIXES = (".parquet", ".tar", ".tgz", ".tar.gz")
-_FREE, _RATIO = 1 << 26, 200  # declared bytes of a tar that are always allowed, or per stored byte
+_IDS = ("query-id", "corpus-id", "id", "_id")
+_FREE, _RATIO = 1 << 26, 200  # bytes to which a file may always expand, or per stored byte
+_MEMBERS, _MEMBER_BYTES = 10_000, 32  # members of a tar that are always allowed, or stored bytes of a further one
+_ROWS = 1024  # rows of a Parquet file per check of the limit
 _BLOCK, _RESERVE = 1 << 20, 1 << 28  # bytes of a remote source per write, and bytes of the disk that stay free
 
 
@@ -146,8 +154,14 @@ def table_files(path: Path) -> tuple[Path, ...]:
 
 
 def table_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the names of the columns of a table; see `table_arrays`."""
-    return tuple(_read(Path(path), ()))
+    """Return the names of the columns of a table without reading rows; see `table_arrays`."""
+    place = Path(path)
+    with _damage_in(place):
+        if _is_tar(place):
+            return tuple(_tar_columns(place, ()))
+        parts = _equal_parts(place)
+        beside = ("class_names",) if _class_names(parts[0].schema) else ()
+        return tuple(dict.fromkeys((*parts[0].schema.names, *_split_key(parts), *beside)))
 
 
 def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[str, NDArray[Any]]:
@@ -162,7 +176,10 @@ def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
         InputError: the table cannot be read, or a column has gaps or lists of different lengths.
         MissingExtraError: pyarrow or datasets is not installed.
     """
-    return {name: read() for name, read in _read(Path(path), wanted).items() if name in wanted}
+    place = Path(path)
+    with _damage_in(place):
+        reads = _tar_columns(place, wanted) if _is_tar(place) else _columns(place, wanted)
+        return {name: read() for name, read in reads.items() if name in wanted}
 
 
 def open_tables(path: Path) -> "Iterator[tuple[str, pa.Table]]":
@@ -174,63 +191,143 @@ def open_tables(path: Path) -> "Iterator[tuple[str, pa.Table]]":
     Raises:
         InputError: the table cannot be read.
     """
-    arrow = optional("pyarrow", str(path), "aadml[parquet]")
+    with _damage_in(path):
+        tables = [(part.split, part.read(None)) for part in _parts(path)]
+    yield from tables
+
+
+@contextmanager
+def _damage_in(path: Path) -> Iterator[None]:
+    """Raise DamagedFileError for any error of a reader; pyarrow and datasets have no common class of errors."""
     try:
-        if any((path / name).is_file() for name in _SAVED):
-            saved = optional("datasets", str(path), "aadml[datasets]").load_from_disk(path)
-            for split, part in (saved if isinstance(saved, dict) else {"": saved}).items():
-                yield split, part.with_format("arrow")[:]
-            return
-        for file in sorted(path.iterdir()) if path.is_dir() else (path,):
-            if reader := _READERS.get(file.suffix):
-                yield (file.stem.partition("-")[0] if path.is_dir() else ""), reader(file)
-    except (MissingExtraError, DamagedFileError):
+        yield
+    except InputError:
         raise
-    except (arrow.ArrowException, OSError, ValueError) as error:
+    except Exception as error:
         raise DamagedFileError(f"{path}: cannot be read as a table ({cause(error)}); pass an intact copy") from error
 
 
-def _parquet(path: Path) -> Any:
-    return optional("pyarrow.parquet", str(path), "aadml[parquet]").read_table(path)
+@dataclass(frozen=True)
+class _TablePart:
+    """Split, schema, and reader of the wanted columns (None: all) of a part of a table."""
+
+    split: str
+    schema: Any
+    read: "Callable[[Collection[str] | None], pa.Table]"
+
+
+def _parts(path: Path) -> Iterator[_TablePart]:
+    optional("pyarrow", str(path), "aadml[parquet]")
+    if any((path / name).is_file() for name in _SAVED):
+        saved = optional("datasets", str(path), "aadml[datasets]").load_from_disk(path)
+        for split, part in (saved if isinstance(saved, dict) else {"": saved}).items():
+            yield _TablePart(split, part.features.arrow_schema, partial(_saved_rows, part))
+        return
+    for file in sorted(path.iterdir()) if path.is_dir() else (path,):
+        split = file.stem.partition("-")[0] if path.is_dir() else ""
+        if file.suffix.lower() == ".parquet":
+            schema = optional("pyarrow.parquet", str(path), "aadml[parquet]").read_schema(file)
+            yield _TablePart(split, schema, partial(_parquet, file, schema))
+        elif reader := _READERS.get(file.suffix.lower()):
+            table = reader(file)
+            yield _TablePart(split, table.schema, partial(_all_columns, table))
+
+
+def _equal_parts(path: Path) -> list[_TablePart]:
+    """Return the parts of a table.
+
+    Raises:
+        InputError: the table has no part, or the parts have different columns.
+    """
+    parts = list(_parts(path))
+    if not parts:
+        raise InputError(f"{path}: has neither a split nor a file with rows; pass a complete copy")
+    names = parts[0].schema.names
+    for part in parts:
+        if part.schema.names != names:
+            split = part.split or "a file"
+            raise InputError(f"{path}: the columns of {split} are not {', '.join(names)}; pass equal ones")
+    return parts
+
+
+def _split_key(parts: Sequence[_TablePart]) -> tuple[str, ...]:
+    """Return "split" if the parts are named splits of a table without that column."""
+    is_divided = all(part.split for part in parts) and "split" not in parts[0].schema.names
+    return ("split",) if is_divided else ()
+
+
+def _saved_rows(part: Any, wanted: Collection[str] | None) -> Any:
+    names = [name for name in part.column_names if wanted is None or name in wanted]
+    return part.select_columns(names or part.column_names[:1]).with_format("arrow")[:]
+
+
+def _all_columns(table: Any, _: Collection[str] | None) -> Any:
+    return table
+
+
+def _parquet(file: Path, schema: Any, wanted: Collection[str] | None) -> Any:
+    """Read columns of a Parquet file; the first column if none is wanted, for the number of rows.
+
+    Raises:
+        ValueError: the columns expand beyond the limit of the file.
+    """
+    arrow, parquet = (optional(name, str(file), "aadml[parquet]") for name in ("pyarrow", "pyarrow.parquet"))
+    names = [name for name in schema.names if wanted is None or name in wanted] or schema.names[:1]
+    limit, size, batches = _limit(file), 0, []
+    with parquet.ParquetFile(file) as opened:
+        groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
+        leaves = [group.column(number) for group in groups for number in range(group.num_columns)]
+        values = sum(leaf.num_values for leaf in leaves if leaf.path_in_schema.startswith(tuple(names)))
+        if 8 * values > limit:
+            raise ValueError(f"it declares {values:,} values, but stores {file.stat().st_size:,} bytes")
+        for batch in opened.iter_batches(_ROWS, columns=names):
+            size += batch.nbytes
+            if size > limit:  # a dictionary stores a long value that many rows repeat
+                raise ValueError(f"it expands beyond {limit:,} bytes")
+            batches.append(batch)
+    return arrow.Table.from_batches(batches, arrow.schema([schema.field(name) for name in names], schema.metadata))
+
+
+def _limit(path: Path) -> int:
+    """Return the number of bytes to which a file or folder may expand."""
+    return max(_FREE, _RATIO * sum(file.stat().st_size for file in table_files(path)))
 
 
 def _lines(path: Path) -> Any:
-    return optional("pyarrow.json", str(path), "aadml[parquet]").read_json(path)
+    """Read JSON Lines with ids as text, so that "2020-01-01" is not a date; numbers remain numbers."""
+    arrow, reader = (optional(name, str(path), "aadml[parquet]") for name in ("pyarrow", "pyarrow.json"))
+    schema = arrow.schema([(name, arrow.string()) for name in _IDS])
+    options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
+    try:
+        table = reader.read_json(path, parse_options=options)
+    except arrow.ArrowInvalid:  # ids are numbers
+        return reader.read_json(path)
+    return table.drop_columns([name for name in _IDS if table[name].null_count == len(table)])
 
 
 def _tsv(path: Path) -> Any:
     arrow, csv = (optional(name, str(path), "aadml[parquet]") for name in ("pyarrow", "pyarrow.csv"))
-    texts = dict.fromkeys(("query-id", "corpus-id", "id", "_id"), arrow.string())  # 010 is no number
-    options = csv.ConvertOptions(column_types=texts)
+    options = csv.ConvertOptions(column_types=dict.fromkeys(_IDS, arrow.string()))  # 010 is not a number
     return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t"), convert_options=options)
 
 
-_READERS: dict[str, Callable[[Path], Any]] = {".parquet": _parquet, ".jsonl": _lines, ".tsv": _tsv}
+_READERS: dict[str, Callable[[Path], Any]] = {".jsonl": _lines, ".tsv": _tsv}
 
 Reads = dict[str, Callable[[], NDArray[Any]]]
 
 
-def _read(path: Path, wanted: Collection[str]) -> Reads:
-    """Return a function that builds the array of each column."""
-    if path.is_file() and path.suffix != ".parquet":
-        return _tar_columns(path, wanted)
-    parts = list(open_tables(path))
-    names = parts[0][1].column_names
-    for split, part in parts:
-        if part.column_names != names:
-            raise InputError(f"{path}: the columns of {split or 'a file'} are not {', '.join(names)}; pass equal ones")
-    arrow = optional("pyarrow", str(path), "aadml[parquet]")
-    try:
-        for _, part in parts:
-            part.validate()
-        joined = arrow.concat_tables([part for _, part in parts])
-    except arrow.ArrowException as error:
-        raise DamagedFileError(f"{path}: cannot be read as a table ({cause(error)}); pass an intact copy") from error
-    reads: Reads = {name: partial(_array, joined[name], f"{path}: {name}") for name in names}
-    splits = [split for split, part in parts for _ in range(part.num_rows)]
-    if all(splits) and "split" not in names:
-        reads["split"] = lambda: np.array(splits)
-    if classes := _class_names(joined.schema):
+def _columns(path: Path, wanted: Collection[str]) -> Reads:
+    """Return a function that builds the array of each wanted column of a table that is not a tar."""
+    parts = _equal_parts(path)
+    tables = [part.read(wanted) for part in parts]
+    for table in tables:
+        table.validate()
+    joined = optional("pyarrow", str(path), "aadml[parquet]").concat_tables(tables)
+    limit = _limit(path)
+    reads: Reads = {name: partial(_array, joined[name], f"{path}: {name}", limit) for name in joined.column_names}
+    splits = [part.split for part, table in zip(parts, tables, strict=True) for _ in range(table.num_rows)]
+    reads |= {key: lambda: np.array(splits) for key in _split_key(parts)}
+    if classes := _class_names(parts[0].schema):
         reads["class_names"] = lambda: np.array(classes)
     return reads
 
@@ -242,7 +339,7 @@ def _class_names(schema: Any) -> list[str]:
     return list(features.get("label", {}).get("names") or [])
 
 
-def _array(column: Any, place: str) -> NDArray[Any]:
+def _array(column: Any, place: str, limit: int) -> NDArray[Any]:
     values = column.combine_chunks()
     values = getattr(values, "storage", values)
     shape = [len(values)]
@@ -255,30 +352,65 @@ def _array(column: Any, place: str) -> NDArray[Any]:
     if values.null_count:
         raise InputError(f"{place} has {values.null_count} gaps; fill them, or leave the rows out")
     array: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    return (array.astype(np.str_) if array.dtype == object else array).reshape(shape)
+    if array.dtype == object:
+        longest = max((len(str(value)) for value in array), default=0)
+        if 4 * len(array) * longest > limit:
+            raise InputError(
+                f"{place} has {len(array):,} texts of up to {longest:,} characters, which need more than {limit:,} "
+                "bytes; shorten the longest texts"
+            )
+        array = array.astype(np.str_)
+    return array.reshape(shape)
+
+
+def _is_tar(path: Path) -> bool:
+    return path.is_file() and path.suffix.lower() != ".parquet"
+
+
+class _LimitedStream:
+    """Stream that raises ValueError after a number of bytes, so that headers of any size end."""
+
+    def __init__(self, file: IO[bytes], limit: int) -> None:
+        self._file, self._limit, self._left = file, limit, limit
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most `size` bytes, or all."""
+        data = self._file.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
+        self._left -= len(data)
+        if self._left < 0:
+            raise ValueError(f"it expands beyond {self._limit:,} bytes")
+        return data
+
+
+def _decompressed(path: Path) -> IO[bytes]:
+    with path.open("rb") as file:
+        start = file.read(6)
+    openers: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+    opener = next((opener for magic, opener in openers.items() if start.startswith(magic)), None)
+    return cast(IO[bytes], opener(path, "rb") if opener else path.open("rb"))
 
 
 def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
     columns: defaultdict[str, dict[str, NDArray[Any] | str | None]] = defaultdict(dict)
     clips: dict[str, None] = {}
-    largest = max(_FREE, _RATIO * path.stat().st_size)
     try:
-        with tarfile.open(path, "r|*") as tar:
-            for member, declared in _members(tar):
+        with (
+            _decompressed(path) as file,
+            tarfile.open(fileobj=cast(IO[bytes], _LimitedStream(file, _limit(path))), mode="r|") as tar,
+        ):
+            for member in _members(tar, path):
                 key, _, field = member.name.rpartition("/")[2].partition(".")
-                if declared > largest:
-                    raise ValueError(f"it declares more than {largest:,} bytes")
                 name, _, kind = field.rpartition(".")
                 name = name or {"cls": "label", "txt": "text"}.get(kind, kind)
-                clip, file = member.name.removesuffix(f".{field}"), tar.extractfile(member)
-                if kind not in ("npy", "cls", "txt") or not key or file is None:
+                clip, content = member.name.removesuffix(f".{field}"), tar.extractfile(member)
+                if kind not in ("npy", "cls", "txt") or not key or content is None:
                     continue
-                clips[clip] = None
+                clips[clip] = columns[name][clip] = None
                 if name in wanted:
-                    columns[name][clip] = read_npy(file, member.size) if kind == "npy" else file.read().decode().strip()
-                else:
-                    columns[name][clip] = None
-    except DAMAGED as error:
+                    is_array = kind == "npy"
+                    value = read_npy(content, member.size) if is_array else content.read().decode().strip()
+                    columns[name][clip] = value
+    except (*DAMAGED, lzma.LZMAError) as error:
         raise DamagedFileError(f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass a tar") from error
     for name, values in columns.items():
         if len(values) < len(clips):
@@ -297,9 +429,19 @@ def _stacked(values: list[Any], place: str) -> NDArray[Any]:
         raise InputError(f"{place} has arrays of different shapes; store one shape for all clips") from error
 
 
-def _members(tar: tarfile.TarFile) -> "Iterator[tuple[tarfile.TarInfo, int]]":
-    declared = 0
-    for member in tar:
+def _members(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
+    """Yield the files of a tar; links and devices are left out.
+
+    Raises:
+        ValueError: the members declare too many bytes, or are too many.
+    """
+    declared, limit = 0, _limit(path)
+    most = max(_MEMBERS, path.stat().st_size // _MEMBER_BYTES)
+    for number, member in enumerate(tar, 1):
         declared += member.size
-        if member.isfile():  # links and devices are left out
-            yield member, declared
+        if declared > limit:
+            raise ValueError(f"it declares more than {limit:,} bytes")
+        if number > most:
+            raise ValueError(f"it has more than {most:,} members")
+        if member.isfile():
+            yield member

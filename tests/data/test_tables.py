@@ -1,6 +1,10 @@
 """Tables of the ecosystem are read as data: Parquet, `datasets`, WebDataset tars, and addresses of `fsspec`."""
 
+import bz2
+import gzip
 import io
+import json
+import lzma
 import tarfile
 import tempfile
 from pathlib import Path
@@ -233,6 +237,97 @@ def test_a_compressed_tar_that_grows_is_refused(tmp_path):
         add(tar, "x.cls", bytes(1 << 27))
     with pytest.raises(DamagedFileError, match="it declares more than 67,108,864 bytes"):
         open_data(tmp_path / "a.tgz")
+
+
+def test_headers_and_members_of_a_compressed_tar_are_limited(tmp_path):
+    with tarfile.open(tmp_path / "a.tgz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        member = tarfile.TarInfo("x.cls")
+        member.pax_headers = {"comment": "x" * (1 << 27)}
+        tar.addfile(member, io.BytesIO(b""))
+    with pytest.raises(DamagedFileError, match="it expands beyond 67,108,864 bytes"):
+        open_data(tmp_path / "a.tgz")
+    with tarfile.open(tmp_path / "b.tgz", "w:gz") as tar:
+        for _ in range(20_000):
+            tar.addfile(tarfile.TarInfo("x.cls"))
+    with pytest.raises(DamagedFileError, match="it has more than 10,000 members"):
+        open_data(tmp_path / "b.tgz")
+
+
+@pytest.mark.parametrize("compression", ["gz", "bz2", "xz"])
+def test_a_compressed_tar_is_read(compression, rows, content, tmp_path):
+    write_tar(tmp_path / "plain.tar", rows)
+    opener = {"gz": gzip, "bz2": bz2, "xz": lzma}[compression]
+    (tmp_path / "a.tar").write_bytes(opener.compress((tmp_path / "plain.tar").read_bytes()))
+    same(open_data(tmp_path / "a.tar"), content)
+    (tmp_path / "a.tar").write_bytes((tmp_path / "a.tar").read_bytes()[:-40])
+    with pytest.raises(DamagedFileError, match="cannot be read as a WebDataset tar"):
+        open_data(tmp_path / "a.tar")
+
+
+def test_rows_of_a_tar_belong_to_their_clips_in_any_order_of_files(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name in ("x.cls", "y.cls", "y.audio.npy", "x.audio.npy"):
+            file = io.BytesIO()
+            np.save(file, np.full(2, ord(name[0])))
+            add(tar, name, file.getvalue() if name.endswith("npy") else name[:1].encode())
+    arrays = tables.table_arrays(tmp_path / "a.tar", ("id", "label", "audio"))
+    assert arrays["id"].tolist() == arrays["label"].tolist() == [chr(value) for value in arrays["audio"][:, 0]]
+    with tarfile.open(tmp_path / "a.tar", "a") as tar:
+        file = io.BytesIO()
+        np.save(file, np.ones(3))
+        add(tar, "z.cls", b"z")
+        add(tar, "z.audio.npy", file.getvalue())
+    with pytest.raises(InputError, match=r"a.tar: audio has arrays of different shapes"):
+        tables.table_arrays(tmp_path / "a.tar", ("audio",))
+
+
+def test_names_of_columns_are_listed_without_rows_and_a_table_that_grows_is_refused(rows, tmp_path, monkeypatch):
+    count = 10_000_000
+    pq.write_table(pa.table({"id": pa.nulls(count, pa.string())}), tmp_path / "a.parquet")
+    before = pa.total_allocated_bytes()
+    assert tables.table_keys(tmp_path / "a.parquet") == ("id",)
+    assert pa.total_allocated_bytes() - before < 1 << 20
+    with pytest.raises(DamagedFileError, match="it declares 10,000,000 values, but stores"):
+        tables.table_arrays(tmp_path / "a.parquet", ("id",))
+    pq.write_table(pa.table({"id": ["x" * (1 << 17)] * 1500}), tmp_path / "b.parquet", compression="zstd")
+    with pytest.raises(DamagedFileError, match="it expands beyond 67,108,864 bytes"):
+        tables.table_arrays(tmp_path / "b.parquet", ("id",))
+    texts = ["x" * (1 << 15), *(["y"] * 1500)]
+    pq.write_table(pa.table({"id": texts, "other": texts}), tmp_path / "c.parquet", compression="zstd")
+    with pytest.raises(InputError, match=r"c.parquet: id has 1,501 texts of up to 32,768 characters, .*; shorten"):
+        tables.table_arrays(tmp_path / "c.parquet", ("id",))
+    write_parquet(tmp_path / "d.parquet", rows)
+    monkeypatch.setattr(tables, "_array", lambda column, place, limit: np.zeros(1))
+    assert [*tables.table_arrays(tmp_path / "d.parquet", ("id", "absent"))] == ["id"]
+
+
+def test_damaged_tables_end_in_one_line(rows, tmp_path):
+    clips = pa.table(rows)
+    information = ({"info": {"features": []}}, {"info": {"features": {"label": []}}})
+    for number, stored in enumerate([b"{", *(json.dumps(each).encode() for each in information)]):
+        pq.write_table(clips.replace_schema_metadata({b"huggingface": stored}), tmp_path / f"{number}.parquet")
+        with pytest.raises(DamagedFileError, match="parquet: cannot be read as a table"):
+            open_data(tmp_path / f"{number}.parquet")
+    write_parquet(tmp_path / "binary.parquet", {**rows, "id": [b"\xff"] * len(rows["id"])})
+    with pytest.raises(DamagedFileError, match="cannot be read as a table"):
+        open_data(tmp_path / "binary.parquet")
+    for name, label in (("train", pa.int64()), ("test", pa.int32())):
+        (tmp_path / "shards").mkdir(exist_ok=True)
+        write_parquet(tmp_path / f"shards/{name}.parquet", {"id": [name], "label": pa.array([1], label)})
+    with pytest.raises(DamagedFileError, match="shards: cannot be read as a table"):
+        open_data(tmp_path / "shards")
+
+
+def test_a_saved_data_set_without_splits_is_refused(tmp_path):
+    pytest.importorskip("datasets", reason="the extra datasets is not installed")
+    (tmp_path / "dataset_dict.json").write_text('{"splits": []}')
+    with pytest.raises(InputError, match="has neither a split nor a file with rows; pass a complete copy"):
+        open_data(tmp_path)
+
+
+def test_the_suffix_of_a_table_may_be_upper_case(rows, content, tmp_path):
+    write_parquet(tmp_path / "A.PARQUET", rows)
+    same(open_data(tmp_path / "A.PARQUET"), content)
 
 
 def test_links_in_a_tar_are_left_out_and_objects_refused(rows, tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 
 from aadml.data.inspection.duplicates import Duplicates, find_duplicates
 from aadml.feature_extraction.foreign import open_tables
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.manifest import ALIASES
 
@@ -191,7 +191,7 @@ def _by_name(name: str) -> Iterator[tuple[str, TaskSplit]]:
         subsets = task.dataset
     except Exception as error:  # mteb and datasets have no common class of errors
         raise InputError(
-            f"{TASK}{name}: is neither a folder nor a task that mteb can load ({str(error).splitlines()[:1]}); pass a "
+            f"{TASK}{name}: is neither a folder nor a task that mteb can load ({cause(error)}); pass a "
             "folder with corpus, queries and qrels"
         ) from error
     for subset, parts in subsets.items():

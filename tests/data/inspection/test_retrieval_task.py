@@ -99,7 +99,7 @@ def test_a_task_is_loaded_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mteb", SimpleNamespace(get_task={"AVEA2VRetrieval": known}.__getitem__))
     figures = only(aadml.inspect("mteb:AVEA2VRetrieval"))
     assert (figures.queries, figures.items, figures.judgments) == (1, 3, 1)
-    with pytest.raises(InputError, match="mteb:No: is neither a folder nor a task that mteb can load"):
+    with pytest.raises(InputError, match=r"^mteb:No: is neither a folder nor a task that mteb can load \('No'\); pass"):
         aadml.inspect("mteb:No")
     monkeypatch.setitem(sys.modules, "mteb", None)
     with pytest.raises(MissingExtraError, match="needs mteb"):
@@ -119,3 +119,22 @@ def test_an_incomplete_copy_is_refused_in_one_line(tmp_path):
     (tmp_path / "qrels").rmdir()
     with pytest.raises(InputError, match="has no qrels"):
         aadml.inspect(source)
+
+
+@pytest.mark.parametrize("ids", [["010", "10"], ["2020-01-01", "2020-01-02"], [0, 1]])
+def test_ids_are_compared_as_texts(ids, tmp_path):
+    for part in ("corpus", "queries"):
+        lines = [json.dumps({"_id": name, "text": f"{part}{n}"}) for n, name in enumerate(ids)]
+        (tmp_path / f"{part}.jsonl").write_text("\n".join(lines))
+    pairs = "".join(f"{name}\t{name}\t{score}\n" for name, score in zip(ids, (1, 0), strict=True))
+    (tmp_path / "qrels.tsv").write_text(f"query-id\tcorpus-id\tscore\n{pairs}")
+    figures = only(aadml.inspect(f"mteb:{tmp_path}"))
+    assert (figures.queries, figures.items, figures.judgments) == (2, 2, 1)
+    assert (figures.absent, figures.unanswerable) == (0, 1)  # the second query is judged, and has no relevant item
+
+
+def test_a_score_that_is_not_a_number_is_refused(tmp_path):
+    tables = task()
+    tables["qrels"]["score"] = ["high", "1"]
+    with pytest.raises(InputError, match="score 'high' is not a number; correct the judgments"):
+        aadml.inspect(write(tmp_path, {"test": tables}))

@@ -1,5 +1,6 @@
 """Leaks by channels other than the input of an encoder fail, or inference is unknown; honest encoders pass."""
 
+import ctypes
 import json
 import os
 import py_compile
@@ -64,6 +65,20 @@ def scores(encoder, clips):
 
         results += in_fresh_process(work, seconds=60.0).vectors
     return [evaluate(clips.embedded(vectors)).map_mean for vectors in results]
+
+
+@pytest.fixture(autouse=True)
+def no_shared_segment():
+    """Remove the segment of System V that an earlier test or run left in the namespace of this machine."""
+    remove_segment()
+    yield
+    remove_segment()
+
+
+def remove_segment():
+    library = ctypes.CDLL(None)
+    if (number := library.shmget(0xAAD31, 0, 0o600)) >= 0:
+        library.shmctl(number, 0, None)  # IPC_RMID
 
 
 @pytest.mark.slow

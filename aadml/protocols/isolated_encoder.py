@@ -298,4 +298,4 @@ def _write(sink: IO[bytes], message: Arrays) -> None:
 def _receive(source: IO[bytes]) -> dict[str, NDArray[Any]] | None:
     size = source.read(8)
     content = source.read(int.from_bytes(size, "little")) if len(size) == 8 else b""
-    return load(content) if content else None
+    return dict(sorted(load(content).items())) if content else None  # safetensors returns them in random order

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 import click
@@ -26,7 +26,7 @@ from aadml.comparison.relevance import Grouped
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.retrieval.directions import CUTOFFS, Queries, Units, score_direction
 from aadml.retrieval.scores import MatrixScores
-from aadml.retrieval.significance import mean_interval, seeds_and_clips
+from aadml.retrieval.significance import corrected, mean_interval, seeds_and_clips
 
 Values = NDArray[np.float64]
 CLIPS, CLASSES, DIMENSIONS, CLUSTER = 100, 5, 8, 10
@@ -109,15 +109,37 @@ def row(cell: Cell, outcomes: list[Outcome]) -> str:
     )
 
 
+def cost(seed: int, *, rows: int = 20, seeds: int = 5, clips: int = 1000) -> str:
+    """Time the pseudo-values and intervals of a table: every run, and the differences of all pairs of rows."""
+    generator = np.random.default_rng(seed)
+    labels, cluster = np.arange(clips) % CLASSES, np.arange(clips)
+    centers = generator.normal(0, BETWEEN, (CLASSES, DIMENSIONS))[labels]
+    vectors = [[centers + generator.normal(0, 1, (2, clips, DIMENSIONS)) for _ in range(seeds)] for _ in range(rows)]
+    start = time.process_time()
+    values = [np.stack([unit_values(run, labels, cluster) for run in row]) for row in vectors]
+    units = time.process_time() - start
+    intervals = [mean_interval(run) for row in values for run in row]
+    differences = {pair: seeds_and_clips(values[pair[0]], values[pair[1]]) for pair in combinations(range(rows), 2)}
+    tested = corrected(differences)
+    return (
+        f"{rows} rows x {seeds} seeds, {clips:,} clips: {len(intervals)} intervals of runs and {len(tested)} of differences "
+        f"in {time.process_time() - start:.2f} s of processor time, of which rankings and pseudo-values {units:.2f} s"
+    )
+
+
 @click.command(help=__doc__)
 @click.option("--seed", default=0, show_default=True)
+@click.option("--cost", "only_cost", is_flag=True, help="Only time the intervals of a table of 20 rows.")
 @click.option("--count", default=1000, show_default=True, help="Simulations of a cell.")
 @click.option("--processes", default=1, show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The table, as Markdown.")
-def main(seed: int, count: int, processes: int, output: Path | None) -> None:
+def main(seed: int, only_cost: bool, count: int, processes: int, output: Path | None) -> None:
     start = time.monotonic()
     git = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    if only_cost:
+        print(f"{cost(seed)} (seed {seed}, commit {commit})")
+        return
     lines = []
     with ProcessPoolExecutor(processes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         for cell in cells():

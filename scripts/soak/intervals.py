@@ -119,11 +119,11 @@ def cost(seed: int, *, rows: int = 20, seeds: int = 5, clips: int = 1000) -> str
     values = [np.stack([unit_values(run, labels, cluster) for run in row]) for row in vectors]
     units = time.process_time() - start
     intervals = [mean_interval(run) for row in values for run in row]
-    differences = {pair: seeds_and_clips(values[pair[0]], values[pair[1]]) for pair in combinations(range(rows), 2)}
-    tested = corrected(differences)
+    pairs = combinations(range(rows), 2)
+    tested = corrected({(str(i), str(j)): seeds_and_clips(values[i], values[j]) for i, j in pairs})
     return (
-        f"{rows} rows x {seeds} seeds, {clips:,} clips: {len(intervals)} intervals of runs and {len(tested)} of differences "
-        f"in {time.process_time() - start:.2f} s of processor time, of which rankings and pseudo-values {units:.2f} s"
+        f"{rows} rows x {seeds} seeds, {clips:,} clips: {len(intervals)} intervals of runs and {len(tested)} of "
+        f"differences in {time.process_time() - start:.2f} s of processor time, of which rankings and pseudo-values {units:.2f} s"
     )
 
 

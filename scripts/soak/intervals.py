@@ -123,7 +123,8 @@ def cost(seed: int, *, rows: int = 20, seeds: int = 5, clips: int = 1000) -> str
     tested = corrected({(str(i), str(j)): seeds_and_clips(values[i], values[j]) for i, j in pairs})
     return (
         f"{rows} rows x {seeds} seeds, {clips:,} clips: {len(intervals)} intervals of runs and {len(tested)} of "
-        f"differences in {time.process_time() - start:.2f} s of processor time, of which rankings and pseudo-values {units:.2f} s"
+        f"differences in {time.process_time() - start:.2f} s of processor time, "
+        f"of which rankings and pseudo-values {units:.2f} s"
     )
 
 

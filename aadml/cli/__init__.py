@@ -169,14 +169,14 @@ def main(command: click.Command = cli) -> None:
 
 
 def _exit(message: str, code: int) -> NoReturn:
-    """Print the reason for the exit, unless another process of the same job has printed one, and exit."""
+    """Print a message, unless another process of the same job has printed a message, and exit."""
     if claim_last_word():
         click.echo(f"aadml: {message}", err=True)
     sys.exit(code)
 
 
 def _exit_interrupted(cause: BaseException | None) -> None:
-    """Print that the command was interrupted and how to continue, then exit with status 130."""
+    """Print how to continue if `cause` is a KeyboardInterrupt, then exit with status 130."""
     if isinstance(cause, KeyboardInterrupt):
         click.echo(f"aadml: interrupted; {str(cause) or 'no partial output is left'}", err=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ignored until the interpreter has ended

@@ -27,8 +27,8 @@ def command(as_json: bool, **options: Any) -> None:
     """Train every combination of the values of --over with every seed, and test which differences are significant.
 
     Run the same command again to continue an interrupted ablation; finished runs are kept. After a failed run, the
-    other runs are still trained, and the exit status is 1. The folder has the runs, results.md/.csv/.tex, curves as
-    SVG, and report.html.
+    other runs are still trained, and the exit status is 1. The folder contains the runs, results.md/.csv/.tex, curves
+    as SVG, and report.html.
     """
     import aadml
 

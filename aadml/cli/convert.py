@@ -22,7 +22,7 @@ _flag = flags_of("aadml.data.conversion:convert")
 @_flag("--drop-duplicates", type=click.Choice(["train", "test"]))
 @_flag("--first-label", is_flag=True)
 def command(source: str, target: str, **options: Any) -> None:
-    """Turn IN, of any supported layout, into the feature file OUT.
+    """Convert IN, of any supported layout, into the feature file OUT.
 
     With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS; with --layout
     split-keys, OUT has the layout of the papers' files. 'synthetic:pairs' draws clips whose sound and picture share

@@ -43,7 +43,7 @@ _flag = flags_of("aadml.feature_extraction.jobs.job:extract")
 @_flag("--sequence", is_flag=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(manifest: str, output: str, shard: str, windows: str | None, as_json: bool, **options: Any) -> None:
-    """Turn a MANIFEST of media into a feature file.
+    """Extract the features of the media in MANIFEST into a feature file.
 
     MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split. Media paths are
     relative to MANIFEST. The columns start and end (seconds) cut a segment of the media. Other columns are kept, and

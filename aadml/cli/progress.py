@@ -55,7 +55,7 @@ class TrainingProgress:
             self._bar = None
 
     def plan(self, epochs: int, done: int) -> None:
-        """Start the bar of a training run, of which `done` epochs are already trained."""
+        """Start the bar of a training run; `done` epochs are already trained."""
         self.close()  # the bar of a pretraining run
         self._steps, self._figures = 0, ""
         warnings.showwarning = lambda message, *_: self.warning(str(message))  # without source lines

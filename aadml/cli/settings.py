@@ -70,7 +70,7 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def advice(error: click.UsageError) -> str:
-    """Return what to type instead of an option or argument that a command lacks; "" if nothing is known."""
+    """Return a suggestion for an unknown option or argument of a command; "" if there is no suggestion."""
     flags = {flag for option in error.ctx.command.params for flag in option.opts} if error.ctx else set()
     if isinstance(error, click.NoSuchOption) and "--set" in flags:
         several = ", or --over {0}=A,B to compare values" if "--over" in flags else ""

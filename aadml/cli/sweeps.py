@@ -114,5 +114,5 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
 
 
 def command_line() -> str:
-    """Return the command line of the running command, even if another command runs it, quoted for a shell."""
+    """Return the command line that the user typed, quoted for a shell, even if another command called this command."""
     return shlex.join(["aadml", *click.get_current_context().find_root().obj])

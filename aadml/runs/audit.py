@@ -73,7 +73,7 @@ def audit(
         the findings are added to the run as `audit.json`, and their verdict to the card of the run.
 
     Raises:
-        InputError: not exactly one of run, encoder and command is passed, or the passed argument cannot be found.
+        InputError: not exactly one of run, encoder, command and mteb is passed, or the passed argument cannot be found.
     """
     require_seconds("time limit", time_limit)
     count = sum(subject is not None for subject in (run, encoder, command, mteb))
@@ -114,7 +114,7 @@ class _External:
     allow: Sequence[Path]
 
     def audited(self, data: str | Path | Splits, split: str, seconds: float) -> AuditReport:
-        """Train the encoder if there is a command for that, and audit it."""
+        """Audit the encoder, which `train_command` trains first, if set."""
         splits, allow, findings = _splits(data), list(self.allow), list[Finding]()
         with tempfile.TemporaryDirectory() as folder:
             if self.train_command is not None:

@@ -133,7 +133,7 @@ class Rules:
         return splits if self.cluster is None else with_clusters(splits, self.cluster)
 
     def changed(self) -> list[str]:
-        """Return the rules that are set, for a file name."""
+        """Return the replaced rules as parts of a file name."""
         return [f"{name}-{rule}" for name, rule in vars(self).items() if rule is not None]
 
 

@@ -32,7 +32,7 @@ class Options:
     queries: int | None = None
 
     def changed(self) -> list[str]:
-        """Return the values that differ from their defaults, for a file name."""
+        """Return the values that differ from their defaults, as parts of a file name."""
         options = (f for f in fields(self) if f.name not in ("extra", "queries"))
         values = [str(getattr(self, f.name)) for f in options if getattr(self, f.name) != f.default]
         sample = [] if self.queries is None else [f"queries-{self.queries}-seed-{SEED}"]

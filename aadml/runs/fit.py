@@ -64,7 +64,7 @@ def fit(
 
     Args:
         data: a feature file of any layout, captioned sound, or the result of `aadml.read` (which draws a missing
-            validation split with a seed of its own). A share of `Clips` is set aside for validation. None trains on
+            validation split with a separate seed). A share of `Clips` is set aside for validation. None trains on
             the sample clips.
         method: method of `aadml list methods`; its preset, configs/METHOD.yaml, is the starting point.
         loss: loss of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
@@ -81,7 +81,7 @@ def fit(
         modalities: modalities of the data to read, ["audio", "visual"] or "audio,visual"; by default all.
         device: "auto", "cpu" or "cuda".
         track: tracker that logs every epoch, if it is installed: "tensorboard" (writes into the folder tensorboard),
-            "wandb" (offline unless $WANDB_MODE says otherwise), "mlflow" or "trackio".
+            "wandb" (offline unless $WANDB_MODE sets another mode), "mlflow" or "trackio".
         trust_code: import the code from outside aadml that the config file names as `module:name`; names
             among the arguments need no consent.
         runs: folder for the new run folder, whose training can be resumed. In Python, None trains only in memory.
@@ -244,5 +244,5 @@ def check_processes(prepared: Prepared) -> None:
 
 
 def follow(prepared: Prepared, folder: Path) -> Model:
-    """Train together with the process that writes the run; the returned model has no evaluation."""
+    """Train in a process other than the first, which writes the run; the returned model has no evaluation."""
     return replace(fit_model(prepared, Session()), folder=folder)

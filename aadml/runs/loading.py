@@ -52,7 +52,7 @@ class AuditRecord:
     map_mean: float | None = None
 
     def binding(self, protocol: str, split: str, map_mean: float) -> str:
-        """Return whether a score is that of the audited embeddings, in words; empty for records of earlier versions."""
+        """Return a phrase that states whether a score is of the audited embeddings; "" for records of old versions."""
         if self.map_mean is None:
             return ""
         is_same = (protocol, split) == (self.protocol, self.split) and abs(map_mean - self.map_mean) <= SAME_SCORE

@@ -60,7 +60,7 @@ class RunManifest:
         return EVALUATION in self.files and (self.folder / EVALUATION).is_file()
 
     def numbered(self, kind: str) -> str | None:
-        """Return the file name of a kind ("state", "best"); None if there is no such file."""
+        """Return the name of the file of a kind ("state", "best") in the run; None if there is no such file."""
         return next((name for name in self.files if (match := NUMBERED.fullmatch(name)) and match[1] == kind), None)
 
     def read(self, name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Training session in a run folder, which loses at most the current epoch on Ctrl-C or kill -9."""
+"""Training session in a run folder; an interrupted run continues from its last saved state."""
 
 import json
 import math

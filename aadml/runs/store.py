@@ -102,7 +102,7 @@ class RunStore:
                 (self.folder / name).unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        """Remove a run without any trained state: its files, and the folder if this process created the folder.
+        """Remove a run that has no trained state: its files, and the folder if this process created the folder.
 
         A folder that contains other files is not removed.
         """
@@ -155,7 +155,7 @@ class RunStore:
 def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
     """Yield the store of a new run, under its lock; the folder is created if it does not exist.
 
-    A run that fails before its first epoch leaves nothing behind.
+    If a run fails before its first epoch, its files are removed.
 
     Args:
         folder: folder of the run.

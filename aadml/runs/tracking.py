@@ -1,4 +1,4 @@
-"""Logging of a training in a tracker of experiments, epoch by epoch; offline unless the user names a server."""
+"""Logging of a training run in an experiment tracker, epoch by epoch; offline unless the user names a server."""
 
 import os
 import time
@@ -25,7 +25,7 @@ class Tracker:
 
     Attributes:
         log: called with the numbers of an epoch and the number of the epoch, from 1.
-        close: called once, after the training or its failure.
+        close: called once, after training ends or fails.
     """
 
     log: Callable[[Mapping[str, float], int], object]
@@ -78,13 +78,13 @@ TRACKERS: dict[str, Callable[[str, FlatConfig], Tracker]] = {
 def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Note) -> Iterator[Callbacks]:
     """Return a context with callbacks that also log every epoch in a tracker.
 
-    A tracker that fails later is left with a note, and the training goes on.
+    If the tracker fails during training, training continues without the tracker, and a note is printed.
 
     Args:
         name: a key of TRACKERS; None changes nothing.
         config: config of the run, which is logged.
-        callbacks: callbacks of the training.
-        on_note: called with the reason if the tracker fails during the training.
+        callbacks: callbacks of training.
+        on_note: called with the reason if the tracker fails during training.
 
     Raises:
         InputError: the tracker is unknown, not installed, or cannot be opened.
@@ -99,7 +99,9 @@ def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Not
     except InputError:
         raise
     except Exception as error:  # trackers have no common class of errors
-        raise InputError(f"{name}: the tracker cannot be opened ({cause(error)}); mend it, or omit track") from error
+        raise InputError(
+            f"{name}: the tracker cannot be opened ({cause(error)}); correct its setup, or omit track"
+        ) from error
     log = _Log(name, tracker, on_note)
     try:
         yield replace(
@@ -110,7 +112,7 @@ def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Not
 
 
 class _Log:
-    """Log of epochs, which counts the epochs of all trainings of a run and stops at the first failure."""
+    """Log of epochs, which counts the epochs of all training sessions of a run and stops at the first failure."""
 
     def __init__(self, name: str, tracker: Tracker, on_note: Note) -> None:
         self._name, self._tracker, self._note = name, tracker, on_note

@@ -1,4 +1,4 @@
-"""Integrity of a run or a model folder: each file against its checksum."""
+"""Verification of the files of a run or a model folder by their checksums."""
 
 from pathlib import Path
 

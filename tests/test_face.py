@@ -313,7 +313,7 @@ def test_settings_of_another_kind_are_refused_in_a_line(splits, settings, tmp_pa
         lambda: aadml.fit(splits, settings=settings),
         lambda: aadml.compare(data=tmp_path / "f.h5", methods="cca", settings=settings, output=tmp_path / "out"),
     ):
-        with pytest.raises(InputError, match=r'^settings: .* does not name settings; pass .*proxy\.k=5"\]$'):
+        with pytest.raises(InputError, match=r'^settings: .* is not a mapping or a list of settings; pass .*k=5"\]$'):
             call()
 
 
@@ -323,7 +323,7 @@ def test_options_and_views_of_another_kind_are_refused_in_a_line(tmp_path):
         with pytest.raises(InputError, match=r"^options: .* has no modalities; pass, for example, "):
             aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", options=options)
     np.savez(tmp_path / "f.npz", a=np.ones((4, 2)))
-    with pytest.raises(InputError, match=r"^views: 'flow=a' does not name views"):
+    with pytest.raises(InputError, match=r"^views: 'flow=a' is not a mapping or a list of views"):
         aadml.read(tmp_path / "f.npz", views="flow=a")
 
 

@@ -157,7 +157,7 @@ class Config:
         return strict_yaml.dump(self.values, sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
-        """Return the name of the training run for folders and tables: its metric loss, or else its label loss."""
+        """Return the name of the config in folders and tables: method, label loss or metric loss with proxy prefix."""
         loss, label_loss = self.section("loss"), self.section("label_loss")
         if loss is None:
             return self.method

@@ -47,7 +47,9 @@ def setting_pairs(settings: Settings, flag: str = "--set") -> list[Setting]:
     listed = () if settings is None else settings
     are_settings = isinstance(listed, Sequence) and all(isinstance(item, str | Setting) for item in listed)
     if isinstance(listed, str | Setting) or not are_settings:
-        raise InputError(f'settings: {settings!r:.80} does not name settings; pass {{"proxy.k": 5}} or ["proxy.k=5"]')
+        raise InputError(
+            f'settings: {settings!r:.80} is not a mapping or a list of settings; pass {{"proxy.k": 5}} or ["proxy.k=5"]'
+        )
     return [parse_setting(item, flag) if isinstance(item, str) else item for item in listed]
 
 

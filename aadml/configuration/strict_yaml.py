@@ -66,7 +66,7 @@ class _Dumper(yaml.SafeDumper):
     """Dumper that quotes texts that this reader, or a reader of YAML 1.1, would not parse as texts."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Return True: a value that occurs twice is written twice."""
+        """Return True, so that a repeated value is written out and not as an alias."""
         return True
 
 

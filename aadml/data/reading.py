@@ -116,7 +116,9 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
     """
     views = () if views is None else views
     if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):
-        raise InputError(f'views: {views!r:.80} does not name views; pass {{"flow": VIEW}} or ["flow=VIEW"]')
+        raise InputError(
+            f'views: {views!r:.80} is not a mapping or a list of views; pass {{"flow": VIEW}} or ["flow=VIEW"]'
+        )
     pairs = list(views.items()) if isinstance(views, Mapping) else [_pair(text) for text in views]
     view_of: dict[str, str] = {}
     for name, view in [("audio", audio), ("visual", visual), ("text", text), *pairs]:

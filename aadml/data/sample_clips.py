@@ -115,7 +115,7 @@ def sample_data(
 
 
 def _rendered(sample: SampleClips, folder: Path, workers: int) -> Generator[tuple[int, tuple[str, ...]]]:
-    """Yield the numbers and captions of finished clips; no process is left afterwards."""
+    """Yield the numbers and captions of finished clips; worker processes end with the generator."""
     if workers <= 1:
         yield from (_write_clip(sample, folder, index) for index in range(sample.clips))
         return

@@ -144,5 +144,5 @@ def test_what_a_layout_does_not_follow_is_refused(write_h5, split_keys):
 
 @pytest.mark.parametrize("views", [1.5, 0, [1], {1: "a"}])
 def test_views_that_are_not_texts_are_refused(tmp_path, views):
-    with pytest.raises(InputError, match=r'^views: .* does not name views; pass {"flow": VIEW} or \["flow=VIEW"\]$'):
+    with pytest.raises(InputError, match=r'^views: .* is not a mapping or a list of views; pass .*\["flow=VIEW"\]$'):
         open_data("synthetic:ave", views=views)

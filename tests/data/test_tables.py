@@ -154,7 +154,7 @@ def test_a_data_set_of_the_hub_is_loaded_by_name(rows, content, tmp_path, monkey
 )
 def test_an_address_of_another_protocol_or_a_chain_is_refused(address):
     consent_to(address)
-    with pytest.raises(InputError, match=r"is not an address that is read; pass one of s3, .*, without '::'"):
+    with pytest.raises(InputError, match=r"is not a supported address; pass an address of s3, .*, without '::'"):
         open_data(address)
 
 

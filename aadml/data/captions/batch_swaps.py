@@ -76,7 +76,7 @@ def _sweep(vectors: Tensor, batches: Tensor, pairs: Tensor, sense: int, codes: C
 
 
 def _clashes(codes: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Return the mask (p, i, j) of swaps that put i of `left` or j of `right` into a batch with its duplicate."""
+    """Return the mask (p, i, j) of swaps that move i of `left` or j of `right` into a batch with its duplicate."""
     cross = conflicts(codes, left, right)  # (p, i, j)
     j_duplicates = cross.sum(1, keepdim=True) - cross.long()  # duplicates of j in left, other than i
     i_duplicates = cross.sum(2, keepdim=True) - cross.long()
@@ -95,14 +95,14 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
             place = int(clash.any(1).nonzero()[0])
             if not _moved(batches, number, place, codes, generator):
                 raise InputError(
-                    "curriculum: duplicates could not be kept apart; choose smaller batches (training.batch), or turn "
-                    "the guard off (method.dedupe=false)"
+                    "curriculum: duplicates could not be separated; choose smaller batches (training.batch), or "
+                    "allow duplicates (method.dedupe=false)"
                 )
     return batches
 
 
 def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
-    """Swap an item with an item of another batch if both then have no duplicate; return whether a swap was made."""
+    """Swap an item with an item of another batch if no batch then has duplicates; return whether a swap was made."""
     batch = batches[number : number + 1]
     item = batch[:, place]
     others = torch.cat([batch[:, :place], batch[:, place + 1 :]], 1)

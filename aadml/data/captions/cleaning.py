@@ -10,9 +10,10 @@ _PUNCTUATION = str.maketrans({mark: " " for mark in string.punctuation if mark !
 
 
 def clean_mei(caption: str) -> str:
-    """Clean a caption as Mei et al. (2022): lower case, spaces for sentence punctuation, double spaces halved once.
+    """Clean a caption as Mei et al. (2022): lower case, sentence punctuation and double spaces replaced by one space.
 
-    Apostrophes, hyphens and brackets are kept. A second cleaning may halve further spaces, but does not change words.
+    Apostrophes, hyphens and brackets are kept. A second cleaning may shorten longer runs of spaces, but does not change
+    words.
     """
     text = _SPACE_BEFORE.sub(r"\1", caption.lower())
     return _SENTENCE_MARKS.sub(" ", text).replace("  ", " ").strip()

@@ -83,7 +83,7 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor] = (), *, seed
         if largest > batches:
             raise InputError(
                 f"curriculum: {largest} items are duplicates of each other, but there are only {batches} batches to "
-                "keep them apart; choose smaller batches (training.batch), or allow duplicates (method.dedupe=false)"
+                "separate them; choose smaller batches (training.batch), or allow duplicates (method.dedupe=false)"
             )
 
 

@@ -104,7 +104,7 @@ def inspect(
     if str(path).startswith(TASK):
         options = layout, audio, visual, text, views, near_duplicates, media
         if any(options):
-            raise InputError(f"{path}: the data of a task have no options; leave them out")
+            raise InputError(f"{path}: the data of a task have no options; omit the options")
         return examine_task(str(path).removeprefix(TASK))
     content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     matches: tuple[RecipeMatch, ...] = ()

@@ -58,7 +58,7 @@ class RecipeMatch:
 
     Args:
         modality: "audio" or "visual".
-        recipe: description of the recipe; "" if none is within `NEAR`.
+        recipe: description of the recipe; "" if no recipe is within `NEAR`.
         nearest: description of the nearest recipe; "" if no recipe could be computed.
         distance: see `distance`; None if no recipe could be computed.
         clips: number of clips that were compared.
@@ -138,7 +138,7 @@ def _audio(features: NDArray[np.float64], media: Sequence[Part]) -> RecipeMatch:
 
 
 def _patches(network: Extractor, spectrograms: Sequence[Rows], hop: int) -> list[Rows]:
-    """Compute the features of the patches of each spectrogram, at a hop of frames."""
+    """Compute the features of the patches of each spectrogram; patches begin `hop` frames apart."""
     assert network.describe is not None
     starts = [range(0, max(len(bands) - PATCH, 0) + 1, hop) for bands in spectrograms]
     patches = [bands[i : i + PATCH] for bands, places in zip(spectrograms, starts, strict=True) for i in places]

@@ -63,7 +63,8 @@ class MediaIndex:
         """Return the file with the first of some names that exists, or else the path of the first name.
 
         Args:
-            names: names or ends of paths, with or without an ending. Without a file and an ending, ".mp4" is added.
+            names: names or ends of paths, with or without an ending. If no file exists and the name has no ending,
+                ".mp4" is added.
 
         Raises:
             InputError: several files have the name.

@@ -95,7 +95,7 @@ def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
 
 
 def _checked(listing: Listing, by: str | None) -> Listing:
-    """Return the listing.
+    """Return the listing if every clip has a split and every group of `by` is in one split.
 
     Raises:
         InputError: a clip has no split, or clips with equal cells of `by` are in several splits.

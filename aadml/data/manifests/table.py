@@ -100,7 +100,7 @@ def table(
 
 
 def _identified(clips: Sequence[ListedClip], folder: Path, *, named: bool) -> tuple[ListedClip, ...]:
-    """Return the clips with ids and recordings; `named` if the table has ids."""
+    """Return the clips with ids and recordings; `named` states whether the table has ids."""
     files = [clip.media for clip in clips]
     equal, counts = equal_files(dict.fromkeys(files)), Counter(files)
     ids = [clip.id for clip in clips] if named else unique_names(files, folder)
@@ -163,7 +163,7 @@ def _labels(cell: str, separator: str | None) -> tuple[str, ...]:
 
 
 def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> dict[str, str]:
-    """Return the manifest column of each column of the table; `named` if a template names the media."""
+    """Return the manifest column of each column of the table; `named` states whether a template names the media."""
     names = {name: name for name in header if name}
     known, new_names = list(names), set[str]()
     for part in filter(None, (part.strip() for part in columns.split(","))):

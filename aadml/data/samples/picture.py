@@ -63,7 +63,7 @@ class Picture:
         cv2.fillPoly(self.image, [corners], color, cv2.LINE_AA, _SHIFT)
 
     def glow(self, x: float, y: float, radius: float, color: Color, strength: float) -> None:
-        """Add light that fades to nothing at `radius`; `strength` is its share in the middle, 0..1."""
+        """Add light that fades to zero at `radius`; `strength` is its share in the middle, 0..1."""
         px, py = self._place(x, y)
         rows = (np.arange(self.image.shape[0], dtype=np.float32) - np.float32(py)) / np.float32(radius * self.unit)
         columns = (np.arange(self.image.shape[1], dtype=np.float32) - np.float32(px)) / np.float32(radius * self.unit)

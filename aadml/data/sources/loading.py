@@ -27,7 +27,7 @@ class Loading:
 
     @classmethod
     def of(cls, *, memory_mib: int, disk_mib: int) -> "Loading":
-        """Return the loading for the options of a method."""
+        """Return the caches for the size limits of a method, in MiB."""
         return cls(memory_mib << 20, ArrayCache(disk_mib << 20) if disk_mib else None)
 
 

@@ -131,7 +131,7 @@ def _placed(
 
 @dataclass(frozen=True)
 class _Group:
-    """A group and its numbers of clips: of all clips (None), then of each class."""
+    """Group with its numbers of clips: in total (None), then for each class."""
 
     name: Hashable
     clips: int

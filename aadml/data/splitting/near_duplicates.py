@@ -1,4 +1,4 @@
-"""Rows of one split that repeat rows of another, exactly or with noise: far nearer than usual nearest neighbors."""
+"""Search for rows of one split that repeat rows of another split, exactly or with noise."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def near_duplicates(
 ) -> list[Pair]:
     """Return the rows that are in another set, exactly or nearly.
 
-    Columns are scaled to their spread in `known`, unless they share a unit. The usual distance is the median, over at
+    Columns are divided by their standard deviation in `known` if `scaled`. The usual distance is the median, over at
     most SAMPLE rows of `known` or of a larger set, of the distance to the nearest other row.
 
     Args:

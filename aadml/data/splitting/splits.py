@@ -23,7 +23,7 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
 
     Args:
         content: the data.
-        validation: share of each class's train clips that is for validation, if the data have no validation split.
+        validation: share of each class's train clips to use for validation, if the data have no validation split.
         seed: seed of that draw.
         name: source of the data, for messages.
 

@@ -108,7 +108,7 @@ def test_a_task_is_loaded_by_its_name(tmp_path, monkeypatch):
 
 def test_an_incomplete_copy_is_refused_in_one_line(tmp_path):
     source = write(tmp_path, {"test": task()})
-    with pytest.raises(InputError, match="options; leave them out"):
+    with pytest.raises(InputError, match="options; omit the options"):
         aadml.inspect(source, layout="flat")
     with pytest.raises(InputError, match="leave out --data"):
         aadml.audit(mteb=str(tmp_path), data="x.h5")

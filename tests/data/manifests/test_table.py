@@ -81,7 +81,7 @@ def test_sound_and_picture_may_be_two_files(media):
         ("media,label\na,b\n", {"columns": "label"}, "does not have the form NEW=COLUMN"),
         ("file,x,media\na,b,c\n", {"columns": "media=file"}, "--columns media=file,old_media=media"),
         ("a,b\n1,2\n", {"columns": "media=a,media=b"}, "'media' is named twice"),
-        ("media,media\na,b\n", {}, "the first line contains 'media' 2 times; each name must occur once"),
+        ("media,media\na,b\n", {}, "the first line contains 'media' 2 times; write each name once"),
         ("media,a/b\na,b\n", {}, "cannot name a column"),
         ("media,label\na\n", {}, "line 2 has 1 cells"),
         ("media,label\na,b,c\n", {}, "line 2 has 3 cells"),

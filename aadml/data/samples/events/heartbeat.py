@@ -1,4 +1,4 @@
-"""A heart that beats: it swells with the first, deeper sound and again, less, with the second."""
+"""A heart that beats: the heart swells with the first, deeper sound, and less with the second."""
 
 import numpy as np
 

@@ -101,9 +101,9 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     in different files. `labels` instead of `label` contains several classes, separated by `|`. If both are missing,
     clips can only be extracted and embedded. Without the column `split`, all clips are test clips. A column `text` or
     `caption` contains the text of a clip, and `caption_1`, `caption_2`, ... contain several texts. The columns `start`
-    and `end` (seconds, may be empty) cut a segment of the media. If `recording` is missing, it is added to them, with
-    the first id of the same media. Further columns are stored.
-    Media paths are relative to the manifest and may be any bytes; all other values are UTF-8. `val` is read as `valid`.
+    and `end` (seconds, may be empty) cut a segment of the media. If the column `recording` is missing, it is added,
+    with the first id of the same media. Further columns are stored. Media paths are relative to the manifest and may be
+    any bytes; all other values are UTF-8. `val` is read as `valid`.
 
     Args:
         path: the CSV file.
@@ -203,7 +203,7 @@ def _row(cells: dict[str, str], folder: str, text: str | None) -> Row:
     """Build a row; labels and splits are interned, since a manifest may have a million rows.
 
     Args:
-        cells: cells by column; those with a meaning are removed.
+        cells: cells by column; cells with a known meaning are removed.
         folder: folder of relative paths, which ends with a slash.
         text: column of the text, if there is one.
     """

@@ -96,7 +96,7 @@ def untrained_table(vocabulary: Iterable[str], *, dimension: int = 300, seed: in
 
 
 def variants(word: str) -> Sequence[str]:
-    """Return the spellings of a word to look up: other capitals, other forms of a compound, and American spelling."""
+    """Return the spellings of a word to look up: with capitals, as one word, with underscores, in American spelling."""
     joined, underscored = word.replace("-", ""), word.replace("-", "_")
     american = (re.sub("(?<=...)our", "or", word), re.sub("ise(d|s|)$", r"ize\1", word), word.replace("grey", "gray"))
     spellings = (word, word.capitalize(), word.upper(), underscored, joined, *american)

@@ -142,7 +142,7 @@ def check_unique(names: Sequence[str], place: str) -> None:
     """Raise InputError if a name occurs more than once."""
     if len(set(names)) < len(names):
         name, count = Counter(names).most_common(1)[0]
-        raise InputError(f"{place} contains {name!r} {count} times; each name must occur once")
+        raise InputError(f"{place} contains {name!r} {count} times; write each name once")
 
 
 def _check_labels(content: FeatureFile, n: int, place: str) -> None:
@@ -209,13 +209,14 @@ def _ascending(times: FeatureRows, offsets: NDArray[np.int64], place: str) -> It
     start, last = 0, 0.0
     for block in times.blocks():
         if not np.isfinite(block).all() or (block < 0).any():
-            raise InputError(f"{place} contains NaN, infinity or negative numbers; times must be finite and at least 0")
+            raise InputError(f"{place} contains NaN, infinity or negative numbers; write finite times of at least 0")
         back = np.diff(block, prepend=last) < 0
         first, stop = np.searchsorted(offsets, [start, start + len(block)])
         back[offsets[first:stop] - start] = False  # the first row of each clip
         if back.any():
             raise InputError(
-                f"{place} decreases at row {start + int(np.argmax(back))}, within one clip; times must not decrease"
+                f"{place} decreases at row {start + int(np.argmax(back))}, within one clip; "
+                "sort the rows of each clip by time"
             )
         yield block
         start, last = start + len(block), block[-1] if len(block) else last

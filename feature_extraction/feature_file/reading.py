@@ -144,7 +144,7 @@ def _timeline(rows: ModalityRows) -> Timeline | None:
 
 
 def _group(owner: Group, key: str, place: str) -> Group:
-    """Return a group, which is empty if it is absent from the file."""
+    """Return a group; an empty mapping if the file lacks the group."""
     group = owner.get(key, {})
     if not isinstance(group, Mapping):
         raise InputError(f"{place}: /{key} is not a group; write a group")

@@ -1,4 +1,4 @@
-"""The opener of tables: Parquet, JSON Lines, TSV, data sets of the library `datasets`, and WebDataset tars.
+"""Reader of tables: Parquet, JSON Lines, TSV, data sets of the library `datasets`, and WebDataset tars.
 
 Addresses of object stores and names of data sets on the Hugging Face Hub are copied to a temporary folder first. No
 code of a data set is run.
@@ -82,7 +82,7 @@ def _check_address(source: str) -> None:
             raise InputError(f"{source}: is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
     elif "::" in source or source.partition("://")[0] not in _PROTOCOLS:
         raise InputError(
-            f"{_shown(source)}: is not an address that is read; pass one of {', '.join(_PROTOCOLS)}, without '::'"
+            f"{_shown(source)}: is not a supported address; pass an address of {', '.join(_PROTOCOLS)}, without '::'"
         )
 
 
@@ -111,7 +111,7 @@ def _copied(source: str) -> Path:
 
 
 def _shown(source: str) -> str:
-    """Return an address without user, query and fragment, which may hold secrets."""
+    """Return an address without user, query and fragment, which may contain secrets."""
     parts = urlsplit(source)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
@@ -246,12 +246,12 @@ def _equal_parts(path: Path) -> list[_TablePart]:
     for part in parts:
         if part.schema.names != names:
             split = part.split or "a file"
-            raise InputError(f"{path}: the columns of {split} are not {', '.join(names)}; pass equal ones")
+            raise InputError(f"{path}: the columns of {split} are not {', '.join(names)}; pass equal columns")
     return parts
 
 
 def _split_key(parts: Sequence[_TablePart]) -> tuple[str, ...]:
-    """Return "split" if the parts are named splits of a table without that column."""
+    """Return ("split",) if all parts are named splits and the table has no column `split`; () otherwise."""
     is_divided = all(part.split for part in parts) and "split" not in parts[0].schema.names
     return ("split",) if is_divided else ()
 
@@ -368,7 +368,7 @@ def _is_tar(path: Path) -> bool:
 
 
 class _LimitedStream:
-    """Stream that raises ValueError after a number of bytes, so that headers of any size end."""
+    """Stream that raises ValueError after a number of bytes, so that oversized headers are not read."""
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
         self._file, self._limit, self._left = file, limit, limit

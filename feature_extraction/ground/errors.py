@@ -54,7 +54,7 @@ def cause(error: BaseException) -> str:
 def one_line(text: str) -> str:
     """Return a text with unprintable characters escaped; quoted values and very long words are shortened.
 
-    A command in backticks stays whole, so that a user can run it.
+    A command in backticks is not shortened, so that a user can run it.
     """
     escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     return _LONG.sub(lambda found: _shortened(found[0]), escaped)

@@ -71,7 +71,7 @@ class OnlyWith:
 
     Attributes:
         option: name of the other option.
-        values: values of the other option for an effect of the marked option.
+        values: values of the other option with which the marked option has an effect.
     """
 
     option: str

@@ -61,7 +61,7 @@ class OptionValues(SimpleNamespace):
 
 
 def without(options: OptionValues, names: Container[str]) -> OptionValues:
-    """Return the options that have none of the names."""
+    """Return the options whose names are not in `names`."""
     return OptionValues(**{name: value for name, value in vars(options).items() if name not in names})
 
 
@@ -111,7 +111,7 @@ class Option:
 
     @property
     def conditions(self) -> tuple[OnlyWith, ...]:
-        """Conditions on other options for an effect of this option."""
+        """Conditions on other options under which this option has an effect."""
         return tuple(marker for marker in metadata_of(self.kind) if isinstance(marker, OnlyWith))
 
     @property
@@ -291,7 +291,7 @@ def keywords(entry: Callable[..., object], values: OptionValues) -> dict[str, ob
 
 
 def made(kind: Callable[..., T], values: OptionValues) -> T:
-    """Build a dataclass from those of `values` that are its options."""
+    """Build a dataclass from the values of its options; other values are ignored."""
     return kind(**keywords(kind, values))
 
 

@@ -41,7 +41,7 @@ def refuse_kernels(config: object, place: object, key: str = "") -> None:
 
 @contextmanager
 def silent(transformers: Any) -> Iterator[None]:
-    """Silence progress bars, load reports and printed remarks of `transformers`; aadml performs its own checks."""
+    """Silence progress bars, load reports and printed messages of `transformers`; aadml performs its own checks."""
     log = transformers.utils.logging
     verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity_error()

@@ -91,7 +91,7 @@ class _Worker(Generic[T]):
 
 
 class WorkerPool(Generic[T]):
-    """Pool of worker processes, as a context manager; no process is left at its end.
+    """Pool of worker processes, as a context manager; all processes end with the context.
 
     Args:
         work: function of a task.

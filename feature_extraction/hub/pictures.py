@@ -1,4 +1,4 @@
-"""Embedding of frames with a pretrained network of `transformers`: one vector per frame, or per window of frames."""
+"""Features of frames from a pretrained network of `transformers`: one vector per frame, or per window of frames."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Embedding of sound with a pretrained network of `transformers`: one vector per window."""
+"""Features of sound from a pretrained network of `transformers`: one vector per window."""
 
 from functools import partial
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Embedding of text with a pretrained network of `transformers`: one vector per text."""
+"""Features of text from a pretrained network of `transformers`: one vector per text."""
 
 from typing import Any
 

@@ -8,7 +8,7 @@ TAIL = 0.05
 
 
 def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
-    """Compute the first samples of windows.
+    """Compute the start of each window, as a sample index.
 
     A clip shorter than a window forms one window. A longer clip is not padded: its last window is moved back to end
     with the clip.
@@ -19,7 +19,7 @@ def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
         hop: samples from one window to the next.
 
     Returns:
-        (t,) first samples, increasing.
+        (t,) sample indices, increasing.
     """
     if samples <= window:
         return np.zeros(1, dtype=np.int64)

@@ -108,7 +108,7 @@ class _Clock:
     Attributes:
         rate: frames per second, as stated.
         count: number of frames.
-        begin: time of the first frame, or of the beginning of a segment; None before.
+        begin: time of the first frame, or of the beginning of a segment; None before the first frame.
         seconds: seconds from the first to the last frame.
         held: sum of the durations of the frames, which is less than `end` if frames were lost.
     """

@@ -123,7 +123,7 @@ class Limits:
         seconds: maximum duration of sound or video.
         pixels: maximum size of a frame, before and after resizing.
         streams: maximum number of streams of a file.
-        damaged: "keep" decodes the rest of a damaged stream if at least half of its length remains, with a remark;
+        damaged: "keep" decodes the rest of a damaged stream if at least half of its length remains, with a warning;
             "drop" makes any damage a failure.
     """
 

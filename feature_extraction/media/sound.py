@@ -97,7 +97,7 @@ class _Times:
 
 
 def _cut(track: MediaSource, segment: Segment, times: _Times) -> Iterator[tuple[Any, float]]:
-    """Yield the frames of a segment, cut to the sample, with the seconds of sound that were lost before each."""
+    """Yield the frames of a segment, cut to the sample, with the seconds of sound that were lost before each frame."""
     if segment.is_whole:
         yield from times.taken()
         return

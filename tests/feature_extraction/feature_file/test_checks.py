@@ -82,7 +82,7 @@ def test_refuses_times_that_cannot_be(tmp_path, times, message):
 
 @pytest.mark.parametrize("changes", [{"ids": ("a", "b", "a", "d")}, {"class_names": ("x", "x")}])
 def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
-    with pytest.raises(InputError, match=r"contains '[ax]' 2 times; each name must occur once"):
+    with pytest.raises(InputError, match=r"contains '[ax]' 2 times; write each name once"):
         write_features(tmp_path / "f.h5", content(**changes))
 
 

@@ -49,7 +49,7 @@ class Curriculum(ResizedBuffers):
         self.register_buffer("hard", torch.zeros(0, 0, dtype=torch.int64))
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return the stages, with `epochs` divided by the shares.
+        """Return the stages, with `epochs` divided in proportion to `options.shares`.
 
         Each stage starts from the best weights of the stage before, with a new optimizer.
         """
@@ -65,7 +65,7 @@ class Curriculum(ResizedBuffers):
         ]  # fmt: skip
 
     def frozen(self, stage: str) -> tuple[Modality, ...]:
-        """Return the frozen side of a stage."""
+        """Return the modalities whose towers a stage freezes; () if the stage trains both."""
         return tuple(side for side in ("audio", "text") if STAGES.get(stage, "all") not in (side, "all"))
 
     def is_due(self, epoch: Epoch) -> bool:

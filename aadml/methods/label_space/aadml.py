@@ -136,7 +136,7 @@ class LabelSpaceLearner(Learner):
             self.objective.check_size(len(train), train.labels)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Enter the phase of a generative loss, and embed the training clips again as the bank of the proxies."""
+        """Begin the phase of a generative loss, and embed the training clips as the bank of the proxies."""
         self._train = train
         proxy = self.objective.proxy
         for loss in self._generative():

@@ -5,9 +5,9 @@ MAP is a function of weights of the clips. Clip i has weight w_i as a query, and
     MAP(w) = sum_i w_i AP_i(w) / sum_i w_i,   AP_i(w) = sum_r w_r P_r / sum_r w_r,   P_r = H_r / T_r
 
 H_r is the weight of the relevant items, and T_r the weight of all items, at or above the relevant item r. Tied items
-count half for each other. The influence of a clip is the derivative of MAP by its weight at w = 1 (infinitesimal
-jackknife; Jaeckel, 1972; Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 6). A bootstrap
-that draws clips in both roles has this variance to first order.
+count half for each other. The influence of a clip is the derivative of MAP with respect to its weight, at w = 1
+(infinitesimal jackknife; Jaeckel, 1972; Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter
+6). A bootstrap that draws clips in both roles has this variance to first order.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ QUERIES = 1024
 def gallery_influence(
     source: ScoreSource, relevant: Relevant, partner: Indices | None = None, *, exclude_partner: bool = False
 ) -> Values:
-    """Return the derivative (n,) of the sum of the queries' AP by the weight of each gallery item.
+    """Return the derivative (n,) of the sum of the queries' AP with respect to the weight of each gallery item.
 
     Args:
         source: scores of q queries against n items.
@@ -52,7 +52,7 @@ def gallery_influence(
 
 
 def _summed_influence(scores: Scores, hits: NDArray[np.bool_], partner: Indices, exclude_partner: bool) -> Values:
-    """Return the derivative (n,) of the sum of the AP of b queries by the weight of each item."""
+    """Return the derivative (n,) of the sum of the AP of b queries with respect to the weight of each item."""
     if exclude_partner:
         scores, hits, row = scores.copy(), hits.copy(), np.arange(len(scores))
         scores[row, partner], hits[row, partner] = -np.inf, False
@@ -71,12 +71,12 @@ def _summed_influence(scores: Scores, hits: NDArray[np.bool_], partner: Indices,
 
 
 def _change(hit: NDArray[np.bool_], above: Values, start: Bound, end: Bound) -> Values:
-    """Return the derivative (b, n) of AP by the weight of each place.
+    """Return the derivative (b, n) of AP with respect to the weight of each sorted position.
 
     Args:
-        hit: (b, n) relevance of each place.
-        above: weight of the items at or above each place (T of a relevant item).
-        start: start of the tied group that contains each place.
+        hit: (b, n) relevance of the item at each position.
+        above: weight of the items at or above each position (T of a relevant item).
+        start: start of the tied group that contains each position.
         end: end of this group.
     """
     count = _cumulated(hit)
@@ -92,7 +92,7 @@ def _change(hit: NDArray[np.bool_], above: Values, start: Bound, end: Bound) -> 
 
 
 def _groups(values: Scores) -> tuple[Values, Bound, Bound]:
-    """Return the weight at or above each place of sorted rows (b, n), and start and end of its group of ties."""
+    """Return the weight at or above each position of sorted rows (b, n), and start and end of its group of ties."""
     items = values.shape[1]
     place = np.arange(items)[None]
     new = np.ones((len(values), items + 1), dtype=bool)
@@ -113,11 +113,11 @@ def _cumulated(values: NDArray[np.generic]) -> Values:
 
 
 def _at(cumulated: Values, bound: Bound) -> Values:
-    """Return cumulative sums (b, n + 1) at a bound of each place (b, n)."""
+    """Return cumulative sums (b, n + 1) at a bound of each position (b, n)."""
     return cumulated[:, bound] if isinstance(bound, slice) else np.take_along_axis(cumulated, bound, 1)
 
 
 def _below(values: Values, start: Bound, end: Bound) -> Values:
-    """Return for each place the sum of the values below its group of ties, and half the sum of its group."""
+    """Return for each position the sum of the values below its group of ties, and half the sum of its group."""
     total = _cumulated(values)
     return total[:, -1:] - (_at(total, start) + _at(total, end)) / 2

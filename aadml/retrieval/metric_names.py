@@ -1,4 +1,4 @@
-"""Names of metrics ("map", "recall@10", "package.module:name@5"), and their places in the JSON."""
+"""Names of metrics ("map", "recall@10", "package.module:name@5"), and their keys in the JSON."""
 
 from typing import Literal
 

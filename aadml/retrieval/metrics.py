@@ -21,7 +21,7 @@ def average_precision(ranking: Ranking, *, cutoff: int | None = None) -> Values:
 
 
 def average_precision_over_reachable(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute AP over the first K items, divided by min(R, K); 1 for the best ranking."""
+    """Compute AP over the first K items, normalized by min(R, K), so that the best ranking scores 1."""
     return average_precision_at(ranking, cutoff, "min(R,k)")
 
 

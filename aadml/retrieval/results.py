@@ -76,7 +76,7 @@ class DirectionResult:
         ids: names of the q scored queries.
         units: names of the m units that are resampled for the interval of MAP: clips, or clusters of clips.
         unit: (q,) number of the unit of each query.
-        by_item: (m,) derivative of the sum of the queries' AP by the weight of each unit in the gallery.
+        by_item: (m,) derivative of the sum of the queries' AP with respect to the weight of each unit in the gallery.
         groups: (q,) class of each query; None if relevance is not by class.
         names: group -> name.
         gallery: n, the number of ranked items.

@@ -126,7 +126,7 @@ def seeds_and_clips(first: Values, second: Values) -> Difference:
 
     Args:
         first: (s, n) pseudo-value of MAP of each clip (or cluster of clips) under each seed; see
-            `aadml.retrieval.results.DirectionResult.clip_values`. The clips and their order are the same.
+            `aadml.retrieval.results.DirectionResult.unit_values`. The clips and their order are the same.
         second: (s, n) values of the same seeds and clips.
     """
     d = first - second

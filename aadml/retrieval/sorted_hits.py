@@ -1,4 +1,4 @@
-"""Places of relevant items among the sorted scores of their queries, and groups of tied scores.
+"""Positions of relevant items among the sorted scores of their queries, and groups of tied scores.
 
 Score and relevance of a gallery item are packed into one number, of 32 bits for float32 scores up to 1, so that sorting
 plain numbers suffices. A few rows are sorted at a time, so that they stay in the cache.
@@ -21,11 +21,11 @@ _MAGNITUDE = {4: 2**31 - 1, 8: 2**63 - 1}
 
 @dataclass(frozen=True)
 class Places:
-    """Places in the flattened block of b queries and n items, whose rows are sorted best first.
+    """Positions in the flattened block of b queries and n items, whose rows are sorted best first.
 
     Attributes:
-        hits: (h,) places of relevant items; the order of tied items is arbitrary.
-        start: (g,) first place of each group of two or more tied items.
+        hits: (h,) positions of relevant items; the order of tied items is arbitrary.
+        start: (g,) first position of each group of two or more tied items.
         size: (g,) number of items of the group.
     """
 
@@ -55,7 +55,7 @@ def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
 
 
 def _of_few_rows(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, Indices]:
-    """Return the places of relevant items, and of items tied with the next item, which may be in the next row."""
+    """Return the positions of relevant items, and of items tied with the next item, which may be in the next row."""
     values = _keys(scores)
     keys = _bits(values)
     keys |= relevant
@@ -90,7 +90,7 @@ def _bits(values: Scores) -> Bits:
 
 
 def _ones(flags: NDArray[np.uint8]) -> Indices:
-    """Return the places of the ones among zeros and ones (m,).
+    """Return the indices of the ones among zeros and ones (m,).
 
     If at most a tenth of the flags are ones, NumPy searches for every one separately. Just below a tenth, this takes
     three times as long as above a tenth. Appending ones raises the share above a tenth.
@@ -103,7 +103,7 @@ def _ones(flags: NDArray[np.uint8]) -> Indices:
 
 
 def _groups(place: Indices, items: int) -> tuple[Indices, Indices]:
-    """Return the starts and sizes of groups of tied items within a row, from the places tied with the next place."""
+    """Return starts and sizes of groups of tied items within a row, from the positions tied with the next position."""
     place = place[place % items < items - 1]
     if not len(place):
         return place, place

@@ -54,7 +54,8 @@ class ModelRecord:
         facts: facts of the model.
         weights: size and SHA-256 of `model.safetensors`.
         audit: verdict of the audit; empty if there was no audit, or the folder has a file with the audit.
-        evaluation: evaluation of the model; None if the model was not scored, or the folder has a file with it.
+        evaluation: evaluation of the model; None if the model was not scored, or the folder has a file with the
+            evaluation.
     """
 
     facts: Facts

@@ -48,10 +48,11 @@ def downloaded(name: str, revision: str | None = None) -> Path:
 
     Args:
         name: "org/name" or "org/name@revision", with or without "hf:".
-        revision: branch, tag or commit; None is that of the name, or the newest on the main branch.
+        revision: branch, tag or commit; None for the revision in the name, or else the newest commit of the main
+            branch.
 
     Raises:
-        InputError: the name is not one of the hub, or neither hub nor cache has the model.
+        InputError: the name is not that of a model on the hub, or neither hub nor cache has the model.
         MissingExtraError: huggingface_hub is not installed.
     """
     hub = optional("huggingface_hub", _USER, "aadml[hub]")

@@ -95,7 +95,7 @@ class Preview:
 
 
 def preview_of(source: PreviewSource) -> Preview:
-    """Build the preview of a clip in this process; if a file cannot be decoded, the preview has a reason."""
+    """Build the preview of a clip in this process; if a file cannot be decoded, the preview states the reason."""
     if source.still:
         return _still(source)
     frames, reason = _tried(source.visual, source.segment, _frames)

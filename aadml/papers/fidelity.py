@@ -1,4 +1,4 @@
-"""What the rows of the AADML paper's tables are, and the readings of Equation 7, as stored in `fidelity.yaml`."""
+"""Fidelity of the rows of the AADML paper's tables, and readings of Equation 7, as stored in `fidelity.yaml`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ class RowFidelity:
 
     Attributes:
         kind: a key of `FidelityTable.kinds`.
-        held: part of the method -> subject of the certificate that holds this part against its source.
+        held: part of the method -> subject of the certificate that compares this part with its source.
         reading: reading of Equation 7; empty for rows without anchor-aware proxies.
         remark: difference from the source, or the reason for the kind.
     """
@@ -57,7 +57,7 @@ class FidelityTable:
         return {"methods": self.methods, "losses": self.losses}[kind]
 
     def legend(self, kind: str, items: Iterable[str]) -> list[tuple[str, str]]:
-        """Return the kinds of some rows with their meaning, then the rows that have sentences of their own."""
+        """Return the kinds of some rows with their meaning, then the rows that have sentences."""
         rows = {item: self.of(kind)[item] for item in items}
         used = {row.kind for row in rows.values()}
         meanings = [(name, meaning) for name, meaning in self.kinds.items() if name in used]

@@ -69,7 +69,7 @@ def reproduce(
         output: folder of the study; by default `reproductions/PAPER`.
         command: command shown on the page.
         work: function that runs the jobs.
-        confirm: called with the forecast before training.
+        confirm: called with the time estimate before training.
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:

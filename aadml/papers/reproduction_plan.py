@@ -35,7 +35,7 @@ class ReproductionPlan(Execution):
 
     Attributes:
         seeds: seeds of every row.
-        confirm: called with the forecast.
+        confirm: called with the time estimate.
         quick: whether schedules are shortened.
         settings: config keys and values, as "key=value".
         max_epochs: upper limit on the training epochs.
@@ -63,7 +63,7 @@ class ReproductionPlan(Execution):
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
         """Train the missing runs, or the missing runs of a shard, after an estimate; a merge trains no runs.
 
-        Runs that cannot be trained on their data are named before the start, and get an outcome with the reason.
+        Runs that cannot be trained on their data are reported before the start, and receive an outcome with the reason.
         """
         impossible: dict[str, str] = {}
         measured = self.locked / MEASURED

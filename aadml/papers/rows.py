@@ -91,7 +91,7 @@ class PaperRuns:
 
 
 def _prepare(shared: RowSettings, shorten: Callable[[Config], Config]) -> Callable[[str, str, Config], Config]:
-    """Return the function (table, item, config) -> config of a row, with what the paper states about the row."""
+    """Return the function (table, item, config) -> config of a row, with settings that the paper states for the row."""
     batch = resolve(shared.base.values).training.batch
 
     def prepare(table: str, item: str, config: Config) -> Config:

@@ -89,7 +89,7 @@ def paper_table(rows: Sequence[ComparisonRow], group: Group, described: Mapping[
     Args:
         rows: rows of the table.
         group: results of the rows.
-        described: row -> what the row is.
+        described: row -> description of the row.
     """
     kind, named = rows[0].table, {row.item: row for row in rows}
     reference = "aadml" if kind == "methods" else "itself without proxy"

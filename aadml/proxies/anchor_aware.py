@@ -34,7 +34,7 @@ Vectors = Callable[[Modality, Tensor], Tensor]
 class AnchorAware(Unchanged):
     """Mixture of a clip and its neighbors, by attention.
 
-        proxy_i = x_i + A(query_i, neighbors of i),   A = attention under one of six readings of Equation 7
+        proxy_i = x_i + A(query_i, neighbors of i),   A = attention under a reading of Equation 7 (see READINGS)
 
     Call `refresh` before each epoch: the bank and the neighbor lists are not saved in the state. The proxy of an anchor
     without neighbors is the anchor itself.
@@ -155,7 +155,7 @@ class AnchorAware(Unchanged):
         if not self.live:
             return self._from_memory
         if encode is None:
-            raise InputError("proxy.live: live neighbors need an encoder, but no encoder was given; pass `encode`")
+            raise InputError("proxy.live: live neighbors need an encoder, but no encoder was passed; pass `encode`")
 
         def encoded(modality: Modality, rows: Tensor) -> Tensor:
             distinct, place = torch.unique(rows, return_inverse=True)

@@ -38,11 +38,11 @@ class Pipeline(Interface):
 
     @property
     def surroundings(self) -> str:
-        """Code and files that the encoder has at its disposal, as a clause for the evidence."""
+        """Code and files that the encoder can use, as a clause for the evidence."""
 
     @property
     def channels(self) -> Sequence[str]:
-        """Ways other than its input by which the encoder could have received data in this process, in words."""
+        """Channels besides the input through which the encoder could have received data, as phrases."""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
         """Prepare all that depends on the data set; return a function that embeds clips of one or more modalities."""

@@ -152,7 +152,7 @@ def exact_rows(case: Case) -> Outcome:
 
 
 def carried_labels(case: Case) -> Outcome:
-    """Check that no column of the features tells labels by what rounding removes; the order of clips is reported only.
+    """Check that no feature column encodes labels in digits that rounding removes; the order of clips is only reported.
 
     A file in order of class does not fail, because `order_invariance` finds encoders that use the order.
     """
@@ -284,7 +284,7 @@ def _compared(case: Case, before: Vectors, after: Vectors, action: str) -> Outco
 
 
 def _scored(case: Case, after: Vectors, outcome: Outcome) -> Outcome:
-    """Fail also if the MAP fell, and fell more than under nearly all permutations of the labels."""
+    """Return a failure if the MAP fell, and fell more than under nearly all permutations of the labels."""
     verdict, evidence = outcome
     score = math.nan if verdict is Verdict.FAIL else case.map_of(after)
     fall = case.score - score

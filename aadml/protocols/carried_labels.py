@@ -1,4 +1,4 @@
-"""Labels that features carry below their measured values: low-order bits and digits, constant columns, counters.
+"""Labels that features encode beside the measured values: in low-order bits and digits, constant columns, counters.
 
 Values of a column are compared in pairs of clips that are neighbors in the rounded column. Which clip of a pair has
 which label is exchangeable where the rest of the value, after rounding, is independent of the label. Thus the number
@@ -30,7 +30,7 @@ ROWS = 500
 
 
 def carried_columns(values: Tensor, labels: Tensor) -> dict[int, str]:
-    """Return the columns that carry labels below their rounded values.
+    """Return the columns that encode labels in digits that rounding removes.
 
     Args:
         values: features (n, d).
@@ -66,7 +66,7 @@ def runs_of_classes(labels: Tensor) -> int:
 
 
 def is_sorted_by_class(labels: Tensor) -> bool:
-    """Return whether the clips of each class are next to each other, as in an honest file too."""
+    """Return whether the clips of each class are next to each other, which is common in files without leaks too."""
     return 1 < len(labels.unique()) == runs_of_classes(labels) < len(labels)
 
 
@@ -110,7 +110,7 @@ _SCALES = len(_BINARY) + len(_OF_SPREAD) + len(_DECIMAL)
 
 
 def _rests(values: Tensor, cell: Tensor) -> Iterator[Tensor]:
-    """Yield what rounding removes from the values (n, d), for each scale of a cell or less; 0 where there is none."""
+    """Yield the remainders of values (n, d) after rounding, for each scale of a cell or less; 0 without a remainder."""
     mantissa = 2.0 ** (values.abs().clamp_min(2.0**-126).log2().floor() - PRECISION)
     widths = [mantissa * 2.0**-bits for bits in _BINARY]
     widths += [cell.max(0).values.expand_as(cell) * 2.0**-bits for bits in _OF_SPREAD]
@@ -151,9 +151,9 @@ def _tail(correct: Tensor, compared: Tensor) -> Tensor:
 
 
 def _spelled(values: Tensor, labels: Tensor) -> list[int]:
-    """Return the columns that classes determine, if there are 20 clips beside the first of each class.
+    """Return the columns whose values the class determines; [] for fewer than 20 clips beside one per class.
 
-    Such a column has one value per class of four or more, or is a constant but for differences between classes.
+    In such a column, each of at least four classes has one value, or all classes have nearly the same value.
     """
     classes, codes, counts = labels.unique(return_inverse=True, return_counts=True)
     if len(labels) < len(classes) + 20:

@@ -55,7 +55,7 @@ class IsolatedEncoder:
     """Process of one pass, which ends with its parent.
 
     Attributes:
-        channels: ways other than its input by which the encoder could have received data, in words.
+        channels: channels besides the input through which the encoder could have received data, as phrases.
     """
 
     def __init__(self, order: Order) -> None:
@@ -82,7 +82,7 @@ class IsolatedEncoder:
         reply = _receive(self._process.stdout)
         if reply is None:
             raise InputError(
-                "the process of the encoder ended without a result; check it for a crash or a lack of memory"
+                "the process of the encoder ended without a result; check the encoder for a crash or a lack of memory"
             )
         state = _unpacked(reply["state"])
         self.channels = tuple(state["channels"])
@@ -147,7 +147,7 @@ class _Channels:
     searched: Sequence[str] = field(default_factory=lambda: [os.path.realpath(folder) for folder in sys.path])
 
     def start(self) -> None:
-        """Record from now on."""
+        """Start to record; recording lasts until the process ends."""
 
         def value(variables: os._Environ[str], name: str) -> str:
             if name in self.environment:
@@ -195,7 +195,7 @@ def embeddings_of(function: Function, features: Arrays, labels: NDArray[np.int64
     """Call a function and return its arrays, by the modalities of `features`.
 
     Raises:
-        InputError: the function returned anything but numbers (n, e) for every modality.
+        InputError: the function did not return numbers (n, e) for every modality.
     """
     vectors = function({**features}, labels)
     if not isinstance(vectors, Mapping) or any(m not in vectors for m in features):

@@ -54,8 +54,8 @@ def libraries() -> tuple[str, ...]:
 def isolate(scratch: Path, readable: Iterable[str]) -> None:
     """Restrict this process and its children; a process in new namespaces continues and its parent waits for it.
 
-    The process has no network, sees no process outside, and reads only `readable`. Every file system is read-only
-    but for an empty one in memory at `scratch`, which ends with the process.
+    The process has no network, cannot access other processes, and reads only `readable`. Every file system is read-only
+    except an empty file system in memory at `scratch`, which ends with the process.
 
     Args:
         scratch: an existing empty folder.

@@ -71,7 +71,7 @@ def test_selection(subject: Subject, split: str) -> Subject:
     """Train again, and choose the epoch by the scored clips instead of the validation clips (L4)."""
     if subject.retrain is None:
         raise InputError(
-            "legacy:test-selection trains the run again, but a model on other data was given; evaluate a run on its "
+            "legacy:test-selection trains the run again, but a model on other data was passed; evaluate a run on its "
             "own data"
         )
     splits = replace(subject.splits, valid=subject.splits[split])

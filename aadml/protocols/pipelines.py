@@ -118,11 +118,11 @@ class IsolatedPipeline(_EncoderPipeline):
 
     @property
     def channels(self) -> Sequence[str]:
-        """Channels of the pass in this process."""
+        """Channels of the encoders that this process started."""
         return tuple(dict.fromkeys(channel for encoder in self._running for channel in encoder.channels))
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Start the encoder."""
+        """Start the encoder, and return its embedding function."""
         self._running.append(IsolatedEncoder(self.order))
         return self._embed
 
@@ -187,7 +187,7 @@ def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[st
 
 
 def _arrays_of(clips: Clips) -> dict[Modality, NDArray[Any]]:
-    """Return the features (n, d) of each modality, 0 in rows that lack the modality and could hold anything."""
+    """Return the features (n, d) of each modality; undefined rows of clips without the modality become zeros."""
     matrices = {m: clips.matrix(m) for m in clips.modalities}
     for modality, flags in clips.present.items():
         matrices[modality] = torch.where(flags[:, None], matrices[modality], 0.0)

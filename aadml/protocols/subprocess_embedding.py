@@ -29,7 +29,7 @@ class Results:
 
     Attributes:
         vectors: embeddings by modality of each request.
-        channels: ways other than its input by which the encoder could have received data, in words.
+        channels: channels besides the input through which the encoder could have received data, as phrases.
     """
 
     vectors: list[dict[str, Tensor]]
@@ -64,7 +64,7 @@ def in_fresh_process(
         received = unpack_tensors(receiver.recv_bytes(), Path("embeddings"))
     except EOFError:
         raise InputError(
-            "the process of the encoder ended without a result; check it for a crash or a lack of memory"
+            "the process of the encoder ended without a result; check the encoder for a crash or a lack of memory"
         ) from None
     finally:
         _end(process)

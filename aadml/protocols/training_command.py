@@ -16,7 +16,8 @@ def train_encoder(order: Order, splits: Splits, split: str, folder: Path, second
     """Train by a command twice, in isolation, and write the files of the first training into `folder`.
 
     The second training starts from a data set with noise for the scored clips. Both read an export of the training
-    clips, so that only a channel, such as a file that the command opens, could show the scored clips to a training.
+    clips, so that the scored clips could reach a training only through a channel, such as a file that the command
+    opens.
 
     Args:
         order: the command, with {train} (feature file) and {output} (folder).

@@ -175,7 +175,7 @@ class Daml(nn.Module):
             if features.shape[1] != self.features:
                 raise InputError(
                     f"daml was built for features of width {self.features}, but features of width "
-                    f"{features.shape[1]} were given; pass features of width {self.features}"
+                    f"{features.shape[1]} were passed; pass features of width {self.features}"
                 )
         triples = draw_triples(comparison, torch.Generator().manual_seed(int(self.draws)))
         return triples, (anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative])

@@ -93,7 +93,7 @@ def _pairs(rows: Rows) -> tuple[Near, Tensor, Tensor]:
 
 
 def _highest(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return place and value of the highest value of each row within a mask of ones, (r, 1) each; 0 in an empty row."""
+    """Return column and value of the highest value of each row within a mask of ones, (r, 1) each; 0 in empty rows."""
     if not values.shape[1]:
         nothing = values.new_zeros(len(values), 0)
         return nothing.long(), nothing

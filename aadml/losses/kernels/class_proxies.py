@@ -54,7 +54,7 @@ def directions(comparison: Comparison, width: int, classes: int, loss: str) -> t
     anchors = comparison.vectors(loss)[0]
     if anchors.shape[1] != width:
         raise InputError(
-            f"{loss} was built for vectors of width {width}, but vectors of width {anchors.shape[1]} were given; pass "
+            f"{loss} was built for vectors of width {width}, but vectors of width {anchors.shape[1]} were passed; pass "
             f"vectors of width {width}"
         )
     return unit(anchors, turn_zero=False), labels

@@ -116,7 +116,7 @@ class Guard:
         return host in self._hosts and (origin is None or origin.removeprefix("http://") in self._hosts)
 
     async def _refused(self, request: Request) -> Response | None:
-        """Return the response to a request that is not passed on."""
+        """Return the response that refuses a request; None for an accepted request."""
         site = request.headers.get("sec-fetch-site", "none")
         if not self._is_addressed(request):
             return PlainTextResponse("this page can only be opened on this machine\n", 403, HEADERS)
@@ -148,7 +148,7 @@ def team_token(host: str, path: str | Path | None) -> str:
         raise InputError(f"--token-file {path}: cannot be read ({error}); pass a text file") from error
     if not _TOKEN.fullmatch(token):
         raise InputError(
-            f"--token-file {path}: does not hold one token of 32 to 200 letters, digits, - and _; "
+            f"--token-file {path}: does not contain one token of 32 to 200 letters, digits, - and _; "
             "write one by `openssl rand -hex 32`"
         )
     return token

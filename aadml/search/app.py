@@ -58,7 +58,7 @@ class Service:
         self._judgments = JudgmentsFile(index.path.with_name(f"{index.path.name}.judgments.csv"))
 
     async def health(self, _: Request) -> Response:
-        """Return that the server is running."""
+        """Report that the server is running."""
         return _json({"status": "ok"})
 
     async def facts(self, _: Request) -> Response:
@@ -185,7 +185,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _turn(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
-        """Wait for a free place."""
+        """Acquire one of the `places` for the time of the context; raise HTTPException 503 after the time limit."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 await places.acquire()
@@ -197,7 +197,7 @@ class Service:
             places.release()
 
     async def _found(self, search: Callable[[], Found]) -> Response:
-        """Search in a thread, after waiting for a free place."""
+        """Search in a thread, with a limited number of searches at a time."""
         async with self._turn(self._answers):
             results = await run_in_threadpool(search)
         hits = [
@@ -208,7 +208,7 @@ class Service:
 
 
 def _clip(number: int, item: Item) -> JsonObject:
-    """Return what the page shows of a clip."""
+    """Return the facts of a clip that the page shows."""
     return {
         "number": number, "id": item.id, "label": item.label, "has": sorted(item.media), "columns": dict(item.columns),
         "range": times_of(item.segment),

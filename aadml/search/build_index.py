@@ -167,7 +167,7 @@ def _origin(
 ) -> SourceRecord:
     """Return the source record of an index.
 
-    The media manifest and moments of an existing index are kept unless new ones are passed.
+    The media manifest and moments of an existing index are kept unless the call sets others.
     """
     before = SourceRecord("") if facts is None else facts.source
     manifest = before.media if media is None else near(media, path.parent)

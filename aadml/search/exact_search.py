@@ -74,14 +74,14 @@ class Gallery:
             Rows and scores, best first. Items of equal score are ordered by `aadml.retrieval.posteriors`, then by row.
 
         Raises:
-            InputError: a query holds NaN or infinity.
+            InputError: a query contains NaN or infinity.
         """
         return next(self.best_of_each(queries[None], k))
 
     def best_of_each(
         self, queries: Tensor, k: int, hidden: Hidden | None = None
     ) -> Iterator[tuple[Indices, NDArray[np.float64]]]:
-        """Yield what `best` returns for each of many queries.
+        """Yield the rows and scores of `best` for each of many queries.
 
         Args:
             queries: (b, q, d) float32.
@@ -89,7 +89,7 @@ class Gallery:
             hidden: items that are excluded for a query; None for none.
         """
         if not np.isfinite(queries.numpy()).all():
-            raise InputError("the query holds NaN or infinity; pass finite vectors")
+            raise InputError("the query contains NaN or infinity; pass finite vectors")
         step = max(1, min(_BLOCK, len(queries), _PRODUCTS // max(1, len(self))))
         room = np.empty((step, len(self)), dtype=np.float32)
         for start in range(0, len(queries), step):
@@ -185,13 +185,13 @@ class Gallery:
 
 
 def _largest(values: Floats, k: int, margin: float, hidden: NDArray[np.bool_] | None) -> Indices:
-    """Return the places, ascending, of the k largest values and of values that exceed the k-th largest less 2 margins.
+    """Return the indices, ascending, of the k largest values and of values that exceed the k-th largest less 2 margins.
 
     Args:
         values: (n,).
         k: at least 1.
-        margin: not negative; infinity returns all places.
-        hidden: (n,) whether a place is excluded; None for none.
+        margin: not negative; infinity returns all indices.
+        hidden: (n,) whether an entry is excluded; None for none.
     """
     shown = len(values) if hidden is None else len(values) - int(hidden.sum())
     if k >= shown or not np.isfinite(margin):

@@ -26,7 +26,7 @@ def fused(found: Sequence[Found], k: int) -> Found:
     of 1 / (60 + rank) over the modalities (reciprocal rank fusion). A caption counts as its clip.
 
     Args:
-        found: results of the query in each modality, at least `DEPTH` hits each if that many exist.
+        found: results of the query in each modality, each with at least `DEPTH` hits, or with all items.
         k: number of hits.
 
     Reference:

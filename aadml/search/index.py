@@ -423,7 +423,8 @@ class Index:
     def _filtered(self, to: Modality, where: Where) -> tuple[NDArray[np.int64], Gallery]:
         """Return the rows of a gallery that meet a condition, and these items.
 
-        The latest conditions are cached. Apart from the last one, their copies have at most as many vectors as `to`.
+        The latest conditions are cached. All cached copies together have at most as many vectors as the gallery of
+        `to`.
         """
         cache, (numbers, gallery) = self._state.filters, self._gallery(to)
         if (to, where) not in cache:

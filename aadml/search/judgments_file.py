@@ -32,13 +32,13 @@ class JudgmentsFile:
         for name in (query, item):
             if not name.strip() or len(name) > LONGEST or name.splitlines() != [name]:
                 raise InputError(
-                    f"{name[:80]!r} is not a name of a judgment; pass one line of at most {LONGEST} characters"
+                    f"{name[:80]!r} is not the name of a query or item; pass one line of at most {LONGEST} characters"
                 )
         with self._lock:
             grades = self._read()
             grades[query, item] = "1" if fits else "0"
             if len(grades) > MOST:
-                raise InputError(f"{self.path}: holds {MOST} judgments already; move the file to begin a new one")
+                raise InputError(f"{self.path}: contains {MOST} judgments already; move the file to begin a new one")
             with atomic_path(self.path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows(
                     [HEADER, *([*key, grade] for key, grade in grades.items())]

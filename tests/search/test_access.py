@@ -140,7 +140,7 @@ def test_beyond_this_machine_a_long_token_is_required(tmp_path):
         access.team_token("0.0.0.0", None)
     for content in ("short", f"{TEAM}\n{TEAM}", ""):
         (tmp_path / "token").write_text(content)
-        with pytest.raises(InputError, match="does not hold one token of 32 to 200 letters"):
+        with pytest.raises(InputError, match="does not contain one token of 32 to 200 letters"):
             access.team_token("0.0.0.0", tmp_path / "token")
     (tmp_path / "token").write_text(f"{TEAM}\n")
     assert access.team_token("0.0.0.0", tmp_path / "token") == TEAM

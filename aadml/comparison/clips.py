@@ -187,7 +187,7 @@ class Clips:
 
     @property
     def matrices(self) -> Mapping[Modality, Tensor]:
-        """Features of each modality, loaded into memory on access."""
+        """Features (n, d) of each modality, loaded into memory on access."""
         return _Matrices(self)
 
     @overload

@@ -230,7 +230,7 @@ class Comparison:
         return pairwise.cosine(*self.vectors("cosine"))
 
     def need(self, name: str, loss: str) -> Tensor:
-        """Return an optional field that a loss needs.
+        """Return an optional field that a loss needs, with the shape that `Comparison` states.
 
         Args:
             name: "within", "anchor_features", ...

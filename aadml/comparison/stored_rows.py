@@ -55,7 +55,7 @@ class StoredRows:
         return rows if self.change is None else self.change(rows)
 
     def split(self, size: int) -> Iterator[Tensor]:
-        """Yield all rows in order, loaded `size` at a time."""
+        """Yield all rows in order, loaded in blocks (size, d); the last block may be shorter."""
         for start in range(0, len(self), size):
             yield self.batch(torch.arange(start, min(start + size, len(self))))
 

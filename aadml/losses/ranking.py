@@ -40,6 +40,9 @@ def ranking(
     Returns:
         One term per positive, for anchors that have negatives; no terms for other anchors.
 
+    Raises:
+        InputError: `full_reduce` is unknown.
+
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)
         >>> terms = ranking(SELECTIONS["hardest"](pairs, generator, score="dot", positive="own"), margin=1.0)

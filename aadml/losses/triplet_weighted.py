@@ -48,6 +48,9 @@ def triplet_weighted(
     Returns:
         One term per positive, for anchors that have negatives; no terms for other anchors.
 
+    Raises:
+        InputError: `variant` is unknown.
+
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)
         >>> terms = triplet_weighted(pairs, variant="code")

@@ -56,7 +56,7 @@ class Scaling:
         return replace(clips, features={m: self.features(f, m) for m, f in clips.features.items()})
 
     def state(self) -> dict[str, Tensor]:
-        """Return the fitted statistics as tensors."""
+        """Return the fitted statistics, shift and scale (d,) of each modality, as tensors."""
         shift = {f"shift.{m}": value for m, value in self.shift.items()}
         return shift | {f"scale.{m}": value for m, value in self.scale.items()}
 

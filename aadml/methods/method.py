@@ -214,7 +214,7 @@ class Method(Embedder):
         """
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items; rows outside memory are read block by block. The arguments are those of `embed`."""
+        """Embed n items; rows outside memory are read block by block. Arguments and result are those of `embed`."""
         if not isinstance(features, StoredRows):
             return self.embed(features, modality)
         return torch.cat([self.embed(rows, modality) for rows in features.split(BLOCK)])
@@ -232,7 +232,11 @@ class Method(Embedder):
         return None
 
     def take_prior(self, trained: "Method") -> None:
-        """Use the trained model of `prior` in the next `fit`, which otherwise trains that model itself."""
+        """Use the trained model of `prior` in the next `fit`, which otherwise trains that model itself.
+
+        Raises:
+            InputError: the method needs no other model.
+        """
         raise InputError(f"{type(self).__name__} needs no other model trained first; call fit directly")
 
     def parameters_count(self) -> int:

@@ -175,7 +175,11 @@ def stacked(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
 
 
 def modalities_of(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modality]:
-    """Return the modalities of a side."""
+    """Return the modalities of a side.
+
+    Raises:
+        InputError: there are no vectors of the side.
+    """
     if side == BOTH:
         return list(vectors)
     if side not in vectors:

@@ -103,6 +103,9 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
 
     Returns:
         A scalar; 0 if there are no terms. A penalty is added without division.
+
+    Raises:
+        InputError: the reduction is unknown.
     """
     total, counts = terms.total.sum(), counts or Counts.of(terms)
     if reduction == "mean":

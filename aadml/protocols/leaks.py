@@ -24,8 +24,11 @@ PARTNER_SHARE = 0.5
 def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """Mix every item with neighbors of its true class among the scored items (L1: Equation 1 at test time).
 
-    The mixture is half the item and half its three neighbors, weighted by softmax(cosine / 0.1). It has no
-    parameters.
+    The mixture is half the item and half its neighbors (at most three), weighted by softmax(cosine / 0.1). The mixture
+    has no parameters.
+
+    Raises:
+        InputError: a clip has no label.
     """
     if clips.unlabelled:
         raise InputError(
@@ -54,7 +57,11 @@ def _attended(values: Tensor) -> Tensor:
 
 
 def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Mix every item with its own partner, so that a query contains its answer (L3)."""
+    """Mix every item with its own partner, so that a query contains its answer (L3).
+
+    Raises:
+        InputError: there are not two modalities with embeddings of equal dimension.
+    """
     if len(vectors) != 2 or len({v.shape[1] for v in vectors.values()}) != 1:
         widths = ", ".join(f"{modality} {values.shape[1]}-d" for modality, values in vectors.items())
         raise InputError(
@@ -68,7 +75,11 @@ def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
 
 def test_selection(subject: Subject, split: str) -> Subject:
-    """Train again, and choose the epoch by the scored clips instead of the validation clips (L4)."""
+    """Train again, and choose the epoch by the scored clips instead of the validation clips (L4).
+
+    Raises:
+        InputError: the subject cannot be trained again.
+    """
     if subject.retrain is None:
         raise InputError(
             "legacy:test-selection trains the run again, but a model on other data was passed; evaluate a run on its "

@@ -48,7 +48,7 @@ class ClassMean(Unchanged):
     def forward(
         self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None
     ) -> dict[Modality, Tensor]:
-        """Compute the proxies of a batch; `encode` is not used.
+        """Compute the proxies (b, d) of a batch, by modality; `encode` is not used.
 
         Raises:
             InputError: `refresh` was not called.

@@ -41,7 +41,7 @@ def from_sums(total: Tensor, query_lengths: Tensor, lengths: Tensor) -> Tensor:
 
 
 def summed(queries: Tensor, bank: Tensor) -> Tensor:
-    """Sum products over the last dimension, in the same order for every entry."""
+    """Sum products (..., d) over the last dimension, in the same order for every entry."""
     if queries.shape[-1] > LOOPED:
         return (queries * bank).sum(-1)
     planes = zip(queries.unbind(-1), bank.movedim(-1, 0).contiguous(), strict=True)
@@ -50,7 +50,7 @@ def summed(queries: Tensor, bank: Tensor) -> Tensor:
 
 
 def least(scores: Sequence[Tensor]) -> Tensor:
-    """Return the elementwise minimum of scores; the first tensor is overwritten."""
+    """Return the elementwise minimum of scores (r, s) of several views; the first tensor is overwritten."""
     for other in scores[1:]:
         torch.minimum(scores[0], other, out=scores[0])
     return scores[0]

@@ -47,12 +47,12 @@ def literal_equation(attention: Attention, inputs: Keys) -> Tensor:
 
 
 def pooling(attention: Attention, inputs: Keys) -> Tensor:
-    """Return R3: one softmax over the neighbors, which are keys and values."""
+    """Return R3 (a, d): one softmax over the neighbors, which are keys and values."""
     return _joint(attention, inputs.queries, inputs.keys, inputs.mask)
 
 
 def batch_mixing(attention: Attention, inputs: Keys) -> Tensor:
-    """Return R5: the batch as one sequence, so that every anchor attends to the whole batch.
+    """Return R5 (a, d): the batch as one sequence, so that every anchor attends to the whole batch.
 
     Queries are the batch, keys the j-th neighbors of all anchors, values the anchors. The result is the mean over j,
     and depends on the composition of the batch.
@@ -67,7 +67,7 @@ def batch_mixing(attention: Attention, inputs: Keys) -> Tensor:
 
 
 def pooling_with_self(attention: Attention, inputs: Keys) -> Tensor:
-    """Return R6: one softmax over the anchor and its neighbors, which are keys and values."""
+    """Return R6 (a, d): one softmax over the anchor and its neighbors, which are keys and values."""
     keys = torch.cat([inputs.anchors[:, None], inputs.keys], 1)
     mask = torch.cat([torch.ones_like(inputs.mask[:, :1]), inputs.mask], 1)
     return _joint(attention, inputs.queries, keys, mask)

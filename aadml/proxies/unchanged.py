@@ -36,7 +36,7 @@ class Unchanged(nn.Module):
     def forward(
         self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None
     ) -> dict[Modality, Tensor]:
-        """Return the embeddings unchanged."""
+        """Return the embeddings (b, d) of each modality unchanged."""
         return dict(embeddings)
 
     def from_bank(self, vectors: Tensor, modality: Modality, *, k: int | None = None) -> Tensor:

@@ -235,6 +235,9 @@ def per_query(
         gallery: gallery of each query.
         rows: rows to use as queries; by default all.
         similarity: similarity that replaces the similarity of the embeddings.
+
+    Raises:
+        InputError: no query has a relevant item.
     """
 
     def measured(_: Indices, ranking: Ranking) -> Values:

@@ -147,7 +147,7 @@ def average_precision_disjoint(ranking: Ranking) -> Values:
 
 
 def items(embeddings: Embeddings, modality: Modality) -> Indices:
-    """Return the rows of the clips that have a modality, one row per label if rows repeat."""
+    """Return the rows (m,) of the clips that have a modality, one row per label if rows repeat."""
     present = embeddings.present.get(modality)
     rows = np.arange(len(embeddings)) if present is None else np.flatnonzero(present.cpu().numpy())
     if modality not in embeddings.once:

@@ -19,7 +19,7 @@ _SUMMED = 64  # harmonic numbers are summed up to this bound; above, they are as
 
 
 def harmonic_between(low: Indices, high: Indices) -> Values:
-    """Compute the sum of 1 / i over low < i <= high, accurately for large bounds too."""
+    """Compute the sum of 1 / i over low < i <= high, entry by entry (g,), accurately for large bounds too."""
     table = _harmonic_numbers()
     a, b = np.maximum(low, _SUMMED).astype(np.float64), np.maximum(high, _SUMMED).astype(np.float64)
     near = table[np.minimum(high, _SUMMED)] - table[np.minimum(low, _SUMMED)]
@@ -73,7 +73,7 @@ def reciprocal_of_first(above: int, size: int, hits: int, limit: int) -> float:
 
 
 def no_hit(size: Indices, hits: Indices, places: Indices) -> Values:
-    """Compute the probability that no relevant item is among the first `places` of a group of tied items."""
+    """Compute the probability (g,) that no relevant item is among the first `places` of a group of tied items."""
     return hypergeometric(size, hits, places, np.zeros_like(places))
 
 

@@ -180,7 +180,11 @@ def each_split(splits: Splits, change: Callable[[Clips], Clips], *notes: str) ->
 
 
 def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
-    """Return data with only the named modalities, and a note on the omitted modalities; None keeps all."""
+    """Return data with only the named modalities, and a note on the omitted modalities; None keeps all.
+
+    Raises:
+        InputError: a modality is absent, or fewer than two modalities are named.
+    """
     if names is None:
         return splits
     modalities, place = splits.train.modalities, splits.name or "the data"

@@ -40,7 +40,11 @@ def sample_manifest(say: Callable[[str], None]) -> Path:
 
 
 def sample_features(say: Callable[[str], None]) -> Path:
-    """Return the feature file of the default sample clips, extracted in the cache unless it exists."""
+    """Return the feature file of the default sample clips, extracted in the cache unless it exists.
+
+    Raises:
+        InputError: a sample clip cannot be read.
+    """
     manifest = sample_manifest(say)
     features = manifest.with_name("features.h5")
     if features.is_file():

@@ -72,5 +72,5 @@ def known_items(database: sqlite3.Connection) -> Known:
 
 
 def as_clips(numbers: NDArray[np.int64], clips: dict[int, int]) -> NDArray[np.int64]:
-    """Replace the numbers of captions by the numbers of their clips."""
+    """Replace the numbers (m,) of captions by the numbers of their clips."""
     return np.asarray([clips.get(number, number) for number in numbers.tolist()], np.int64) if clips else numbers

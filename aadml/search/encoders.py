@@ -67,7 +67,11 @@ class ModelEncoder:
         return torch.cat([self.model.embed_features(part, modality).float() for part in features.split(_PART)])
 
     def record(self, folder: Path) -> ModelReference:
-        """Return the record of the encoder for an index in `folder`."""
+        """Return the record of the encoder for an index in `folder`.
+
+        Raises:
+            InputError: the model has no folder.
+        """
         if self.model.folder is None:
             raise InputError("index: the model has no folder; save it with `model.save(folder)` first")
         return ModelReference(path=near(self.model.folder, folder), digest=digest_of(self.model))

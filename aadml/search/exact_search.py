@@ -87,6 +87,9 @@ class Gallery:
             queries: (b, q, d) float32.
             k: at least 1.
             hidden: items that are excluded for a query; None for none.
+
+        Raises:
+            InputError: a query contains NaN or infinity.
         """
         if not np.isfinite(queries.numpy()).all():
             raise InputError("the query contains NaN or infinity; pass finite vectors")

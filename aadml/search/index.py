@@ -296,6 +296,9 @@ class Index:
         """Return the k items that match an item of the index best; the results may contain that item.
 
         In other modalities, a caption is replaced by its clip, and a clip by its first caption.
+
+        Raises:
+            InputError: the item is not in the index or lacks the modality, or the modalities cannot be compared.
         """
         with self._lock:
             self.refresh()

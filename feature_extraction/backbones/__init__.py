@@ -31,7 +31,7 @@ FrameRate = Annotated[float, Interval(gt=0, le=1000)]
 
 
 def every(step: float, rows: int, _: float) -> NDArray[np.float64]:
-    """Compute the start times of rows at a fixed step in seconds; the `begins` of extractors with a fixed step."""
+    """Compute the start times (rows,) at a fixed step in seconds; the `begins` of extractors with a fixed step."""
     return np.arange(rows, dtype=np.float64) * np.float64(step)
 
 

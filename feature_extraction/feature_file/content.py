@@ -193,7 +193,7 @@ class FeatureFile:
         return self.present.get(modality, np.ones(len(self.ids), dtype=np.bool_))
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """Return the row numbers of a split, in order."""
+        """Return the row numbers (m,) of a split, in order."""
         return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
 
     def select(self, rows: NDArray[np.int64]) -> "FeatureFile":

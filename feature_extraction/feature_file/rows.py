@@ -35,7 +35,7 @@ class FeatureRows:
         return cls(array.shape, array.dtype, lambda: (array[i : i + step] for i in range(0, len(array), step)))
 
     def array(self) -> NDArray[Any]:
-        """Return all rows; a mapped array is first read once for its checks."""
+        """Return all rows (n, ...); a mapped array is first read once for its checks."""
         if self.mapped is not None:
             for _ in self.blocks():
                 pass
@@ -106,7 +106,7 @@ class Cursor:
         self._rest = np.empty((0, *rows.shape[1:]), rows.dtype)
 
     def take(self, count: int) -> NDArray[Any]:
-        """Return the next `count` rows."""
+        """Return the next rows (count, ...)."""
         pieces, missing = [self._rest], count - len(self._rest)
         while missing > 0:
             pieces.append(next(self._blocks))

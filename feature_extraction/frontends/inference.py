@@ -73,7 +73,11 @@ def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
 
 
 def chosen_device(device: str, where: str) -> torch.device:
-    """Return the device for `auto`, `cpu` or `cuda[:n]`; `where` is the config section, for the error message."""
+    """Return the device for `auto`, `cpu` or `cuda[:n]`; `where` is the config section, for the error message.
+
+    Raises:
+        InputError: the device is unknown or not available.
+    """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cpu":

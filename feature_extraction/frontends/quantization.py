@@ -18,6 +18,6 @@ def quantize(features: NDArray[np.floating[Any]], *, rounding: Literal["nearest"
 
 
 def dequantize(quantized: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Invert `quantize` as YouTube-8M's readers do: q * 4 / 255 + 4 / 512 - 2."""
+    """Invert `quantize` for any shape, as YouTube-8M's readers do: q * 4 / 255 + 4 / 512 - 2."""
     width = HIGHEST - LOWEST
     return (quantized.astype(np.float64) * (width / 255.0) + width / 512.0 + LOWEST).astype(np.float32)

@@ -31,7 +31,7 @@ _PIECE = 64  # blocks that are read at a time
 
 
 def checksums(data: bytes | memoryview) -> NDArray[np.uint64]:
-    """Compute the checksums of the blocks of `data`; the last block may be shorter than `BLOCK`."""
+    """Compute the checksums (m,) of the m blocks of `data`; the last block may be shorter than `BLOCK`."""
     view = memoryview(data)
     sums = [xxhash.xxh3_64_intdigest(view[start : start + BLOCK]) for start in range(0, len(view), BLOCK)]
     return np.array(sums, dtype=np.uint64)

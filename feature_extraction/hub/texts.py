@@ -98,7 +98,11 @@ def _longest(snapshot: Snapshot, tokenizer: Any) -> int:
 
 
 def own_pooling(snapshot: Snapshot) -> str | None:
-    """Return the pooling of a sentence encoder; None if the model does not state one."""
+    """Return the pooling of a sentence encoder; None if the model does not state one.
+
+    Raises:
+        InputError: the model states a pooling that is not supported.
+    """
     settings = snapshot.settings("1_Pooling/config.json")
     known = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
     modes = [key for key, value in settings.items() if key.startswith("pooling_mode_") and value is True]

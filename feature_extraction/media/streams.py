@@ -73,6 +73,9 @@ class MediaSource:
         Args:
             since: time in seconds after the beginning of the file. The first frame is shown at this time or before, or
                 is the first frame of the stream.
+
+        Raises:
+            MediaFailure: no frame can be decoded near `since`.
         """
         time, has_moved = self.beginning + since, False
         for margin in (margin for margin in _MARGINS if margin < since):

@@ -200,7 +200,7 @@ def by_first(compute: Callable[[], Mapping[str, T]]) -> dict[str, T]:
 
 
 def tensors_of_first(state: tuple[Mapping[str, Tensor], T] | None) -> tuple[Mapping[str, Tensor], T] | None:
-    """Return the `state` of rank 0 on all workers: tensors and a value that is valid JSON, or None."""
+    """Return the `state` of rank 0 on all workers: tensors of any shapes and a value that is valid JSON, or None."""
     if count() == 1:
         return state
     data = b""

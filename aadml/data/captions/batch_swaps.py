@@ -84,7 +84,7 @@ def _clashes(codes: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 
 def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor:
-    """Swap items until no batch contains duplicates.
+    """Swap items until no batch contains duplicates; return the batches (m, b).
 
     Raises:
         InputError: a duplicate fits into no other batch.

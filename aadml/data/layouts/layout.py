@@ -96,7 +96,7 @@ def read_parts(
         form: key of a part of an array.
 
     Returns:
-        Name -> rows of all parts, and the split of each row.
+        Name -> rows of all parts (n, ...), and the split of each row.
 
     Raises:
         InputError: a key is missing, parts of an array differ in width, or arrays of a part in length.

@@ -114,7 +114,11 @@ def _words(name: str) -> set[str]:
 
 
 def unique_names(files: Sequence[Path], source: Path) -> list[str]:
-    """Return an id for each file: its name without ending or, if names repeat, with ending or with folders."""
+    """Return an id for each file: its name without ending or, if names repeat, with ending or with folders.
+
+    Raises:
+        InputError: two file names are equal as UTF-8.
+    """
     for form in (
         (file.stem for file in files),
         (file.name for file in files),

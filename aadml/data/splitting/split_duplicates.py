@@ -57,7 +57,7 @@ class DuplicatePair:
 
 
 def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64]]:
-    """Return the test and validation clips to look up in earlier splits: split -> row numbers.
+    """Return the test and validation clips to look up in earlier splits: split -> row numbers (m,).
 
     Args:
         content: the data.

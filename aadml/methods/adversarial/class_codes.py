@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 
 def signs(values: Tensor) -> Tensor:
-    """Return the bits of real values as plus and minus one: 1 where x > 0, else -1."""
+    """Return the bits of real values of any shape as plus and minus one: 1 where x > 0, else -1."""
     return torch.where(values > 0, 1.0, -1.0)
 
 

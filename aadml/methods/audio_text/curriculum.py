@@ -91,7 +91,7 @@ class Curriculum(ResizedBuffers):
         return [train.labels.cpu(), _codes_of_captions(train)] if self.options.dedupe else []
 
     def batches(self, train: Clips, epoch: Epoch, generator: torch.Generator) -> Iterable[Tensor]:
-        """Yield the batches of a stage in random order."""
+        """Yield the batches of a stage in random order, each the rows (b,) of its pairs."""
         plan = self.get_buffer(epoch.stage).cpu()
         return (plan[i] for i in torch.randperm(len(plan), generator=generator))
 

@@ -62,7 +62,11 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         self._frozen: dict[Modality, Tensor] = {}  # vectors of all training rows on the frozen side of a stage
 
     def tower(self, modality: Modality) -> CaptionTower:
-        """Return the tower of a modality."""
+        """Return the tower of a modality.
+
+        Raises:
+            InputError: there is no tower for the modality.
+        """
         if modality not in self.towers:
             raise InputError(f"audio-text: there is no tower for {modality}; choose from audio, text")
         return self.towers[modality]

@@ -76,7 +76,11 @@ class BertInput(ResizedBuffers):
             self.words = _as_bytes(word_piece_tokenizer(vocabulary).to_str()).to(self.words.device)
 
     def tokens(self, captions: Captions) -> Tokens:
-        """Return the word pieces of captions as ids."""
+        """Return the word pieces of captions as ids.
+
+        Raises:
+            InputError: the vocabulary is empty, because the method is not fitted.
+        """
         if not len(self.words):
             raise InputError("audio-text: the vocabulary is empty; fit the method first")
         return tokens(captions, self._encode, longest=self.longest)
@@ -123,7 +127,11 @@ class WordInput(ResizedBuffers):
         self.register_buffer("vectors", torch.zeros(0, dimension))
 
     def learn_words(self, captions: Captions) -> None:
-        """Build the vocabulary and its vectors from the training captions."""
+        """Build the vocabulary and its vectors from the training captions.
+
+        Raises:
+            InputError: the word vectors have another dimension.
+        """
         words = {word for text in captions.texts for word in text.split()}
         if self.source == UNTRAINED:
             vocabulary = untrained_table(words, dimension=self.dimension, seed=self.seed)
@@ -139,7 +147,11 @@ class WordInput(ResizedBuffers):
         self.vectors = torch.from_numpy(vocabulary.vectors).to(self.vectors.device)
 
     def tokens(self, captions: Captions) -> Tokens:
-        """Return the ids of the words of captions."""
+        """Return the ids of the words of captions.
+
+        Raises:
+            InputError: the vocabulary is empty, because the method is not fitted.
+        """
         if not len(self.words):
             raise InputError("audio-text: the vocabulary is empty; fit the method first")
         names = bytes(self.words.tolist()).decode().split("\n")

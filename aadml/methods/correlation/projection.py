@@ -47,11 +47,11 @@ class Projection:
         return ((self.inputs(features, modality) - self.mean[modality]) @ self.weights[modality]).float()
 
     def inputs(self, features: Tensor, modality: Modality) -> Tensor:
-        """Return the inputs of the projection in double precision."""
+        """Return the inputs (n, d) of the projection in double precision."""
         return features.double()
 
     def state(self) -> dict[str, Tensor]:
-        """Return the mean and the weights of every modality."""
+        """Return the mean (d,) and the weights (d, k) of every modality."""
         state = {f"mean.{m}": value for m, value in self.mean.items()}
         return state | {f"weights.{m}": value for m, value in self.weights.items()}
 

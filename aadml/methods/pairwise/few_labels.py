@@ -90,7 +90,11 @@ class FewLabelsLearner(Learner):
         self.matching.check_clips(train)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Determine the labeled clips, duplicates, and the neighbors of every clip."""
+        """Determine the labeled clips, duplicates, and the neighbors of every clip.
+
+        Raises:
+            InputError: no training clip has a label.
+        """
         self._train, self._rows = train, (train.labels != UNLABELLED).nonzero()[:, 0]
         if not len(self._rows):
             raise InputError("few-labels: no training clip has a label; choose the method pairs")

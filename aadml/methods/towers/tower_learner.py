@@ -127,7 +127,7 @@ class TowerLearner(CachingLearner):
         return self.inner.held_out_loss(self.described(clips), batch)
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips` with the inner learner."""
+        """Encode one modality of `clips` with the inner learner -> (n, o)."""
         return self.inner.encode(self.described(clips.keeping([modality])), modality)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

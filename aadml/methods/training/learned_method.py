@@ -58,11 +58,11 @@ class LearnedMethod(Method):
         return self.learner.embed_all(features, modality)
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips`, each item independently, into the outputs that `read_off` converts."""
+        """Encode one modality of `clips`, each item independently, into the outputs (n, o) that `read_off` converts."""
         return self.learner.encode(clips, modality)
 
     def read_off(self, outputs: Tensor) -> Tensor:
-        """Compute embeddings from outputs."""
+        """Compute embeddings (n, dimension) from outputs (n, o)."""
         return self.learner.read_off(outputs)
 
     def proxy(self) -> Proxy | None:

@@ -26,7 +26,7 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
         f_ipn = 4 t^2 (x_i + r_p) . r_n - 2 (1 + t^2) x_i . r_p
 
     with t = tan(alpha) and all vectors normalized to length 1. The inner sum over n is one entry of a matrix product,
-    exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are never stored: memory is O(a c + c^2). Only entries
+    exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are never stored. Memory is O(a c + c^2). Only entries
     of positive pairs are computed, class by class: O(a c^2 / C) time for C classes of equal size. The time is cubic:
     f depends on x_i + r_p, which differs for every pair. The sum of exponentials over negatives has no shorter exact
     form.

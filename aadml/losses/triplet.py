@@ -13,10 +13,9 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
 
         total_i = sum over p in P_i, n in N_i of  max(0, d_ip - d_in + margin),   d = squared Euclidean distance
 
-    The sum over all triplets is exact, in O(a c log c) time and in memory for a block of rows: a hinge over pairs of
-    one row is a sum over its sorted values, and its gradient is a count (see `violations`). Equation 8 of the AADML
-    paper (Zeng et al., ICMR 2024) is this loss; with a selection, this loss is a hard, semi-hard or complete-triplet
-    loss.
+    The sum over all triplets is exact, in O(a c log c) time and in memory for a block of rows. The sum of the hinges of
+    a row is a sum over its sorted scores, and its gradient is a count (see `violations`). Equation 8 of the AADML paper
+    (Zeng et al., ICMR 2024) is this loss; with a selection, this loss is a hard, semi-hard or complete-triplet loss.
 
     Args:
         comparison: a anchors against c candidates; pairs by label or by id.

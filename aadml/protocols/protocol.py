@@ -75,8 +75,7 @@ def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -
 def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
     """Return a copy of the trained proxy of a run, with the item itself as query, over a bank of embeddings.
 
-    If the run has no proxy, or uses reading R5, which has no proxy of a single item, `parameterless_proxy` is returned:
-    half the item, half its neighbors weighted by softmax(cosine / 0.1).
+    `parameterless_proxy` is returned if the run has no proxy, or uses reading R5, which has no proxy of a single item.
     """
     trained = encoder.method.proxy()
     if isinstance(trained, AnchorAware) and trained.reading != "R5":
@@ -89,7 +88,7 @@ def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
 
 
 def parameterless_proxy(vectors: Vectors, *, k: int = 3) -> AnchorAware:
-    """Return attention without parameters over k neighbors: half the item, half its neighbors."""
+    """Return a proxy without parameters: half the item, half its k neighbors weighted by softmax(cosine / 0.1)."""
     graph, attending, mixture = GraphOptions(k=k), AttentionOptions(attention="free"), MixtureOptions(residual="convex")
     dimension = next(iter(vectors.values())).shape[1]
     proxy = AnchorAware(dimension, tuple(vectors), graph=graph, attending=attending, mixture=mixture, reading="R3")

@@ -66,7 +66,7 @@ class Attention(nn.Module):
             self._start()
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """Attend over the keys of each set.
+        """Compute the attention of queries over the keys of each set.
 
         Args:
             queries: (s, l, d), l queries in each of s sets.

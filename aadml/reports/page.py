@@ -140,7 +140,7 @@ def table(shown: Table, columns: Sequence[str] | None = None) -> str:
     """Render a table of results.
 
     Empty columns are left out. On a phone, a table that is wider than the screen has one line per cell, with the name
-    of its column; on larger screens its box scrolls.
+    of its column. On larger screens, the box of the table scrolls.
 
     Args:
         shown: the table; its caption labels the box, and its notes are not rendered.

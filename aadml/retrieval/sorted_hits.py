@@ -35,7 +35,7 @@ class Places:
 
 
 def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
-    """Sort the gallery for each query.
+    """Sort the gallery for each query; return positions of relevant items and groups of ties.
 
     Args:
         scores: (b, n) floats; higher is better, and ties are equal values (minus zero equals zero).

@@ -46,7 +46,13 @@ def precision_sum(above: Indices, hits_above: Indices, size: Indices, hits: Indi
 
 
 def ordered_precision_sum(above: Indices, hits_above: Indices, hits: Indices) -> Values:
-    """Compute the sum of precisions at `hits` consecutive relevant items after `above` items with `hits_above` hits."""
+    """Compute the sum of precisions at consecutive relevant items, for each group (g,).
+
+    Args:
+        above: items (g,) above the first of them.
+        hits_above: relevant items (g,) among these.
+        hits: number (g,) of consecutive relevant items.
+    """
     return np.asarray(hits + (hits_above - above) * harmonic_between(above, above + hits))
 
 

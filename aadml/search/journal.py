@@ -21,7 +21,7 @@ class Journal:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and log its response."""
+        """Forward a request, and log its response."""
         status, begin = 500, time.monotonic()
 
         async def noted(message: Message) -> None:

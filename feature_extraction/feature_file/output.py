@@ -1,8 +1,7 @@
 """Writer of all HDF5 files, and the file object below HDF5, which raises failed writes outside HDF5.
 
-HDF5 cannot close a file that it could not write: on a full disk every attempt fails again, including the last attempt
-at the end of the process, which may crash. The file object therefore stores the first failed write and drops all later
-writes.
+HDF5 cannot close a file that it could not write. On a full disk every attempt fails again, and the last attempt, at
+the end of the process, may crash. The file object therefore stores the first failed write and drops all later writes.
 """
 
 import io

@@ -66,7 +66,7 @@ class LogMels(CachedItems):
         return pad([tensors.get(file, self.cached.get(file)) for file in self.items[index].tolist()])
 
     def _check_length(self, file: int, length: int) -> None:
-        """Warn that a sound was cut, only for the first such sound."""
+        """Warn once, at the first sound that reaches the length limit."""
         if self.cut or not isinstance(self.sounds, Waveforms):
             return
         if length >= 1 + self.sounds.longest // self.settings.hop:

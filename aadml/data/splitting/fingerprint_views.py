@@ -31,7 +31,10 @@ def without_start(both: Tensor, parts: int) -> Tensor:
 
 
 def without_end(both: Tensor, parts: int) -> Tensor:
-    """Remove the last parts of clips, as `without_start` removes the first; the last moment of the pictures is lost."""
+    """Remove the last parts of the sound and the last moment of the pictures: (n, 512) -> (n, 512).
+
+    See `without_start` for the opposite end.
+    """
     sound, pictures = _by_time(both)
     return _filled(sound[:, : PARTS - parts], pictures[:, :-1])
 

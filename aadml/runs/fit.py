@@ -207,7 +207,7 @@ def resume_run(
         with open_run(place) as store, tracking as callbacks:
             if prepared is not None and not store.manifest.is_finished:
                 return train_run(prepared, store, callbacks=callbacks, on_note=note)
-    note(f"{place} is finished, so there is nothing to resume")
+    note(f"{place} is finished, so the run is returned without further training")
     return load_trained(store.manifest)
 
 

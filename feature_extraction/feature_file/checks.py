@@ -82,7 +82,7 @@ def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *
     )
     if not fits:
         needed = f"{np.dtype(dtype)} ({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-        raise InputError(f"{place} is {values.dtype} {tuple(values.shape)}, but must be {needed}")
+        raise InputError(f"{place} is {values.dtype} {tuple(values.shape)}, but must be {needed}; convert the array")
 
 
 def _check_clips(content: FeatureFile, n: int, place: str) -> None:

@@ -73,7 +73,7 @@ class Columns:
             count = len(texts) if texts.ndim else 0
             raise InputError(
                 f"{self.path}: {TEXT_ROW} contains {rows.dtype} {rows.shape}, but must contain {count} clip numbers "
-                f"from 0 to {clips - 1}, one for each text"
+                f"from 0 to {clips - 1}, one for each text; correct these numbers"
             )
         return texts, rows.astype(np.int64)
 

@@ -177,7 +177,7 @@ def _rows(group: Group, key: str, dtype: type, place: str) -> FeatureRows:
     if np.issubdtype(dtype, np.integer) and dataset.dtype.kind == "f":
         raise InputError(f"{place}: /{key} contains {dataset.dtype}, but must contain integers; write integers")
     if not dataset.shape:
-        raise InputError(f"{place}: /{key} is a single value or empty, but must have one row per clip")
+        raise InputError(f"{place}: /{key} is a single value or empty, but must have one row per clip; write rows")
     return FeatureRows(dataset.shape, np.dtype(dtype), partial(_blocks, dataset, np.dtype(dtype)))
 
 
@@ -202,7 +202,9 @@ def _blocks(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Iterator[NDArray[Any
 def _strings(group: Group, key: str, place: str) -> tuple[str, ...]:
     dataset = _dataset(group, key, place)
     if h5py.check_string_dtype(dataset.dtype) is None or dataset.shape is None or dataset.ndim != 1:
-        raise InputError(f"{place}: /{key} has type {dataset.dtype} {dataset.shape}, but must be a list of strings")
+        raise InputError(
+            f"{place}: /{key} has type {dataset.dtype} {dataset.shape}, but must be a list of strings; write strings"
+        )
     try:
         return tuple(dataset.asstr("utf-8")[()].tolist())
     except UnicodeDecodeError as error:

@@ -85,7 +85,7 @@ def typed(content: object, key: str, kind: type[T]) -> T:
     value = inner(content, key)
     if isinstance(value, kind):
         return value
-    raise InputError(f"{key} is {str(value)[:40]!r}, but it must be of type {kind.__name__}")
+    raise InputError(f"{key} is {str(value)[:40]!r}, but must be of type {kind.__name__}; restore the file from a copy")
 
 
 def read_as(kind: Callable[..., T], content: object, place: str | Path) -> T:

@@ -65,7 +65,9 @@ def _download(url: str, target: Path, check: Callable[[Path], None]) -> None:
             leftover.unlink()
     except urllib.error.HTTPError as error:
         with error:
-            raise InputError(f"the server returned {error.code} {error.reason}") from error
+            raise InputError(
+                f"the server did not send the file (status {error.code}, {error.reason}); check the address"
+            ) from error
     except http.client.IncompleteRead as error:
         rest = f"{error.expected:,} bytes before the end" if error.expected else "before the end"
         raise InputError(f"the connection broke {rest}; run the same command again") from error
@@ -74,7 +76,7 @@ def _download(url: str, target: Path, check: Callable[[Path], None]) -> None:
             raise _unwritable(target, error) from error
         reason = getattr(error, "reason", error)
         detail = getattr(reason, "strerror", None) or reason or type(error).__name__
-        raise InputError(f"the connection failed: {detail}") from error
+        raise InputError(f"the connection failed ({detail}); check the network") from error
 
 
 def _received(url: str, target: Path) -> Path:

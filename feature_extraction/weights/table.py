@@ -174,7 +174,7 @@ def _fetch(name: str, entry: WeightFile, path: Path) -> None:
     url = f"{mirror.rstrip('/')}/{quote(entry.file)}" if mirror else entry.url
     try:
         if not entry.direct and not mirror:
-            raise InputError("the file must be downloaded by hand")
+            raise InputError("the file has no direct address, only a page for downloads")
         download(url, path, check=lambda part: _verify(entry, part))
     except InputError as error:
         raise type(error)(

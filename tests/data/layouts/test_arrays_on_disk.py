@@ -119,7 +119,7 @@ def test_class_names_are_read_one_a_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [(b"", "no class names"), (b"a\na\n", "must occur once"), (b"\xff", "cannot be read")]
+    ("text", "message"), [(b"", "no class names"), (b"a\na\n", "write each name once"), (b"\xff", "cannot be read")]
 )
 def test_a_list_of_class_names_that_is_none_is_refused(tmp_path, text, message):
     path = tmp_path / "names.txt"

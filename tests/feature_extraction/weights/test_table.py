@@ -59,7 +59,7 @@ def test_without_connection_one_error_names_file_address_and_folder(server):
         weights_path("toy")
     assert str(caught.value) == (
         f"toy: the file toy.bin is not in {weights_folder()} and was not downloaded "
-        "(the connection failed: Connection refused); "
+        "(the connection failed (Connection refused); check the network); "
         "download the file from http://127.0.0.1:9/toy.bin and run `aadml weights get toy --from FOLDER` with its "
         "folder"
     )
@@ -69,7 +69,9 @@ def test_without_connection_one_error_names_file_address_and_folder(server):
 @pytest.mark.parametrize("status", [404, 503])
 def test_a_server_that_does_not_send_the_file_is_named(server, status):
     server.status = status
-    with pytest.raises(InputError, match=f"the server returned {status}"):
+    with pytest.raises(
+        InputError, match=rf"the server did not send the file \(status {status}, .*\); check the address"
+    ):
         weights_path("toy")
     assert leftovers() == []
 
@@ -126,7 +128,7 @@ def test_several_that_want_the_same_file_have_it_whole(server):
 def test_a_file_to_download_by_hand_is_an_error_with_its_page(server):
     toy(direct=False, url="https://example.org/page")
     with pytest.raises(
-        InputError, match=r"the file must be downloaded by hand\); download the file from https://example.org/page"
+        InputError, match=r"only a page for downloads\); download the file from https://example.org/page"
     ):
         weights_path("toy")
     assert server.asked == []

@@ -41,7 +41,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Compute the gradients of the inputs and of the weight; None if not needed."""
+        """Compute the gradients of the inputs (b, d) and of the weight (c, d), or None for each that is not needed."""
         inputs, weight = ctx.saved_tensors
         of_inputs = gradients[0] @ weight if ctx.needs_input_grad[0] else None
         of_weight = gradients[0].T.contiguous() @ inputs if ctx.needs_input_grad[1] else None

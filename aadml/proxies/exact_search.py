@@ -188,7 +188,7 @@ class _Search:
     def best(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Return scores and rows (r, k) of the best k candidates; ties go to the smaller index."""
+        """Return scores and bank rows (r, k) of the best of candidates (r, s), without those of the same code."""
         candidates = candidates.sort(1).values
         exact = self._scores(rows, candidates).masked_fill_(_equal(codes, bank_codes, candidates), -torch.inf)
         score, order = exact.sort(dim=1, descending=True, stable=True)

@@ -25,7 +25,7 @@ Requested = Mapping[tuple[str, ...], Function]
 
 
 def requested(names: Iterable[str], cutoffs: Sequence[int], items: int) -> Requested:
-    """Return the functions of metrics.
+    """Return the functions that compute metrics, by the keys of each metric in the JSON of a direction.
 
     Args:
         names: names of METRICS, with or without a cutoff. A metric without its required cutoff is computed at all

@@ -49,7 +49,7 @@ def _parquet(
     further = list(columns_in(database))
     if VECTOR in further:
         raise InputError(
-            f"--format parquet: the manifest has a column '{VECTOR}', the name of the vectors' column; "
+            f"--format parquet: the manifest has a column '{VECTOR}', but the vectors are written under this name; "
             "rename the column of the manifest"
         )
     names = ["id", "split", "label", *further]

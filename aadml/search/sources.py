@@ -226,7 +226,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
-    """List the media of a manifest or a folder without reading them."""
+    """List the media of a manifest or a folder without reading them; return the manifest and an item per row."""
     path = Path(place)
     manifest = _of_folder(path) if path.is_dir() else read_manifest(path)
     splits = ("",) * len(manifest.rows) if path.is_dir() else tuple(row.split for row in manifest.rows)

@@ -80,7 +80,7 @@ def _download(url: str, target: Path, check: Callable[[Path], None]) -> None:
 
 
 def _received(url: str, target: Path) -> Path:
-    """Receive a file, or the rest of its part; return the path of the complete content."""
+    """Download a file, or the missing rest of a partial download; return the path of the complete content."""
     with _opened(url) as response:
         length = int(response.headers.get("Content-Length") or 0)
         validator = response.headers.get("ETag") or response.headers.get("Last-Modified") or ""

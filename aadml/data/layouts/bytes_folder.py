@@ -57,7 +57,7 @@ def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
     for file, row in zip(files, rows, strict=True):
         if len(row) != len(rows[0]):
             raise InputError(
-                f"{file}: has {len(row)} dimensions, but {files[0]} has {len(rows[0])}; store equal numbers"
+                f"{file}: has {len(row)} dimensions, but {files[0]} has {len(rows[0])}; store features of equal length"
             )
     return np.stack(rows)
 

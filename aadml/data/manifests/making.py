@@ -88,7 +88,7 @@ def manifest(
 
 
 def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
-    """Return the name of a listing function, and its source."""
+    """Return the layout and the source of a manifest; a single argument is a folder or a table."""
     if len(places) == 2:
         return str(places[0]), Path(places[1])
     if len(places) != 1:

@@ -73,7 +73,7 @@ class NeighborOptions:
 
     @property
     def alike(self) -> bool:
-        """True if all positives have the same weight."""
+        """Whether all positives have the same weight."""
         return self.positives == "none" or self.weights == "equal"
 
     @property

@@ -54,7 +54,7 @@ class EntrySection(OwnSection):
 
     @property
     def is_outside(self) -> bool:
-        """True if the entry is code from outside aadml."""
+        """Whether the entry is code from outside aadml."""
         return self.table.is_outside(self.name)
 
     @property

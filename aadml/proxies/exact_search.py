@@ -178,7 +178,7 @@ class _Search:
     def best_of_ranked(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Return scores and rows (r, k) of the first k candidates that are not excluded; candidates are in order."""
+        """Return scores and bank rows (r, k) of the first ranked candidates (r, s), without those of the same code."""
         candidates = candidates[:, : self.wanted]
         left_out = _equal(codes, bank_codes, candidates)
         order = left_out.byte().sort(dim=1, stable=True).indices[:, :k]

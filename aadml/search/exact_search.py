@@ -112,7 +112,7 @@ class Gallery:
                 yield rows[part][best], scores[part][best]
 
     def _order(self, queries: Tensor, rows: Indices, scores: NDArray[np.float64]) -> Indices:
-        """Return the order of items (p,) by their scores, then by `aadml.retrieval.posteriors`, then by row."""
+        """Return the order of items (p,) by their scores, then by their second keys (`second_keys`), then by row."""
         order = np.argsort(-scores, kind="stable")
         if len(np.unique(scores)) == len(scores):
             return order

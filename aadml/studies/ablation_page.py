@@ -87,7 +87,7 @@ def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str
 
 
 def _figures(ablation: Ablation, scores: Scores) -> list[StudyPart]:
-    """Return the sections with figures; only the first section, without figures, if matplotlib is not installed."""
+    """Return the sections of figures, which have no figures if matplotlib is not installed."""
     paired = "Paired over seeds and test clips; bars are standard errors, not corrected for the number of comparisons."
     curve, minus = _over_axis(ablation, scores)
     first = [

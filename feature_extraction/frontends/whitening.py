@@ -134,7 +134,7 @@ class PcaWhitening:
 
 
 def reduced(whitening: Whitening, rows: NDArray[np.float32], *, eight_bit: bool) -> NDArray[np.float32]:
-    """Whiten rows (t, d) and optionally quantize them to 8 bits: (t, k)."""
+    """Whiten rows and optionally quantize them to 8 bits: (t, d) -> (t, k)."""
     white = whitening.transform(rows)
     return dequantize(quantize(white, rounding="nearest")) if eight_bit else white
 

@@ -110,7 +110,9 @@ def _check_text(place: str, value: object, *, is_path: bool) -> None:
         return
     text = os.fspath(value)
     if is_path and "\0" in str(text):
-        raise InputError(f"{place}: {str(text)!r} contains a zero byte, which file names cannot; pass another path")
+        raise InputError(
+            f"{place}: {str(text)!r} contains a zero byte, which file names cannot contain; pass another path"
+        )
     try:
         os.fsencode(text)  # file names that are not UTF-8 are valid
     except UnicodeEncodeError as error:

@@ -105,7 +105,7 @@ class Rows:
 
     @property
     def whole(self) -> bool:
-        """True if every pair is known to be a positive or a negative."""
+        """Whether every pair is known to be a positive or a negative."""
         return self.comparison.codes_of_all_pairs() is not None
 
     @property

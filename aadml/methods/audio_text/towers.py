@@ -81,7 +81,7 @@ class CaptionTower(nn.Module):
 
     @property
     def settled(self) -> bool:
-        """True if the network always computes the same vector for an item, so that vectors can be cached."""
+        """Whether the network always computes the same vector for an item, so that vectors can be cached."""
         return self.frozen and self.frozen_mode == "eval"
 
     def train(self, mode: bool = True) -> "CaptionTower":

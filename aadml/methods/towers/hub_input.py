@@ -157,7 +157,7 @@ class HubInput(ResizedBuffers):
 
     @property
     def frozen(self) -> bool:
-        """True if no part of the network is trained."""
+        """Whether no part of the network is trained."""
         return not self._parts
 
     @property

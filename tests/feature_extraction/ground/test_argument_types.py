@@ -133,7 +133,7 @@ def with_callback(name: str | None = None, on_note: Callable[[str], None] | None
         ({"name": "\ud800"}, r"^f: name: '\\ud800' contains characters that are not Unicode; pass valid text$"),
         (
             {"output": "a\0b"},
-            r"^f: output: 'a\\x00b' contains a zero byte, which file names cannot; pass another path$",
+            r"^f: output: 'a\\x00b' contains a zero byte, which file names cannot contain; pass another path$",
         ),
         ({"output": Path("a\nb")}, r"^a\\nb: cannot be read or written \(No space left on device\); "),
     ],

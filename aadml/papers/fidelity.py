@@ -24,7 +24,7 @@ class RowFidelity:
 
     @property
     def title(self) -> str:
-        """Kind, followed by the reading."""
+        """Kind, and in parentheses the reading of the paper, if one is named."""
         return f"{self.kind} ({self.reading})" if self.reading else self.kind
 
     @property

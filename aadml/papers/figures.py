@@ -109,7 +109,7 @@ def epoch_figures(group: Group) -> Figures:
 
 
 def _over_seeds(band: Band, *names: str) -> list[tuple[Cell, ...]]:
-    """Return a line of a table for each point of a band."""
+    """Return a row of a table for each point of a band."""
     return [(*names, x, spread(values)) for x, values in zip(band.x, band.y.T, strict=True)]
 
 

@@ -115,7 +115,7 @@ def has_texts(place: str | Path) -> bool:
 
 
 def is_readable(place: str | Path) -> bool:
-    """Return whether a source exists: a file, a folder, or synthetic data."""
+    """Return whether a source is an existing file or folder, an address, or the name of synthetic data."""
     return is_address(place) or Path(place).exists()
 
 

@@ -107,7 +107,7 @@ class Extending(Proxy, Protocol):
             direction: direction of the comparison.
 
         Returns:
-            The comparison with the same anchors, candidates of the batch first.
+            The comparison with the same anchors; the candidates of the batch precede the appended candidates.
         """
         ...
 

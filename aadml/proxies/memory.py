@@ -89,7 +89,10 @@ class Memory(Unchanged):
         self.remembered = everything.take(drawn.to(first.device))
 
     def store(self, embeddings: Mapping[Modality, Tensor], groups: Tensor, index: Tensor) -> None:
-        """Append a batch to the queue and remove its oldest embeddings; do nothing for size "all"."""
+        """Append a batch to the queue and remove the oldest embeddings; do nothing for size "all".
+
+        See `Extending.store` for the arguments.
+        """
         if self.size == "all":
             return
         new = Remembered({m: values.detach() for m, values in embeddings.items()}, groups, index)

@@ -38,7 +38,14 @@ def _series(n: Values) -> Values:
 def precision_sum(above: Indices, hits_above: Indices, size: Indices, hits: Indices, places: Indices) -> Values:
     """Compute the expected sum of precisions at the relevant items among the first `places` of each group of ties.
 
-    All arguments broadcast: t, r, n, m, and the number of places of the group (at most n).
+    All arguments have shape (g,), or broadcast to this shape.
+
+    Args:
+        above: number t of better items.
+        hits_above: number r of relevant items among these.
+        size: number n of items of the group.
+        hits: number m of relevant items of the group.
+        places: number of places that count, at most n.
     """
     step = (hits - 1) / np.maximum(size - 1, 1)
     sums = places * step + (hits_above + 1 - step - step * above) * harmonic_between(above, above + places)

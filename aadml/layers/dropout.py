@@ -1,4 +1,4 @@
-"""Dropout with cheap random masks."""
+"""Dropout with masks that are drawn fast."""
 
 import torch
 from torch import Tensor, nn

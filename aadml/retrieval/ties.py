@@ -110,8 +110,8 @@ def hits_normalized(
 ) -> tuple[Values, Values]:
     """Compute expectations of a sum of precisions over the number of hits, for a group of ties split by a cutoff.
 
-    With X the relevant items among the first `places` of the group, and P the sum of their precisions, the first
-    expectation is E[P / (r + X)] and the second E[1 / (r + X)]. Both are 0 if r + X is 0. Each argument is (g,).
+    Let X be the number of relevant items among the first `places` of the group, and P the sum of their precisions. The
+    first expectation is E[P / (r + X)] and the second E[1 / (r + X)]. Both are 0 if r + X is 0. Each argument is (g,).
     """
     successes = np.arange(int(np.minimum(hits, places).max(initial=0)) + 1)[None, :]
     t, r, n, m, k = (values[:, None] for values in (above, hits_above, size, hits, places))

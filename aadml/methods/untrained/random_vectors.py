@@ -49,9 +49,9 @@ class RandomMethod(Method):
 def random_vectors(context: Context, settings: Training, *, dimension: Width = 10) -> Method:
     """Build random vectors, independent of the content of an item: a baseline at chance level.
 
-    The vector of an item is drawn from a normal distribution whose seed is a hash of the config's seed, the modality
-    and the bytes of the item's features, . An item therefore always has the same vector, independently of other items.
-    A random projection is not a chance baseline: a projection keeps the clips of a class together, and scores above
+    The vector of an item is drawn from a normal distribution. The seed is a hash of the config's seed, the modality and
+    the bytes of the item's features. An item therefore always has the same vector, independently of other items. A
+    random projection is not a chance baseline: a projection keeps the clips of a class together, and scores above
     chance.
 
     Args:

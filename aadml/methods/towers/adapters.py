@@ -42,10 +42,12 @@ def add_adapters(network: nn.Module, layers: Sequence[str], *, rank: int, alpha:
     if not layers:
         raise InputError("lora_rank: the trained parts of this network have no linear layers; set blocks to all")
     if not rank:
-        raise InputError("lora_rank is 0, but the model has adapters; train it again, or restore its files")
+        raise InputError("lora_rank is 0, but the model has adapters; train the model again, or restore its files")
     for name in layers:
         if type(modules.get(name)) is not nn.Linear:
-            raise InputError(f"{name[:80]!r} is not a linear layer of this network, but has an adapter; train it again")
+            raise InputError(
+                f"{name[:80]!r} is not a linear layer of this network, but has an adapter; train the model again"
+            )
     names = "|".join(map(re.escape, layers))  # a list would also match the ends of other names
     config = peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules=names)
     peft.inject_adapter_in_model(config, network)

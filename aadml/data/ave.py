@@ -195,7 +195,7 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
     """Return features of all of AVE's 15 classes with 100 clips of Clock, drawn as `aadml manifest ave` draws them.
 
     Raises:
-        InputError: there is no class Clock, or it has no more than 100 clips.
+        InputError: there is no class Clock, or Clock has at most 100 clips.
     """
     if CLOCK not in content.class_names:
         raise InputError(f"there is no class {CLOCK}, so its clips cannot be drawn; pass features of AVE's classes")

@@ -1,10 +1,10 @@
 """Labels that features encode beside the measured values: in low-order bits and digits, constant columns, counters.
 
-Values of a column are compared in pairs of clips that are neighbors in the rounded column. The labels of a
-pair are exchangeable if the rest of the value, after rounding, is independent of the label. A rule is learned on one
-half of the pairs and predicts the other half. The number of correct predictions is then binomial with probability
-1/2: the test is an exact permutation test within pairs. Its p values are corrected over columns, scales and halves
-(Holm, 1979), for each modality separately. Counters are a separate test without this correction.
+Values of a column are compared in pairs of clips that are neighbors in the rounded column. The labels of a pair
+are exchangeable if the rest of the value, after rounding, is independent of the label. A rule is learned on one half
+of the pairs and predicts the other half. The number of correct predictions is then binomial with probability 1/2: the
+test is an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm,
+1979), for each modality separately. Counters are a separate test without this correction.
 """
 
 import math

@@ -2,6 +2,7 @@
 
 The shapes are (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29), with one row per second. The last class is
 background.
+
 `train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) contain the row numbers of the splits, and
 `Annotations.txt` contains the names. A word may be appended to the names before `.h5` (`audio_feature_noisy.h5`).
 """

@@ -63,7 +63,7 @@ class KernelProjection(Projection):
         self.kernel, self.maps = kernel, dict(maps or {})
 
     def inputs(self, features: Tensor, modality: Modality) -> Tensor:
-        """Return the kernel features (n, r)."""
+        """Return the kernel features (n, r) of features (n, d)."""
         return self.maps[modality](features)
 
     def state(self) -> dict[str, Tensor]:

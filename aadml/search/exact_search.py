@@ -71,7 +71,7 @@ class Gallery:
             k: at least 1.
 
         Returns:
-            Rows and scores, best first. Items of equal score are ordered by `aadml.retrieval.posteriors`, then by row.
+            Rows and scores, best first. Items of equal score are ordered by second key (`second_keys`), then by row.
 
         Raises:
             InputError: a query contains NaN or infinity.

@@ -64,7 +64,7 @@ def table(
         columns: table: columns to rename, as in media=filename,label=class; other columns are copied.
         media: folder of relative media paths; by default the folder of the table.
         labels_separator: table: separator of several labels in a cell. By default, a cell of the column label is one
-            label, and a cell of labels holds labels separated by "|".
+            label, and a cell of labels contains labels separated by "|".
         first_label: table: keep only the first of several labels.
         no_labels: table, folder: leave the labels out.
 

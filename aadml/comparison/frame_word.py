@@ -61,7 +61,7 @@ def relevance(
 
 
 def _cleaned(vectors: Tensor, lengths: Tensor, normalize: bool) -> Tensor:
-    """Set the padding to zero and, if `normalize`, scale vectors to unit length."""
+    """Return vectors with zeros in the padding, scaled to unit length if `normalize`."""
     values = vectors if vectors.dtype == torch.float64 else vectors.float()
     values = values.masked_fill(~_real(lengths, vectors.shape[1])[..., None], 0)
     return F.normalize(values, dim=-1, eps=1e-12) if normalize else values

@@ -121,7 +121,7 @@ def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:
 
 
 def _without_partner(grades: Grades, partner: Indices, remaining: Indices, groups: Indices) -> Grades:
-    """Remove the grade of the own clip of each query from its group `partner` (b,) and from the ideal ranking."""
+    """Return the grades without the own clip of each query, which is in the group `partner` (b,)."""
     assert grades.partner is not None
     gains, ideal = grades.gains.copy(), grades.ideal.copy()
     gains[partner] -= grades.partner

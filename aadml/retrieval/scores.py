@@ -124,21 +124,25 @@ def _digest(vectors: Tensor) -> Indices:
 
 
 def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Compute the cosine of the angle between two vectors; 0 for a zero vector."""
+    """Return maps of row ranges to vectors whose inner products are cosines; 0 for a zero vector."""
     q, g = _nonzero(_lengths(queries)), _nonzero(_lengths(gallery))
     return (lambda a, b: queries[a:b].double() / q[a:b]), (lambda a, b: gallery[a:b].double() / g[a:b])
 
 
 def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Compute the inner product (of posteriors: chance of a common class), scaled by a power of two to at most 1."""
+    """Return maps of row ranges to vectors whose inner products are scaled by a power of two to at most 1.
+
+    The inner product of two posteriors is the probability of a common class.
+    """
     q, g = _power(_lengths(queries).max()), _power(_lengths(gallery).max())
     return (lambda a, b: queries[a:b].double() * q), (lambda a, b: gallery[a:b].double() * g)
 
 
 def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Compute the negative squared Euclidean distance, scaled by a power of two to at least -1.
+    """Return maps of row ranges to vectors whose inner products are negative squared distances, scaled to at least -1.
 
-    The mean of the gallery is subtracted from both sets, which changes no distance and keeps small distances exact.
+    The factor is a power of two. The mean of the gallery is subtracted from both sets, which changes no distance and
+    keeps small distances exact.
     """
     center, scale = _center_and_scale(queries, gallery)
 
@@ -165,7 +169,10 @@ def _center_and_scale(queries: Tensor, gallery: Tensor) -> tuple[Tensor, float]:
 
 
 def hamming(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Compute d minus twice the Hamming distance of sign codes, scaled by a power of two; a bit is `x > 0`."""
+    """Return maps of row ranges to sign codes, whose inner products are d minus twice their Hamming distance.
+
+    The inner products are scaled by a power of two; a bit is `x > 0`.
+    """
     scale = _power(torch.tensor(float(queries.shape[1])))
 
     def query_rows(a: int, b: int) -> Tensor:

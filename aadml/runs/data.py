@@ -90,7 +90,7 @@ def _captioned(splits: Splits, common: Common) -> Splits:
 
 
 def _noting_validation(splits: Splits, common: Common) -> Splits:
-    """Add a note if a share of validation clips is set and the data have a validation split."""
+    """Return the data, with a note if a share of validation clips is set and the data have a validation split."""
     if common.validation == Common.validation or not len(splits.valid):
         return splits
     note = f"validation={common.validation:g} changes nothing: the data have a validation split"
@@ -276,7 +276,7 @@ class TrainingSource:
 
 
 def _with_validation(clips: Clips, common: Common) -> Splits:
-    """Set a share of clips aside for validation."""
+    """Return the splits of clips, with a share of the clips set aside for validation."""
     rows = np.arange(len(clips), dtype=np.int64)
     valid = stratified(clips.labels.numpy(), rows, common.validation, common.seed)
     parts = np.setdiff1d(rows, valid), valid, rows[:0]

@@ -198,7 +198,7 @@ class Index:
         return cls(output, model=choices.get("model"), trust_code=choices.get("trust_code", False))
 
     def update(self, **choices: Any) -> Changes:
-        """Update the index from its source; new, changed and removed clips are found by their content."""
+        """Update the index from its source, and return the changes; clips are identified by their content."""
         return build(self.source, self.path, model=self._model, trust_code=self._trust_code, **choices)
 
     def close(self) -> None:

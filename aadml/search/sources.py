@@ -71,7 +71,7 @@ class IndexSource:
         return np.asarray([places[item.clip] for item in self.items], dtype=np.int64)
 
     def with_texts(self, texts: Texts) -> "IndexSource":
-        """Add the texts of the items; if any item has several texts, each text becomes a separate item."""
+        """Return the source with the texts of the items; if any item has several texts, each text is an item."""
         texts, items, places = Texts.sorted(texts.values, texts.rows), self.items, texts.rows
         if not texts.is_first.all():
             captions = caption_items(items, texts)

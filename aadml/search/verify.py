@@ -69,7 +69,7 @@ def _verify_index(path: Path) -> bool:
 
 
 def _verify_blocks(path: Path) -> bool:
-    """Verify the blocks of an HDF5 file, or read the values of a feature file that has no checksums."""
+    """Verify an HDF5 file, or read the values of a feature file without checksums; return whether it has checksums."""
     is_sealed = has_checksums(path)
     if not is_sealed and not h5py.is_hdf5(path):
         raise InputError(f"{path}: is a file of another kind; pass a run, a model, a file of aadml or a ledger")

@@ -49,7 +49,7 @@ class Overrides:
         return Overrides({**self.values, **other.values})
 
     def within(self, base: ConfigFile) -> ConfigFile:
-        """Set the values in a file: the proxy, the loss (which may remove the proxy), then options of the loss."""
+        """Return a file with these values: the proxy, then the loss (which may remove it), then options of the loss."""
         values = base.values
         for key in sorted(self.values, key=lambda key: [key == late or key.startswith(late) for late in _LATER]):
             values = with_setting(values, key, self.values[key])

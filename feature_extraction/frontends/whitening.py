@@ -129,7 +129,7 @@ class PcaWhitening:
     def transformation(
         self, arrays: Mapping[str, NDArray[np.float32]]
     ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-        """Return the map of the stored arrays; the map reproduces the features of the file to the last bit."""
+        """Return the function (t, d) -> (t, k) that reproduces the features of the file to the last bit."""
         return partial(reduced, Whitening.of_arrays(arrays), eight_bit=self.eight_bit)
 
 

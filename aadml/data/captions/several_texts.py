@@ -82,7 +82,7 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Set `drawn_by` of captioned sound (whose rows are pairs) if each epoch draws one caption per clip.
+    """Return captioned sound (whose rows are pairs), with `drawn_by` set if each epoch draws one caption per clip.
 
     Args:
         splits: captioned sound, whose labels are numbers of clips.

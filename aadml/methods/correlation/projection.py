@@ -27,7 +27,7 @@ class Projection:
         *,
         weighted: bool = False,
     ) -> Self:
-        """Store a solution; with `weighted`, multiply each direction by its correlation."""
+        """Store a solution and return the projection; with `weighted`, multiply each direction by its correlation."""
         for name, mean, weights in zip(names, means, (solution.first, solution.second), strict=True):
             self.mean[name] = mean.double()
             self.weights[name] = (weights * solution.correlations if weighted else weights).double()

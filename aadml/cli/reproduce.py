@@ -35,7 +35,7 @@ _flag = flags_of("aadml.papers.reproduction:reproduce")
 @_flag("-o", "--output", type=click.Path(path_type=Path))
 @trust_option
 def command(as_json: bool, yes: bool, **options: Any) -> None:
-    """Train every row of a PAPER's tables and figures, and write them beside the published values.
+    """Train the methods of a PAPER's tables and figures, and show the results beside the published values.
 
     PAPER is 'paper' (AADML: Tables 1 to 3 and Figures 3 to 5, from VEGAS and AVE), or an audio-text paper: 'mei',
     '3cmlf', 'xie'. A time estimate is printed first. Run the same command again to continue an interrupted job. Rows

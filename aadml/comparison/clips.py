@@ -201,7 +201,9 @@ class Clips:
         if isinstance(key, slice | list | tuple | np.ndarray | Tensor):
             return self.select(torch.arange(len(self))[torch.as_tensor(key) if not isinstance(key, slice) else key])
         if not isinstance(key, str) or key not in self.features:
-            raise InputError(f"clips: there are no {key} features; choose from {', '.join(self.features)}")
+            raise InputError(
+                f"clips: there are no features '{key}'; choose from {', '.join(self.features)}, or pass clips[[ROW]]"
+            )
         return self.features[key]
 
     @checked_call

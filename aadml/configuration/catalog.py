@@ -119,7 +119,7 @@ def options(kind: str, name: str) -> list[Option]:
 
 
 def _tables(kind: str) -> Iterator[Mapping[str, Callable[..., object] | Recipe]]:
-    """Yield the registries of a kind, including those by modality, in the reverse of the order of `listing`."""
+    """Yield the registries of a kind, the last import path first; a mapping by modality keeps its order."""
     for place in reversed(lookup(TABLES, kind, "kind of entry")):
         table = imported(place)
         by_modality = not isinstance(table, Registry) and all(isinstance(entry, Registry) for entry in table.values())

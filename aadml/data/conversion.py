@@ -41,8 +41,8 @@ def convert(
         source: the input. "synthetic:ave" and "synthetic:vegas" draw features with the sizes of these data sets, and
             "synthetic:pairs" draws pairs that share more than their class.
         target: the feature file to write.
-        layout: layout of the input (`aadml list datasets`); recognized by default. For drawn features, the layout of
-            the output: "split-keys" imitates the files of the papers.
+        layout: layout of the input (`aadml list datasets`); recognized by default. For synthetic features, the layout
+            of the output: "split-keys" imitates the files of the papers.
         audio: the view of audio, if the layout does not define it.
         visual: the view of visual, if the layout does not define it.
         text: the view of text, if the layout does not define it.
@@ -97,10 +97,10 @@ def convert(
 
 
 def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> FeatureFile:
-    """Write drawn features in the layout of the papers' files; return their content."""
+    """Write synthetic features in the layout of the papers' files, and return the features."""
     if layout != RELEASED:
         raise InputError(
-            f"--layout {layout}: drawn features cannot be written in this layout; pass --layout {RELEASED}, or omit "
+            f"--layout {layout}: synthetic features cannot be written in it; pass --layout {RELEASED}, or omit "
             "--layout"
         )
     if os.path.lexists(target):

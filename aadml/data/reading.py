@@ -73,7 +73,7 @@ def open_data(
     chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
     names = {"class_names": ", ".join(class_names or ())}
     if str(path).startswith(SYNTHETIC):
-        _refuse_unused(path, "drawn features have", chosen | names | {"layout": layout or ""})
+        _refuse_unused(path, "synthetic features have", chosen | names | {"layout": layout or ""})
         return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
     place = local_path(path)
     if not place.exists():

@@ -1,4 +1,4 @@
-"""Networks of a saved model whose shape was read from files."""
+"""Description of the networks of a saved model, so that it loads without the files that defined the networks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -68,7 +68,7 @@ class PreviewSource:
         visual: path of the file with the picture; empty if there is none.
         audio: path of the file with the sound; empty if there is none.
         segment: part of the files that is the clip.
-        still: whether the preview is only a picture: a frame, or the waveform of a clip without picture.
+        still: whether the preview is only a picture: a frame, or the waveform if the clip has no picture.
     """
 
     visual: str
@@ -112,7 +112,7 @@ def preview_of(source: PreviewSource) -> Preview:
 
 
 def _still(source: PreviewSource) -> Preview:
-    """Build the picture of a clip: its frame after one second, or the waveform of a clip without picture."""
+    """Build the picture of a clip: its frame after one second, or the waveform if it has no picture."""
     frames, reason = _tried(source.visual, source.segment, _first_frames)
     if frames is not None:
         return Preview(picture=_text(_jpeg(_smaller(frames.values[-1]))), reason=reason)

@@ -185,8 +185,8 @@ def resume_run(
         on_warning: see `fit`.
 
     Raises:
-        InputError: the folder is not a run, or is in use or damaged, or its data changed or are missing; in
-            these cases no file is changed.
+        InputError: the folder is not a run, is in use or damaged, or was stopped before training; or the data are
+            missing or changed. No file is changed in these cases.
     """
     place, note = Path(folder), on_note or _log.info
     manifest = read_manifest(place)

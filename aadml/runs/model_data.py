@@ -136,5 +136,5 @@ def nonempty_split(splits: Splits, split: str) -> Clips:
     clips = splits[split]
     if not len(clips):
         counts = ", ".join(f"{len(splits[part])} {part}" for part in SPLITS)
-        raise InputError(f"{splits.name}: has no {split} clips (it has {counts}); choose another --split")
+        raise InputError(f"{splits.name}: has no {split} clips (it has {counts}); pass data with {split} clips")
     return clips

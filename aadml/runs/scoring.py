@@ -23,8 +23,8 @@ class Scoring:
         metrics: metrics in addition to the metrics of every evaluation.
         diagnosis: epochs between two scores of the test clips, used only in figures; 0 for no such scores. See
             `aadml.runs.test_curve`.
-        saving_share: 0 saves the state after every epoch; n skips saves that would take more than 1/n of the time, see
-            `RunSession`.
+        saving_share: 0 to save the state after every epoch; n to skip saves that would take more than 1/n of the time.
+            See `RunSession`.
     """
 
     split: str = "test"

@@ -144,7 +144,7 @@ class Service:
         return await self._found(lambda: self._index.like(number, modality, to=to, k=k, where=where))
 
     async def picture(self, request: Request) -> Response:
-        """Return the picture of a clip as JPEG, or the waveform of a clip without picture."""
+        """Return a JPEG: the picture of a clip, or its waveform if the clip has no picture."""
         return await self._preview(request, still=True)
 
     async def media(self, request: Request) -> Response:

@@ -32,7 +32,7 @@ class JudgmentsFile:
         for name in (query, item):
             if not name.strip() or len(name) > LONGEST or name.splitlines() != [name]:
                 raise InputError(
-                    f"{name[:80]!r} is not the name of a query or item; pass one line of at most {LONGEST} characters"
+                    f"{name!r} cannot be the name of a query or item; pass one line of 1 to {LONGEST} characters"
                 )
         with self._lock:
             grades = self._read()

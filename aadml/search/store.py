@@ -340,7 +340,9 @@ def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
     names = {name: name for name in OWN_COLUMNS}
     for name in values:
         if name.lower() in names:
-            raise InputError(f"column '{name}': an index already has a column '{names[name.lower()]}'; rename '{name}'")
+            raise InputError(
+                f"columns '{names[name.lower()]}' and '{name}' of an index differ at most in case; rename '{name}'"
+            )
         names[name.lower()] = name
     words = (CAPTION_COLUMNS[0], CAPTION_COLUMNS[2])
     numbers = {name: [*map(_NUMBER.fullmatch, filter(None, column))] for name, column in values.items()}

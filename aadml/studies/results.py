@@ -184,7 +184,7 @@ def mark(tested: Difference) -> str:
 
 
 def how_tested(tested: Iterable[Difference]) -> list[str]:
-    """Return a sentence on the test of the differences; an empty list if there are no differences."""
+    """Return notes on how the differences were tested; empty if there are no differences."""
     known = list(tested)
     if not known:
         return []

@@ -19,7 +19,7 @@ def batched(network: Callable[[Tensor], Tensor], clips: Sequence[Tensor], size: 
     """Apply a network to the items of several clips in batches of one fixed shape.
 
     Every batch has exactly `size` items; zeros pad the last batch. The shape determines the kernel, and kernels round
-    differently, so a fixed shape makes the values of an item independent of the other items.
+    differently. A fixed shape therefore makes the values of an item independent of the other items.
 
     Args:
         network: function (size, ...) -> (size, d).

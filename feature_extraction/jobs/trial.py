@@ -50,8 +50,8 @@ def _check_pooled(extractor: Extractor, described: list[Description]) -> None:
     shape = np.shape(extractor.pool(described[0]))
     if extractor.fit is None and shape != (extractor.dimension,):
         raise InputError(
-            f"{extractor.name}: returns {shape} values per clip, but its dimension is {extractor.dimension}; "
-            "state the dimension of the pooled features"
+            f"{extractor.name}: returns values of shape {shape} per clip, but its dimension is {extractor.dimension}; "
+            "set the dimension to that of the pooled features"
         )
 
 

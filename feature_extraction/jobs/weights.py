@@ -69,7 +69,9 @@ def weights(
     if action not in ("list", "get", "verify"):
         raise InputError(f"weights: '{action}' is not an action; choose from list, get, verify")
     if action == "get" and name is None:
-        raise InputError("weights get: the name is missing; pass a weight file or recipe of `aadml weights list`")
+        raise InputError(
+            "weights get: the name is missing; pass the name of a weight file or recipe of `aadml weights list`"
+        )
     if folder is not None and action != "get":
         raise InputError(f"weights {action}: only get copies files from a folder; leave the folder out")
     if name is not None and name.startswith(PREFIX):

@@ -66,7 +66,7 @@ def test_some_of_the_clips_are_clips():
     assert clips[[2, 0]].ids == clips[np.array([2, 0])].ids == ("2", "0")
     assert clips[torch.tensor([True, False, True])].ids == ("0", "2")
     assert clips[1:].labels.tolist() == clips.labels[1:].tolist()
-    with pytest.raises(InputError, match=r"no text features; choose from audio, visual"):
+    with pytest.raises(InputError, match=r"no features 'text'; choose from audio, visual"):
         clips["text"]
 
 

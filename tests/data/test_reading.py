@@ -131,7 +131,7 @@ def test_what_a_feature_file_does_not_follow_is_refused(tmp_path, options, said)
 def test_drawn_features_leave_nothing_to_choose(options):
     with pytest.raises(
         InputError,
-        match=r"^synthetic:pairs: drawn features have no (.*) to choose; leave out the \1 \(passed: '.*'\)$",
+        match=r"^synthetic:pairs: synthetic features have no (.*) to choose; leave out the \1 \(passed: '.*'\)$",
     ):
         open_data("synthetic:pairs", **options)
 

@@ -93,8 +93,9 @@ def inspect(
         visual: the view of visual, if the layout does not define it.
         text: the view of text, if the layout does not define it.
         views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
-        near_duplicates: search the earlier splits for all test and valid clips, up to noise and encoding. By default,
-            only a random sample of these clips is searched, with a warning, if the search would take many minutes.
+        near_duplicates: search the earlier splits for near-duplicates (equal up to noise and encoding) of every test
+            and valid clip. By default, a search that would take many minutes uses only a random sample of these clips,
+            with a warning.
         media: manifest of the same clips, to find which known recipe computed the features.
 
     Raises:

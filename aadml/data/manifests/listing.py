@@ -73,7 +73,7 @@ class Listing:
     absent: tuple[str, ...] = ()
 
     def missing(self) -> list[ListedClip]:
-        """Return the entries without a media file."""
+        """Return the entries with at least one missing media file."""
         return [entry for entry in self.entries if not all(file.is_file() for file in entry.files)]
 
     def repeated(self) -> dict[str, list[ListedClip]]:

@@ -23,7 +23,7 @@ class Disturbance:
     Args:
         label: label of the event.
         scene: traits of the event.
-        strength: level relative to the first event in decibel (heard), or size relative to the frame (seen).
+        strength: level in dB relative to the first event, if heard; size relative to the frame, if seen.
     """
 
     label: str
@@ -42,8 +42,8 @@ class ClipTraits:
         offset: offset from the center, right and down, as a share of the frame.
         size: width of the event as a share of the frame.
         noise: kind of the background noise, one of `NOISES`.
-        noise_level: level of the noise relative to the event, in decibel.
-        loudness: level of the whole clip, in decibel.
+        noise_level: level of the noise relative to the event, in dB.
+        loudness: level of the whole clip, in dB.
         tilt: exponent of the fall of the amplitude with frequency; a negative tilt raises high frequencies.
         clutter: number of objects in the background.
         grain: standard deviation of the camera's noise, in levels of 255.

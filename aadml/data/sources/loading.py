@@ -67,7 +67,7 @@ class CachedItems(ItemSource, ABC):
 
     @abstractmethod
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the arrays of the files with indices `files`; None if decoding fails."""
+        """Return the array of each file in `files` (indices), or None for a file that cannot be decoded."""
 
     def arrays(self, index: Tensor) -> dict[int, NDArray[Any] | None]:
         """Return the arrays of the files of the items `index` (b,) that are not in memory, by number of the file."""

@@ -85,7 +85,7 @@ class CaptionTower(nn.Module):
         return self.frozen and self.frozen_mode == "eval"
 
     def train(self, mode: bool = True) -> "CaptionTower":
-        """Set the mode; a settled network stays in evaluation mode."""
+        """Set training or evaluation mode; a network that is frozen in evaluation mode stays in it."""
         super().train(mode)
         if self.settled:
             self.network.eval()

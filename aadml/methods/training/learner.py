@@ -180,7 +180,7 @@ class Learner(nn.Module, Embedder):
         """Choose values on the validation clips (temperature, read-out), before the clips are scored."""
 
     def finish(self, train: Clips, valid: Clips) -> None:
-        """Fit the last part after the best weights are loaded (a closed form on the outputs)."""
+        """Fit a closed-form last step on the outputs, after the best weights are loaded; nothing by default."""
 
     def validate(self, valid: Validation) -> dict[str, float]:
         """Score the validation clips: the mean average precision of every direction, and their mean."""

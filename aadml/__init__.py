@@ -11,7 +11,6 @@ imported on first use, so that `import aadml` is fast.
 """
 
 import importlib
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -161,6 +160,8 @@ def __dir__() -> list[str]:
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slower to import than the rest of aadml
+
     try:
         return version("aadml")
     except PackageNotFoundError:

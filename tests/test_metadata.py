@@ -9,8 +9,6 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from aadml.runs.doctor import EXTRAS
-
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, GROUPS = PYPROJECT["project"], PYPROJECT["dependency-groups"]
@@ -37,15 +35,14 @@ def test_the_lock_holds_every_dependency_in_a_version_that_fits(requirement):
         assert requirement.specifier.contains(version.version, prereleases=True), "run scripts/lock"
 
 
-def test_extras_are_what_users_install_and_setup_knows_every_dependency_group():
-    assert PROJECT["optional-dependencies"].keys() == EXTRAS.keys() | {"ray"}
+def test_setup_knows_every_extra_and_dependency_group():
     setup = (ROOT / "scripts" / "setup").read_text(encoding="utf-8")
     assert "--group dev" in setup
     assert re.findall(r"\n    ([a-z |]+)\) groups\+=\" --group \$name\"", setup) == [
         " | ".join(sorted(GROUPS.keys() - {"dev"}))
     ]
     (with_dev,) = re.findall(r'dev\) extras\+="([a-z,]+)"', setup)
-    assert set(with_dev.strip(",").split(",")) == EXTRAS.keys()
+    assert set(with_dev.strip(",").split(",")) == PROJECT["optional-dependencies"].keys() - {"ray"}
 
 
 def test_the_lock_says_nothing_of_the_machine_it_was_made_on():

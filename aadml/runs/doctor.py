@@ -1,6 +1,8 @@
 """Report on installed packages and weight files, with self-tests of the weights."""
 
 import platform
+import re
+from importlib.metadata import PackageNotFoundError, requires
 from typing import TypedDict
 
 import torch
@@ -8,22 +10,7 @@ import torch
 from aadml.feature_extraction.frontends.inference import bfloat16_units, chosen_device
 from aadml.feature_extraction.self_test import examine
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
-from aadml.runs.environment import installed_version
-
-EXTRAS = {
-    "tfhub": ("tensorflow", "tensorflow-hub"),
-    "hub": ("transformers", "tokenizers", "pillow"),
-    "lora": ("peft",),
-    "onnx": ("onnx", "onnxscript", "onnxruntime"),
-    "parquet": ("pyarrow",),
-    "plot": ("matplotlib",),
-    "serve": ("starlette", "uvicorn"),
-    "datasets": ("datasets", "fsspec"),
-}
-CORE = (
-    "torch", "numpy", "scipy", "scikit-learn", "h5py", "click", "opencv-python", "opencv-python-headless", "av",
-    "pyyaml", "safetensors", "tqdm",
-)  # fmt: skip
+from aadml.runs.environment import HEADLESS, installed_version
 
 
 class WeightsReport(TypedDict):
@@ -61,13 +48,28 @@ def doctor() -> DoctorReport:
 
     Nothing is downloaded.
     """
+    core, extras = _requirements()
     return {
         "system": _system(),
-        "packages": {name: version for name in CORE if (version := installed_version(name))},
-        "extras": {extra: {name: installed_version(name) for name in names} for extra, names in EXTRAS.items()},
+        "packages": {name: version for name in core if (version := installed_version(name))},
+        "extras": {extra: {name: installed_version(name) for name in names} for extra, names in extras.items()},
         "weights_folder": str(weights_folder()),
         "weights": {name: _weights(name) for name in WEIGHTS},
     }
+
+
+def _requirements() -> tuple[list[str], dict[str, list[str]]]:
+    """Return the packages of the core, with the one that may replace OpenCV, and those of each extra."""
+    core, extras = [HEADLESS], dict[str, list[str]]()
+    try:
+        lines = requires("aadml") or []
+    except PackageNotFoundError:  # a checkout that is not installed
+        lines = []
+    for line in lines:
+        extra = re.search(r"extra == ['\"]([\w-]+)", line)
+        names = extras.setdefault(extra[1], []) if extra else core
+        names += re.findall(r"^[\w.-]+", line)
+    return core, extras
 
 
 def _weights(name: str) -> WeightsReport:

@@ -20,6 +20,8 @@ from aadml.runs.manifest import ENVIRONMENT, RunManifest, read_manifest
 _ROWS_AT_ONCE = 1 << 14
 
 PACKAGES = ("aadml", "torch", "numpy", "scipy", "scikit-learn", "h5py", "opencv-python", "av")
+HEADLESS = "opencv-python-headless"
+"""Package that replaces `opencv-python` on a machine without a display."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def environment(splits: Splits, sha256: str, device: torch.device) -> Environmen
     """Return the environment of a run; `sha256` is the hash of the data."""
     return Environment(
         commit=git_commit(),
-        versions={"python": platform.python_version()} | {name: installed_version(name) for name in PACKAGES},
+        versions={"python": platform.python_version()} | _versions(),
         device=str(device),
         device_name=torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         threads=torch.get_num_threads(),
@@ -78,6 +80,11 @@ def read_environment(run: Path | RunManifest) -> Environment:
     """
     manifest = read_manifest(run)
     return parse_as(Environment, manifest.read(ENVIRONMENT), manifest.folder / ENVIRONMENT)
+
+
+def _versions() -> dict[str, str | None]:
+    headless = installed_version(HEADLESS)
+    return {name: installed_version(name) for name in PACKAGES} | ({HEADLESS: headless} if headless else {})
 
 
 def installed_version(package: str) -> str | None:

@@ -2,6 +2,9 @@
 
 import json
 import platform
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 import torch
@@ -48,6 +51,27 @@ def test_packages_that_are_there_have_their_versions(found, monkeypatch):
     assert bare["packages"] == {}
     assert bare["extras"]["hub"] == {"transformers": None, "tokenizers": None, "pillow": None}
     assert bare["system"]["aadml"] == "not installed"
+
+
+def test_every_package_of_pyproject_is_reported(found):
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {
+        extra: {re.split("[<>=]", line)[0] for line in lines}
+        for extra, lines in project["optional-dependencies"].items()
+    }
+    assert {extra: {*packages} for extra, packages in found["extras"].items()} == extras
+    core = {re.split("[<>=]", line)[0] for line in project["dependencies"]}
+    assert {*found["packages"]} >= core - {"opencv-python"}  # a machine may have the headless package instead
+
+
+def test_headless_opencv_is_recorded_where_it_is_installed(monkeypatch):
+    headless = environment.HEADLESS
+    versions = {headless: "5.0"}
+    monkeypatch.setattr(environment, "installed_version", versions.get)
+    assert environment._versions()[headless] == "5.0"
+    versions.clear()
+    assert headless not in environment._versions()
+    assert environment._versions().keys() == {*environment.PACKAGES}
 
 
 @pytest.mark.parametrize(("units", "said"), [(True, "with bfloat16 units"), (False, "without bfloat16 units")])

@@ -174,7 +174,9 @@ def _best(path: Path, kind: str, keys: Sequence[str]) -> str:
     best = max(shares, key=lambda name: shares[name])
     if shares[best] == 0:
         names = ", ".join(sorted(keys)[:20]) or "nothing"
-        raise InputError(f"{path}: {wrong_kind_hint(path) or f'has no known layout (it contains {names}); {_known()}'}")
+        advice = "" if kind == "folder" or not keys else "name its arrays audio, visual, label and split, or "
+        unknown = f"has no known layout (it contains {names}); {advice}{_known()}"
+        raise InputError(f"{path}: {wrong_kind_hint(path) or unknown}")
     return best
 
 

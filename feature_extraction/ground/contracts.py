@@ -86,7 +86,9 @@ def expected(contract: type) -> str:
 
 
 def _expected(contract: type | None, kind: str) -> str:
-    return f"; {_article(kind)} {kind} is {expected(contract)}" if contract else ", which cannot be called"
+    if contract is None:
+        return ", which cannot be called"
+    return f"; {_article(kind)} {kind} is {expected(contract)} (see docs/extending.md)"
 
 
 def _article(noun: str) -> str:

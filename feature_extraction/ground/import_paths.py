@@ -89,10 +89,7 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
     _find(top)
     spec = importlib.util.find_spec(top)
     if spec is None:
-        raise InputError(
-            f"{place}: there is no module '{top}'; install the module, or put its file beside the data "
-            "or in the current folder"
-        )
+        raise InputError(_absent(place, top))
     if spec.origin is not None:
         file = Path(spec.origin)
         return place, file.parent if file.name == "__init__.py" else file
@@ -140,13 +137,18 @@ def _module(place: str, name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            raise InputError(
-                f"{place}: there is no module '{error.name}'; install the module, or put its file beside the data "
-                "or in the current folder"
-            ) from error
+            raise InputError(_absent(place, error.name)) from error
         raise InputError(_failure(place, error)) from error
     except (Exception, SystemExit) as error:  # an external module may raise anything
         raise InputError(_failure(place, error)) from error
+
+
+def _absent(place: str, module: str) -> str:
+    name, _, attribute = place.partition(":")
+    advice = "install the module, or put its file beside the data or in the current folder"
+    if name.endswith(".py"):
+        advice = f"write a module without .py: {Path(name).stem}:{attribute}"
+    return f"{place}: there is no module '{module}'; {advice}"
 
 
 def _failure(place: str, error: BaseException) -> str:

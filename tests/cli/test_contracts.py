@@ -4,17 +4,17 @@ import sys
 
 import pytest
 
-LOSS = "a loss is (comparison, *, options) -> Terms(total, active, possible)"
+LOSS = "a loss is (comparison, *, options) -> Terms(total, active, possible) (see docs/extending.md)"
 LABEL_LOSS = "a label loss is (outputs, labels, *, options) -> a scalar Tensor"
 SELECTION = "a selection is (comparison, generator, *, options) -> Comparison(anchors, candidates, "
 PROXY = (
     "a proxy is (dimension, modalities, *, options) -> Proxy with aa_mix, aa_on, check_size, from_bank, parameters, "
     "refresh, remember"
 )
-METHOD = "a method is (context, settings, *, options) -> Method with embed, fit, load, state"
+METHOD = "a method is (context, settings, *, options) -> Method with embed, fit, load, state (see docs/extending.md)"
 READOUT = "a readout is (*, options) -> list of Readout"
-METRIC = "a metric is (ranking, *, options) -> an array with one number for each query"
-PROTOCOL = "a protocol is an object Protocol(before, mix, correct, keep, metric, needs)"
+METRIC = "a metric is (ranking, *, options) -> an array with one number for each query (see docs/extending.md)"
+PROTOCOL = "a protocol is an object Protocol(before, mix, correct, keep, metric, needs) (see docs/extending.md)"
 EXTRACTOR = "an audio extractor is (*, options) -> Extractor("
 
 WRONG = """

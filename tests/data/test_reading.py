@@ -65,7 +65,9 @@ def test_what_is_no_data_is_refused_with_what_is_possible(write_h5, tmp_path):
     for name, message in cases.items():
         with pytest.raises(InputError, match=message):
             open_data(tmp_path / name)
-    with pytest.raises(InputError, match=r"has no known layout \(it contains other\); pass a feature file"):
+    with pytest.raises(
+        InputError, match=r"it contains other\); name its arrays audio, visual, label and split, or pass"
+    ):
         open_data(write_h5(other=np.ones(3)))
     with pytest.raises(InputError, match="did you mean 'flat'"):
         open_data(write_h5(other=np.ones(3)), layout="flt")

@@ -18,7 +18,8 @@ from aadml.data.layouts.arrays_on_disk import matrix, read_split_column, text
 from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
 from aadml.feature_extraction.feature_file import Texts, in_order
 from aadml.feature_extraction.feature_file.columns import PRESENT, TEXT_ROW, Columns, read_columns
-from aadml.feature_extraction.foreign import require_keys, table_files
+from aadml.feature_extraction.foreign import table_files
+from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio", "visual", "label")
 _ROWS = ("label", "split", "id")
@@ -34,7 +35,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     arrays, beside, present = columns.features, columns.beside, columns.present
     modalities = in_order(arrays)
     if len(modalities) < 2:
-        require_keys(path, KEYS, [*arrays, *beside])
+        raise InputError(_too_few(path, columns))
     clips, texts = len(arrays[next(name for name in modalities if name != "text")]), None
     if several := columns.several_texts(clips):
         texts = Texts.sorted(matrix(several[0], f"{path}: text"), several[1])
@@ -58,6 +59,16 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
         texts=texts,
         notes=[unused] if columns.left else [],
         sources=table_files(path) if path.is_dir() else (),
+    )
+
+
+def _too_few(path: Path, columns: Columns) -> str:
+    present, missing = [*columns.features], "visual" if "audio" in columns.features else "audio"
+    arrays = ", ".join([*present, *columns.beside, *columns.left][:30]) or "none"
+    return (
+        f"{path}: contains {f'only {present[0]}' if present else 'none'} of the modalities audio, visual and text, "
+        f"but two are needed (arrays: {arrays}); rename an array, or choose it by "
+        f"`aadml convert IN OUT --{missing} {columns.left[0] if columns.left else 'ARRAY'}`"
     )
 
 

@@ -95,7 +95,8 @@ def test_several_texts_a_clip_are_read_in_both_ways(written):
         ),
         ({"text": np.ones((90, 4)), "text_row": np.full(90, 105)}, "but must contain 90 clip numbers from 0 to 104"),
         ({"text": np.ones((90, 4)), "text_row": np.arange(89)}, "but must contain 90 clip numbers from 0 to 104"),
-        ({"audio": None, "visual": None}, "contains no 'audio'"),
+        ({"audio": None, "visual": None}, r"contains none of the modalities .* \(arrays: label, split\)"),
+        ({"visual": None, "image": np.ones((105, 8))}, r"contains only audio .* `aadml convert IN OUT --visual image`"),
         (
             {"split": np.asarray(["train"] * 104 + ["holdout"])},
             "'holdout' in row 104 is not a split",

@@ -168,6 +168,7 @@ def test_no_module_beside_the_data_takes_the_place_of_an_installed_one(folder):
             "",
             "nowhere_of_places:f: there is no module 'nowhere_of_places'; install the module",
         ),
+        ("made_of_places.py:f", "x = 1\n", "no module 'made_of_places.py'; write .* without .py: made_of_places:f"),
         ("made_of_places:f", "def g(): ...\n", "made_of_places.py does not define 'f', but defines g; "),
         ("made_of_places:f", "import no_such_module_of_places\n", "cannot be imported: ModuleNotFoundError: No module"),
         ("made_of_places:f", "def f(:\n", r"SyntaxError: .* \(.*made_of_places.py, line 1\)"),

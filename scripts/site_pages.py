@@ -146,6 +146,7 @@ def collect(folder: Path) -> None:
     pages |= {ROOT / name: page for page, text in texts.items() for name in INCLUDE.findall(text)}
     for page, text in texts.items():
         text = INCLUDE.sub(lambda match: included(match[1]), text)
+        text = text.replace("```python\n>>> ", "```pycon\n>>> ")  # output is not colored as code
         (folder / page).parent.mkdir(parents=True, exist_ok=True)
         (folder / page).write_text(with_site_links(text, page, pages), encoding="utf-8")
     (folder / "figures").mkdir()

@@ -106,13 +106,14 @@ class Environment:
 
     def run(self, *command: str) -> str:
         """Return what a command prints; raise StepError with its last line if it fails."""
+        command = ("timeout", "1800", *command)
         process = subprocess.run(
-            command, cwd=self.work, env=self.variables, capture_output=True, text=True, check=False, timeout=1800
+            command, cwd=self.work, env=self.variables, capture_output=True, text=True, check=False
         )
         if process.returncode:
             lines = (process.stderr.strip() or process.stdout.strip() or "printed nothing").splitlines()
-            step = " ".join(Path(word).name for word in command[:4] if len(word) < 80)
-            raise StepError(f"{step}: {' '.join(lines[-3:])[-400:]}")
+            step = " ".join(Path(word).name for word in command[2:6] if len(word) < 80)
+            raise StepError(f"{step}: exit status {process.returncode}: {' '.join(lines[-3:])[-400:]}")
         return process.stdout
 
     def uv(self, *words: str) -> str:

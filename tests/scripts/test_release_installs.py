@@ -38,5 +38,5 @@ def test_a_row_has_the_measurements():
 def test_a_failed_command_is_reported_with_its_last_lines(tmp_path):
     place = release_installs.Environment.__new__(release_installs.Environment)
     place.work, place.variables = tmp_path, {"PATH": "/usr/bin:/bin"}
-    with pytest.raises(StepError, match=r"^sh -c .*: the reason$"):
+    with pytest.raises(StepError, match=r"^sh -c .*: exit status 3: the reason$"):
         place.run("sh", "-c", "echo the reason >&2; exit 3")

@@ -41,7 +41,7 @@ def test_extractors_of_all_inputs_pass(modality, inputs):
 
 WRONG = {
     "an error": (raising, r"^mine:own: fails on a trial of noise \(RuntimeError: no such layer\); correct the"),
-    "another width": (lambda clips: [np.ones((2, 9))] * len(clips), r"returns values of shape \(9,\) per clip, .* is 7"),
+    "another width": (lambda clips: [np.ones((2, 9))] * len(clips), r"values of shape \(9,\) per clip, .* is 7"),
     "no time": (lambda clips: [np.ones(7)] * len(clips), r"returns shapes \[\(7,\), \(7,\)\] for 2 clips"),
     "too few clips": (lambda clips: [np.ones((2, 7))], r"returns shapes \[\(2, 7\)\] for 2 clips"),
     "no rows": (lambda clips: [np.ones((0, 7))] * len(clips), "t at least 1"),

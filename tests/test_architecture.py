@@ -175,7 +175,6 @@ def test_dictionaries_of_anything_are_rare():
 
 MUTABLE = {
     "aadml/methods/training/loop.py": {"_Progress", "_Loop"},
-    "aadml/search/index.py": {"_State"},
     "feature_extraction/jobs/extract.py": {"_Job"},
     "feature_extraction/ground/worker_pool.py": {"_Worker"},
 }

@@ -93,10 +93,10 @@ def model(features):
         ),
         (lambda index: index.search(clip=3), "Index.search: clip has type int; pass text, a path or None"),
         (
-            lambda index: index.like("x", "audio", to="audio"),
-            "Index.like: number has type str; pass a whole number",
+            lambda index: index.like(1.5, "audio", to="audio"),
+            "Index.like: clip has type float; pass a whole number or text",
         ),
-        (lambda index: index.item("3"), "Index.item: number has type str; pass a whole number"),
+        (lambda index: index.item(None), "Index.item: clip has type NoneType; pass a whole number or text"),
         (lambda index: index.export(""), "Index.export: output is empty; pass a path, or leave the argument out"),
         (lambda index: index.export(3), "Index.export: output has type int; pass text or a path"),
     ],

@@ -30,6 +30,7 @@ PAGE = frozenset({*PAGE_FILES, "/health"})
 """Paths that contain no data of the index; every other path requires the cookie or the bearer token."""
 _TOKEN, _ROOT = re.compile(r"[\w-]{32,200}", re.ASCII), re.compile(r"(/[\w.-]+)+", re.ASCII)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+"""Names of this machine, as in the addresses of browsers."""
 UNKNOWN_BROWSER = "this browser has not opened the address that `aadml serve` printed last; open that address"
 
 
@@ -66,7 +67,8 @@ class Access:
         """Redirect to the address without a token; set the cookie if the token is current."""
         response = RedirectResponse(f"{self.root}/", 303, HEADERS)
         if self._token is not None and _equal(token, self._token):
-            response.set_cookie(self._cookie, self._secret, httponly=True, samesite="strict", secure=secure)
+            path = f"{self.root}/"  # other applications behind the same proxy do not receive the cookie
+            response.set_cookie(self._cookie, self._secret, path=path, httponly=True, samesite="strict", secure=secure)
             if not self.team:
                 self._token = None
                 response.background = BackgroundTask(self.renew)
@@ -132,6 +134,11 @@ class Guard:
         return None
 
 
+def in_brackets(host: str) -> str:
+    """Return a host as in addresses of browsers: an address of IPv6 in brackets."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
 def team_token(host: str, path: str | Path | None) -> str:
     """Read the token of a team.
 
@@ -139,7 +146,7 @@ def team_token(host: str, path: str | Path | None) -> str:
         InputError: the file cannot be read, the token is short, or the host requires a token and there is none.
     """
     if path is None:
-        if host not in LOOPBACK:
+        if in_brackets(host) not in LOOPBACK:
             raise InputError(f"--host {host}: is reached from other machines; pass --token-file FILE as well")
         return ""
     try:

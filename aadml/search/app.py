@@ -26,7 +26,7 @@ from aadml.feature_extraction.ground.kept_workers import keep_workers
 from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import STYLE
 from aadml.reports.previews import PreviewSource, key_of, make_previews
-from aadml.search.access import HEADERS, PAGE_FILES, Access, Guard, checked_root, team_token
+from aadml.search.access import HEADERS, PAGE_FILES, Access, Guard, checked_root, in_brackets, team_token
 from aadml.search.encoders import ModelEncoder
 from aadml.search.index import Index
 from aadml.search.journal import Journal
@@ -38,7 +38,7 @@ from aadml.search.uploads import ClientLimits, uploaded
 ALL = "all"
 """Value of `to` for words that search every modality."""
 
-_EVERYWHERE = ("0.0.0.0", "::")
+_EVERYWHERE = ("0.0.0.0", "::", "[::]")
 MOST_HITS, MOST_CLIPS = 100, 100
 """Largest number of hits of a query, and of clips of a page."""
 
@@ -54,7 +54,7 @@ class Service:
     def __init__(self, index: Index, limits: ClientLimits) -> None:
         self._index, self._limits = index, limits
         self._answers, self._previews = asyncio.Semaphore(limits.answers), asyncio.Semaphore(limits.previews)
-        self._uploads = asyncio.Semaphore(limits.uploads)
+        self._uploads, self._views = asyncio.Semaphore(limits.uploads), asyncio.Semaphore(limits.views)
         self._judgments = JudgmentsFile(index.path.with_name(f"{index.path.name}.judgments.csv"))
 
     async def health(self, _: Request) -> Response:
@@ -96,7 +96,8 @@ class Service:
         if limit > MOST_CLIPS:
             raise HTTPException(400, f"limit is {limit}; pass a whole number up to {MOST_CLIPS}")
         where = values.get("where") or None
-        browsed = await run_in_threadpool(lambda: self._index.browse(where=where, offset=offset, limit=limit))
+        async with self._turn(self._views):
+            browsed = await run_in_threadpool(lambda: self._index.browse(where=where, offset=offset, limit=limit))
         return _json({
             "total": browsed.total, "counts": browsed.counts, "examples": [_clip(*each) for each in browsed.examples],
             "clips": [_clip(*each) for each in browsed.clips],
@@ -105,7 +106,8 @@ class Service:
     async def map(self, request: Request) -> Response:
         """Return the 2-D map of the vectors of a modality: number, x and y in thousandths, and class of each point."""
         modality = _modality(request.query_params.get("of"))
-        layout = await run_in_threadpool(self._index.layout, modality)
+        async with self._turn(self._views):
+            layout = await run_in_threadpool(self._index.layout, modality)
         classes = {name: place for place, name in enumerate(sorted({*layout.labels}))}
         places = (1000 * layout.places).round().astype(int).tolist()
         rows = zip(layout.numbers.tolist(), places, layout.labels, strict=True)
@@ -114,8 +116,7 @@ class Service:
 
     async def clip(self, request: Request) -> Response:
         """Return a clip of the index, by its id or its number."""
-        number = await self._chosen(request)
-        item, _ = await run_in_threadpool(self._index.item, number)
+        item, _, number = await run_in_threadpool(self._index.item, _chosen(request))
         return _json(_clip(number, item))
 
     async def search(self, request: Request) -> Response:
@@ -140,8 +141,8 @@ class Service:
         """Search by a clip of the index."""
         _, _, k, where = _query(request)
         to, modality = _modality(request.query_params.get("to")), _modality(request.query_params.get("from"))
-        number = await self._chosen(request)
-        return await self._found(lambda: self._index.like(number, modality, to=to, k=k, where=where))
+        clip = _chosen(request)
+        return await self._found(lambda: self._index.like(clip, modality, to=to, k=k, where=where))
 
     async def picture(self, request: Request) -> Response:
         """Return a JPEG: the picture of a clip, or its waveform if the clip has no picture."""
@@ -152,11 +153,11 @@ class Service:
         return await self._preview(request, still=False)
 
     async def _preview(self, request: Request, *, still: bool) -> Response:
-        number = await self._chosen(request)
-        item, paths = await run_in_threadpool(self._index.item, number)
+        item, paths, _ = await run_in_threadpool(self._index.item, _chosen(request))
         sound = paths.get("audio", "")
         source = PreviewSource(paths.get("visual") or sound, sound, item.segment, still)  # a sound may have a picture
-        tag = f'"{await run_in_threadpool(key_of, source)}"'
+        async with self._turn(self._views):  # the key is a checksum of whole files
+            tag = f'"{await run_in_threadpool(key_of, source)}"'
         headers = {**HEADERS, "Cache-Control": "private, no-cache", "ETag": tag}  # each use asks for access again
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
@@ -176,12 +177,6 @@ class Service:
         query, item = values.get("query", ""), values.get("item", "")
         count = await run_in_threadpool(lambda: self._judgments.record(query, item, fits=fits))
         return _json({"judgments": count})
-
-    async def _chosen(self, request: Request) -> int:
-        """Return the number of the clip that a request names by `clip` (its id) or by `number`."""
-        if "clip" in request.query_params:
-            return await run_in_threadpool(self._index.number, request.query_params["clip"])
-        return _number(request.query_params.get("number", ""))
 
     @contextlib.asynccontextmanager
     async def _turn(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
@@ -223,6 +218,12 @@ def _query(request: Request) -> tuple[str, Modality | None, int, str | None]:
         raise HTTPException(400, f"k is {k}; pass a whole number from 1 to {MOST_HITS}")
     kind, to = values.get("kind", ""), values.get("to")
     return kind, None if (kind, to) == ("text", ALL) else _modality(to), k, values.get("where") or None
+
+
+def _chosen(request: Request) -> int | str:
+    """Return the id of the clip that a request names by `clip`, or the number that it names by `number`."""
+    values = request.query_params
+    return values["clip"] if "clip" in values else _number(values.get("number", ""))
 
 
 def _number(text: str) -> int:
@@ -319,7 +320,7 @@ def serve(
     from aadml.search.server import run
 
     team, root = team_token(host, token_file), checked_root(root_path)
-    name = socket.gethostname() if host in _EVERYWHERE else host
+    name = socket.gethostname() if host in _EVERYWHERE else in_brackets(host)
     access = Access(port, on_note or (lambda _: None), host=name, root=root, team=team)
     opened = Index(index, model=model, trust_code=trust_code)
     _ = opened.encoder  # raises the error of a missing model before the first query

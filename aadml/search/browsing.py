@@ -1,23 +1,15 @@
-"""Views of a whole index: pages of clips, counts of the values of columns, and a map of the vectors."""
+"""Pages of the clips of an index, with counts of the values of columns."""
 
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
-
-from aadml.search.exact_search import Gallery
-from aadml.search.items import items_of, labels_of
+from aadml.search.items import items_of
 from aadml.search.store import CAPTION_COLUMNS, Item, columns_in, quoted, tables_of
 
 MOST_CLASSES, MOST_VALUES = 400, 40
 """Largest number of classes, and of values of another column, that are counted."""
-MOST_POINTS = 10_000
-"""Largest number of points of a map; of more items, a regular sample is shown."""
 
 _TIMES = ("start", "end")
 _EXAMPLES = 3
@@ -81,35 +73,3 @@ def _counts(database: sqlite3.Connection, source: str, values: tuple[str, ...]) 
         if shown and len(rows) <= most:
             counts[column] = shown
     return counts
-
-
-@dataclass(frozen=True)
-class VectorMap:
-    """Map of the vectors of a modality.
-
-    Attributes:
-        numbers: (m,) numbers of the items.
-        places: (m, 2) coordinates within 0..1.
-        labels: m classes; "" for items without class.
-    """
-
-    numbers: NDArray[np.int64]
-    places: NDArray[np.float64]
-    labels: tuple[str, ...]
-
-
-def vector_map(database: sqlite3.Connection, numbers: NDArray[np.int64], gallery: Gallery) -> VectorMap:
-    """Compute the map of at most MOST_POINTS vectors."""
-    step = -(-len(numbers) // MOST_POINTS)
-    shown, labels = numbers[::step], labels_of(database)
-    return VectorMap(shown, principal(gallery.vectors[::step]), tuple(labels[number] for number in shown.tolist()))
-
-
-def principal(vectors: Tensor) -> NDArray[np.float64]:
-    """Compute the two principal components (n, 2), within 0..1, of the directions of vectors (n, d)."""
-    directions = torch.nn.functional.normalize(vectors.double(), dim=1)
-    centered = directions - directions.mean(0)
-    _, axes = torch.linalg.eigh(centered.T @ centered)
-    places = torch.nn.functional.pad(centered @ axes[:, -2:].flip(1), (0, max(0, 2 - len(axes)))).numpy()
-    low, high = places.min(0), places.max(0)
-    return np.asarray((places - low) / np.where(high > low, high - low, 1.0))

@@ -35,6 +35,7 @@ from aadml.search.raw_media import of_raw_media
 from aadml.search.sources import IndexSource, Work, accepted, has_texts, is_media, is_readable, of_features, of_media
 from aadml.search.store import connect, only_writer, reading
 from aadml.search.updates import Changes, write
+from aadml.search.vector_maps import map_index
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ def build(
         if facts is None:
             facts = IndexFacts(origin, encoder.record(path.parent), StateRecord(1, encoder.similarity))
         changes = write(path, replace(facts, source=origin), clips, encoder, known)
+        map_index(path)
         calibrate_index(path, calibrate, encoder, precision, on_note)
         if not of_media:
             shutil.rmtree(folder, ignore_errors=True)  # contains only the lock

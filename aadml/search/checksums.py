@@ -1,9 +1,9 @@
 """Checksums of the content of an index, written in the transaction of each change.
 
-The table `checksum` stores a SHA-256 for each block of 256 items or vectors, for the moments of each item, and for the
-metadata (schema, `meta`, the cells that earlier versions wrote, number of blocks). Metadata and vectors are verified
-when an index is opened, all other blocks when they are read. An index of version 1 has no checksums and is not
-verified.
+The table `checksum` stores a SHA-256 for each block of 256 items, vectors or points of a map, for the moments of each
+item, and for the metadata (schema, `meta`, the cells that earlier versions wrote, number of blocks). Metadata and
+vectors are verified when an index is opened, all other blocks when they are read. An index of version 1 has no
+checksums and is not verified.
 """
 
 import hashlib
@@ -24,6 +24,7 @@ _ROWS = 256  # numbers of a block of items or vectors
 _ITEMS = ("item", "extra")
 _VECTORS = tuple(f"vector_{name}" for name in MODALITIES)
 _MOMENTS = tuple(f"moment_{name}" for name in MODALITIES)
+_MAPS = tuple(f"map_{name}" for name in MODALITIES)
 
 
 def has_checksums(database: sqlite3.Connection) -> bool:
@@ -76,6 +77,13 @@ def forget(database: sqlite3.Connection, part: str) -> None:
     """Remove the checksums of a table that was dropped."""
     if has_checksums(database):
         database.execute("DELETE FROM checksum WHERE part = ?", (part,))
+
+
+def seal_table(database: sqlite3.Connection, part: str) -> None:
+    """Write the checksums of a table that was filled in this transaction."""
+    blocks = database.execute(f"SELECT DISTINCT number / {_ROWS} FROM {part}").fetchall()
+    for (block,) in blocks if has_checksums(database) else ():
+        _write(database, part, block, _digest(_rows_of(database, part, block)))
 
 
 def seal_facts(database: sqlite3.Connection) -> None:
@@ -200,7 +208,7 @@ def _check_part(database: sqlite3.Connection, part: str) -> None:
         pass
 
 
-def _parts(database: sqlite3.Connection, tables: Sequence[str] = (*_ITEMS, *_VECTORS, *_MOMENTS)) -> list[str]:
+def _parts(database: sqlite3.Connection, tables: Sequence[str] = (*_ITEMS, *_VECTORS, *_MOMENTS, *_MAPS)) -> list[str]:
     return [table for table in tables if has_table(database, table)] if has_checksums(database) else []
 
 

@@ -1,10 +1,9 @@
 """An open index, for search, updates and export."""
 
 import sqlite3
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.model import Model
 from aadml.retrieval.posteriors import second_keys
 from aadml.search.best_moment import best_moment, read_moments
-from aadml.search.browsing import Browsed, VectorMap, browse, vector_map
+from aadml.search.browsing import Browsed, browse
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
 from aadml.search.captions import as_clips, clips_of_captions
@@ -35,9 +34,11 @@ from aadml.search.filters import SECONDS, Value, matching, searchable_columns
 from aadml.search.fit_calibration import Query, read_calibrations, why_uncalibrated
 from aadml.search.fusion import DEPTH, fused
 from aadml.search.items import Galleries, galleries_of, items_of
+from aadml.search.latest_state import LatestState
 from aadml.search.results import Found, Hit
-from aadml.search.store import Item, connect, reading
+from aadml.search.store import Item
 from aadml.search.updates import Changes
+from aadml.search.vector_maps import VectorMap, vector_map
 
 _FILTERS = 32  # conditions whose rows are cached
 
@@ -46,29 +47,25 @@ Where = tuple[str, tuple[Value, ...]]
 """An SQL condition, and the values of its parameters."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class _State:
-    """One state of an index.
+    """Vectors and facts of one state of an index.
 
     Attributes:
-        version: counter of SQLite that changes when another connection writes to the file.
         facts: facts of the index.
         items: verification of the items.
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
         clips: number of a caption -> number of its clip.
         filters: rows of a gallery that meet a condition and a copy of their vectors, for the latest conditions.
-        layouts: maps of the vectors, by modality.
     """
 
-    version: int
     facts: IndexFacts
     items: ItemChecks
     galleries: Galleries
     calibrations: dict[Query, Calibration]
     clips: dict[int, int]
     filters: dict[tuple[Modality, Where], tuple[NDArray[np.int64], Gallery]] = field(default_factory=dict)
-    layouts: dict[Modality, VectorMap] = field(default_factory=dict)
 
 
 def _read_state(database: sqlite3.Connection, path: Path) -> _State:
@@ -77,26 +74,29 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     Raises:
         InputError: the index is damaged.
     """
-    version = _version(database)
     check_facts(database)
     facts = read_facts(database, path)
     galleries = galleries_of(database, facts.state.similarity)
     calibrations = read_calibrations(facts.calibration, path)
-    checks, clips = ItemChecks(database), clips_of_captions(database)
-    return _State(version, facts, checks, galleries, calibrations, clips)
+    return _State(facts, ItemChecks(database), galleries, calibrations, clips_of_captions(database))
 
 
-def _version(database: sqlite3.Connection) -> int:
-    return int(database.execute("PRAGMA data_version").fetchone()[0])
+@dataclass(frozen=True)
+class _Pages:
+    """Views of one state of an index.
+
+    Attributes:
+        items: verification of the items.
+        layouts: maps of the vectors, by modality.
+    """
+
+    items: ItemChecks
+    layouts: dict[Modality, VectorMap] = field(default_factory=dict)
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a file; (0, 0) for a missing file, which raises an error at connection."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return 0, 0
-    return status.st_dev, status.st_ino
+def _read_pages(database: sqlite3.Connection) -> _Pages:
+    check_facts(database)
+    return _Pages(ItemChecks(database))
 
 
 def _queries(vectors: Mapping[Modality, Tensor], gallery: Gallery) -> Tensor:
@@ -143,44 +143,14 @@ class Index:
         self.path = Path(path)
         self.filter_seconds = SECONDS
         self._model, self._trust_code = model, trust_code or is_trusting()
-        self._lock = threading.RLock()
-        self._encoder: IndexEncoder | None = None
-        self._database, self._file, self._state = self._opened()
+        self._encoder: tuple[object, IndexEncoder] | None = None
+        self._search = LatestState(self.path, partial(_read_state, path=self.path))
+        self._reading = self._search.reading
+        self._pages = LatestState(self.path, _read_pages)  # a connection of its own, so that pages delay no search
 
-    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int], _State]:
-        """Open the file and return the database, the identity of the file, and its state."""
-        identity = _identity(self.path)
-        database = connect(self.path)
-        try:
-            with reading(database, self.path):
-                return database, identity, _read_state(database, self.path)
-        except BaseException:
-            database.close()
-            raise
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Lock the index and open a transaction; a file that was changed or replaced is read again.
-
-        Raises:
-            InputError: the file was removed, or replaced by a file that is not an index.
-        """
-        with self._lock:
-            if _identity(self.path) != self._file:
-                before = self._database
-                self._database, self._file, state = self._opened()
-                before.close()
-                self._replace_state(state)
-            with reading(self._database, self.path):
-                if _version(self._database) != self._state.version:
-                    self._replace_state(_read_state(self._database, self.path))
-                yield self._database
-
-    def _replace_state(self, state: _State) -> None:
-        """Set the state; if the record of the encoder differs, the next query loads the encoder again."""
-        if state.facts.encoder != self._state.facts.encoder:
-            self._encoder = None
-        self._state = state
+    @property
+    def _state(self) -> _State:
+        return self._search.state
 
     @classmethod
     @checked_call
@@ -203,7 +173,8 @@ class Index:
 
     def close(self) -> None:
         """Close the file."""
-        self._database.close()
+        self._search.database.close()
+        self._pages.database.close()
 
     def __enter__(self) -> "Index":
         return self
@@ -212,8 +183,8 @@ class Index:
         self.close()
 
     def __len__(self) -> int:
-        with self._reading():
-            return int(self._database.execute("SELECT count(*) FROM item").fetchone()[0])
+        with self._reading() as database:
+            return int(database.execute("SELECT count(*) FROM item").fetchone()[0])
 
     @property
     def source(self) -> str:
@@ -241,12 +212,13 @@ class Index:
 
     @property
     def encoder(self) -> IndexEncoder:
-        """Encoder of the queries, loaded for the first query."""
-        with self._lock:
-            if self._encoder is None:
+        """Encoder of the queries, loaded for the first query, and again if the index was replaced by another one."""
+        with self._search.lock:
+            record = self._state.facts.encoder
+            if self._encoder is None or self._encoder[0] != record:
                 with trusting(self._trust_code), named_in(self.path):
-                    self._encoder = load_encoder(self._state.facts.encoder, self.path.parent, self._model)
-            return self._encoder
+                    self._encoder = record, load_encoder(record, self.path.parent, self._model)
+            return self._encoder[1]
 
     @checked_call
     def search(
@@ -292,21 +264,31 @@ class Index:
         return results[0] if len(results) == 1 else fused(results, k)
 
     @checked_call
-    def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
+    def like(
+        self, clip: int | str, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None
+    ) -> Found:
         """Return the k items that match an item of the index best; the results may contain that item.
 
         In other modalities, a caption is replaced by its clip, and a clip by its first caption.
 
+        Args:
+            clip: id or number of the item.
+            modality: modality of the item that is compared.
+            to: modality of the hits.
+            k: number of hits.
+            where: an SQL condition on the columns of the items.
+
         Raises:
             InputError: the item is not in the index or lacks the modality, or the modalities cannot be compared.
         """
-        with self._lock:
-            self.refresh()
-            numbers, gallery = self._gallery(modality)
-            place = np.flatnonzero(numbers == number)
-            if not len(place) and (clips := self._state.clips):
-                place = np.flatnonzero(as_clips(numbers, clips) == clips.get(number, number))[:1]
-                self._state.items.check([number, *numbers[place].tolist()])  # the mapping was read unverified
+        with self._search.lock:
+            with self._reading() as database:
+                number = self._number(database, clip)
+                numbers, gallery = self._gallery(modality)
+                place = np.flatnonzero(numbers == number)
+                if not len(place) and (clips := self._state.clips):
+                    place = np.flatnonzero(as_clips(numbers, clips) == clips.get(number, number))[:1]
+                    self._state.items.check([number, *numbers[place].tolist()])  # the mapping was read unverified
             if not len(place):
                 raise InputError(
                     f"clip number {number} is not in this index or has no {modality}; pass the number of a hit"
@@ -331,18 +313,18 @@ class Index:
         """
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
-        with self._reading():
+        with self._reading() as database:
             numbers, gallery = self._gallery(to)
             queries = _queries(vectors, gallery)
             if where is not None:
-                rows, gallery = self._filtered(to, (where, tuple(parameters)))
+                rows, gallery = self._filtered(database, to, (where, tuple(parameters)))
                 numbers = numbers[rows]
             places, scores = gallery.best(queries, int(k))
             second = second_keys(queries, gallery.vectors[torch.from_numpy(places)], self.similarity)
             nearest = numbers[places].tolist()
             self._state.items.check(nearest)
-            items = list(items_of(self._database, nearest))
-            stretches = read_moments(self._database, to, nearest)
+            items = list(items_of(database, nearest))
+            stretches = read_moments(database, to, nearest)
             moments = [best_moment(vectors_over_time, queries, self.similarity) for vectors_over_time in stretches]
             calibration = self._state.calibrations.get((tuple(vectors), to))
         chances = [None] * len(items) if calibration is None else calibration.probability(scores, len(gallery)).tolist()
@@ -357,43 +339,47 @@ class Index:
         return Found(tuple(hits), tuple(vectors), to, len(gallery), self.similarity, calibration, reason)
 
     @checked_call
-    def item(self, number: int) -> tuple[Item, dict[str, str]]:
-        """Return an item and the paths of its files.
+    def item(self, clip: int | str) -> tuple[Item, dict[str, str], int]:
+        """Return an item, the paths of its files, and its number.
+
+        Args:
+            clip: id or number of the item.
 
         Raises:
-            InputError: the index has no item of this number.
-        """
-        with self._reading():
-            self._state.items.check([number])
-            (item,) = items_of(self._database, [number])
-        return item, self._places(item)
-
-    def number(self, name: str) -> int:
-        """Return the number of the item with an id.
-
-        Raises:
-            InputError: the index has no item of this id.
+            InputError: the index has no such item.
         """
         with self._reading() as database:
-            row = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
-            if row is None:
-                raise InputError(f"clip {name[:80]!r} is not in this index; pass the id of a clip")
-            self._state.items.check(row)
+            number = self._number(database, clip)
+            self._state.items.check([number])
+            (item,) = items_of(database, [number])
+        return item, self._places(item), number
+
+    def _number(self, database: sqlite3.Connection, clip: int | str) -> int:
+        if not isinstance(clip, str):
+            return clip
+        row = database.execute("SELECT number FROM item WHERE id = ?", (clip,)).fetchone()
+        if row is None:
+            raise InputError(f"clip {clip[:80]!r} is not in this index; pass the id of a clip")
+        self._state.items.check(row)
         return int(row[0])
 
     def browse(self, *, where: str | None = None, offset: int = 0, limit: int = 24) -> Browsed:
         """Return a page of the clips that meet a condition, with counts of the values of their columns."""
-        with self._reading() as database:
-            self._state.items.check_all()
+        with self._pages.reading() as database:
+            self._pages.state.items.check_all()
             numbers = None if where is None else matching(database, where, seconds=self.filter_seconds).tolist()
             return browse(database, numbers, offset, limit)
 
     def layout(self, modality: Modality) -> VectorMap:
         """Return the 2-D map of the vectors of a modality."""
-        with self._reading() as database:
-            if modality not in self._state.layouts:
-                self._state.layouts[modality] = vector_map(database, *self._gallery(modality))
-            return self._state.layouts[modality]
+        self.refresh()
+        self._gallery(modality)
+        with self._pages.reading() as database:
+            state = self._pages.state
+            state.items.check_all()
+            if modality not in state.layouts:
+                state.layouts[modality] = vector_map(database, modality)
+            return state.layouts[modality]
 
     @checked_call
     def export(self, output: str | Path, *, kind: str = "npy") -> list[Path]:
@@ -410,9 +396,9 @@ class Index:
         Raises:
             InputError: the kind is unknown, or pyarrow is not installed.
         """
-        with self._reading():
+        with self._reading() as database:
             self._state.items.check_all()
-            return export(self._database, self._state.galleries, output, kind)
+            return export(database, self._state.galleries, output, kind)
 
     def refresh(self) -> None:
         """Read the index again if its file was changed or replaced.
@@ -423,7 +409,7 @@ class Index:
         with self._reading():
             pass
 
-    def _filtered(self, to: Modality, where: Where) -> tuple[NDArray[np.int64], Gallery]:
+    def _filtered(self, database: sqlite3.Connection, to: Modality, where: Where) -> tuple[NDArray[np.int64], Gallery]:
         """Return the rows of a gallery that meet a condition, and these items.
 
         The latest conditions are cached. All cached copies together have at most as many vectors as the gallery of
@@ -432,7 +418,7 @@ class Index:
         cache, (numbers, gallery) = self._state.filters, self._gallery(to)
         if (to, where) not in cache:
             self._state.items.check_all()
-            matches = matching(self._database, *where, seconds=self.filter_seconds)
+            matches = matching(database, *where, seconds=self.filter_seconds)
             rows = np.flatnonzero(np.isin(numbers, matches)).astype(np.int64)
             while len(cache) >= _FILTERS or (
                 cache and sum(len(r) for r, _ in cache.values()) + len(rows) > len(gallery)

@@ -1,11 +1,15 @@
 """File of judgments that the search page writes, for `aadml evaluate --relevance`."""
 
 import csv
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.locks import locked
 from aadml.retrieval.judgments import HEADER
 
 LONGEST, MOST = 500, 100_000
@@ -34,7 +38,7 @@ class JudgmentsFile:
                 raise InputError(
                     f"{name!r} cannot be the name of a query or item; pass one line of 1 to {LONGEST} characters"
                 )
-        with self._lock:
+        with self._locked():
             grades = self._read()
             grades[query, item] = "1" if fits else "0"
             if len(grades) > MOST:
@@ -44,6 +48,21 @@ class JudgmentsFile:
                     [HEADER, *([*key, grade] for key, grade in grades.items())]
                 )
             return len(grades)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Lock the file against other threads and other servers of the index."""
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        with self._lock:
+            try:
+                handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            except OSError as error:
+                raise InputError(f"{lock}: cannot be written ({error.strerror}); check its permissions") from error
+            try:
+                with locked(handle, lock.with_suffix(".host"), f"{lock}: is in use; try again", wait=True):
+                    yield
+            finally:
+                os.close(handle)
 
     def _read(self) -> dict[tuple[str, str], str]:
         if not self.path.exists():

@@ -273,6 +273,9 @@ def _write(
         _renew_columns(database, columns)
     for statement in best_moment.SCHEMA:
         database.execute(statement)
+    for modality in MODALITIES:  # maps show the vectors before the change
+        database.execute(f"DROP TABLE IF EXISTS map_{modality}")
+        checksums.forget(database, f"map_{modality}")
     by_modality = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
     tables = ["item", *(["extra"] if columns else []), *by_modality]
     blocks = checksums.ChangedBlocks(database)

@@ -23,6 +23,7 @@ class ClientLimits:
         seconds: longest duration of an upload.
         answers: number of queries that are answered at a time.
         previews: number of previews that are built at a time.
+        views: number of pages of clips, maps and checksums of media that are computed at a time.
         uploads: number of uploads that are received or searched at a time.
         waiting: longest time that a request waits for its turn, in seconds.
         connections: number of connections that are open at a time.
@@ -33,6 +34,7 @@ class ClientLimits:
     seconds: float = 60.0
     answers: int = 2
     previews: int = 2
+    views: int = 4
     uploads: int = 64
     waiting: float = 120.0
     connections: int = 256

@@ -37,7 +37,7 @@ def best_of(index, asked, to, numbers, *, absent=False):
     Where items have classes, an item's own is left out, with `absent` all of its class. Where they have none its own
     is what fits, and is left out with `absent`.
     """
-    labels = dict(index._database.execute("SELECT number, label FROM item"))
+    labels = dict(index._search.database.execute("SELECT number, label FROM item"))
     own, gallery = index._state.galleries[to]
     names = np.asarray([labels[n] for n in own.tolist()], dtype=object)
     curve = index._state.calibrations[asked, to]
@@ -91,7 +91,7 @@ class Measured:
 
 def measured(index, asked, to):
     """Ask with all test clips."""
-    test = [row[0] for row in index._database.execute("SELECT number FROM item WHERE split = 'test'")]
+    test = [row[0] for row in index._search.database.execute("SELECT number FROM item WHERE split = 'test'")]
     chances, fits, one = best_of(index, asked, to, test)
     absent, _, _ = best_of(index, asked, to, test, absent=True)
     over = None
@@ -155,7 +155,7 @@ def measure_unseen(data, loss):
         model = aadml.fit(place, epochs=20, settings=SETTINGS, seed=0, loss=loss)
         model = aadml.load(model.save(Path(folder) / "model"))
         with Index.build(place, Path(folder) / "index", model=model) as index:
-            numbers = dict(index._database.execute("SELECT id, number FROM item"))
+            numbers = dict(index._search.database.execute("SELECT id, number FROM item"))
             galleries = index._state.galleries
             for asked in galleries:
                 for to, (items, gallery) in galleries.items():

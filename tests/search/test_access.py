@@ -131,7 +131,9 @@ def test_the_routed_path_decides_whatever_the_host_is_called(host):
 @pytest.mark.parametrize("path", ["/clips/facts", "/facts"])
 def test_a_proxy_may_keep_or_remove_the_root_path(path):
     assert guarded(path, root="/clips", authorization=f"Bearer {TEAM}").text == "data"
-    assert guarded("/clips/?token=" + TEAM, root="/clips").headers["location"] == "/clips/"
+    answer = guarded("/clips/?token=" + TEAM, root="/clips")
+    assert answer.headers["location"] == "/clips/"
+    assert "path=/clips/;" in answer.headers["set-cookie"].lower()  # not for the other applications of the proxy
 
 
 def test_beyond_this_machine_a_long_token_is_required(tmp_path):
@@ -160,6 +162,18 @@ def test_an_address_for_other_machines_has_the_name_of_this_one(tmp_path, site, 
     options = {"host": "0.0.0.0", "port": 8800, "root_path": "/clips/", "token_file": tmp_path / "token"}
     aadml.serve(site.index.path, on_note=notes.append, **options)
     assert notes == [f"http://{socket.gethostname()}:8800/clips/?token={TEAM}"]
+
+
+@pytest.mark.parametrize("host", ["::1", "[::1]"])
+def test_the_loopback_address_of_ipv6_needs_no_token_and_is_printed_in_brackets(site, monkeypatch, host):
+    opened = []
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: opened.append(sockets[0].getsockname()))
+    notes = []
+    with server.listening(0, "::1") as free:
+        port = free.getsockname()[1]
+    aadml.serve(site.index.path, host=host, port=port, on_note=notes.append)
+    assert opened[0][:2] == ("::1", port)
+    assert notes[0].startswith(f"http://[::1]:{port}/?token=")
 
 
 def test_a_root_path_is_a_plain_path():

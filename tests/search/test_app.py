@@ -5,6 +5,7 @@ import json
 import logging
 import re
 import threading
+import time
 from urllib.parse import quote
 
 import pytest
@@ -207,3 +208,63 @@ def test_items_are_read_outside_the_event_loop(site, monkeypatch):
     assert site.ask("/clip?number=1")[0] == 200
     assert threads
     assert site.thread not in threads
+
+
+@pytest.fixture
+def replaceable(served, tmp_path):
+    """A server of an index, and a function that replaces the index by one of the same clips with other numbers."""
+    from aadml.data.synthetic import synthetic
+    from aadml.feature_extraction.feature_file import write_features
+    from aadml.search.uploads import ClientLimits
+
+    content = synthetic(classes=3, train=20, valid=5, test=10, dimensions=(6, 8), difficulty=0.3)
+    for name, rows in (("a", slice(None)), ("b", slice(None, None, -1))):
+        write_features(tmp_path / f"{name}.h5", content.select(range(35)[rows]))
+        Index.build(tmp_path / f"{name}.h5", tmp_path / f"{name}.index").close()
+    site = served(Index(tmp_path / "a.index"), ClientLimits(waiting=60))
+    return site, lambda: (tmp_path / "b.index").replace(tmp_path / "a.index")
+
+
+@pytest.mark.parametrize(("door", "path"), [("like", "/like?from=audio&to=audio&k=1&"), ("item", "/clip?")])
+def test_an_id_names_its_clip_even_if_the_index_is_replaced_meanwhile(replaceable, monkeypatch, door, path):
+    site, replace_index = replaceable
+    name = site.index.item(1)[0].id
+    call = getattr(Index, door)
+
+    def late(*words, **named):
+        monkeypatch.setattr(Index, door, call)
+        replace_index()
+        return call(*words, **named)
+
+    monkeypatch.setattr(Index, door, late)
+    content = json.loads(site.ask(f"{path}clip={quote(name)}")[1])
+    assert (content["hits"][0] if "hits" in content else content)["id"] == name
+
+
+@pytest.mark.parametrize(
+    ("place", "path"),
+    [
+        ("aadml.search.index.browse", "/clips"),
+        ("aadml.search.index.vector_map", "/map?of=audio"),
+        ("aadml.search.app.key_of", "/picture?number=1"),
+    ],
+)
+def test_slow_pages_do_not_delay_a_question(replaceable, monkeypatch, place, path):
+    site, _ = replaceable
+    begun, going_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(place, lambda *_: begun.set() or going_on.wait(60))
+    pages = [threading.Thread(target=site.ask, args=(path,)) for _ in range(50)]  # more than there are threads
+    answers = []
+    question = threading.Thread(target=lambda: answers.append(site.ask("/like?number=3&from=audio&to=audio")[0]))
+    try:
+        for page in pages:
+            page.start()
+        assert begun.wait(30)
+        time.sleep(1)  # until the other requests of pages wait too
+        question.start()
+        question.join(10)
+        assert answers == [200]
+    finally:
+        going_on.set()
+        for thread in (*pages, question):
+            thread.join()

@@ -95,14 +95,14 @@ def test_the_file_of_a_replaced_index_is_closed(features, tmp_path):
         return False
 
     with Index.build(features, tmp_path / "i") as index:
-        before = index._database
+        before = index._search.database
         assert len(index) == 90
         assert not is_closed(before)
         shutil.copy(tmp_path / "i", tmp_path / "j")
         (tmp_path / "j").replace(tmp_path / "i")
         index.like(1, "audio", to="audio", k=1)
         assert is_closed(before)
-        assert not is_closed(index._database)
+        assert not is_closed(index._search.database)
 
 
 def test_a_removed_index_answers_nothing(features, tmp_path):
@@ -131,7 +131,7 @@ def test_a_search_parses_facts_and_looks_for_moments_once(timed, timed_features,
     with Index.build(timed_features, tmp_path / "i", moments=True) as index:
         index.search(audio=timed.features["audio"][7], to="audio", k=10)
         parsed.clear()
-        index._database.set_trace_callback(statements.append)
+        index._search.database.set_trace_callback(statements.append)
         assert any(hit.moment for hit in index.search(audio=timed.features["audio"][7], to="audio", k=10).hits)
         assert not parsed
         assert sum("moment_audio'" in statement and "sqlite_master" in statement for statement in statements) == 1

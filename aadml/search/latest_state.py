@@ -1,0 +1,77 @@
+"""Open index file whose state is read again when the file was changed or replaced."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from aadml.search.store import connect, reading
+
+State = TypeVar("State")
+
+
+class LatestState(Generic[State]):
+    """One connection to an index, for one thread at a time, and the state that was read through it.
+
+    Args:
+        path: path of the index.
+        read: function that reads the state in an open transaction.
+
+    Attributes:
+        database: the connection, which is replaced with the file.
+        state: result of `read` for the latest transaction.
+        lock: lock of the connection and the state.
+
+    Raises:
+        InputError: the file does not exist or is not an index.
+    """
+
+    def __init__(self, path: Path, read: Callable[[sqlite3.Connection], State]) -> None:
+        self.lock = threading.RLock()
+        self._path, self._read = path, read
+        self._open()
+
+    def _open(self) -> None:
+        identity = _identity(self._path)
+        database = connect(self._path)
+        try:
+            with reading(database, self._path):
+                version, state = _version(database), self._read(database)
+        except BaseException:
+            database.close()
+            raise
+        self.database, self.state = database, state
+        self._identity, self._seen = identity, version
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lock the connection and open a transaction; a file that was changed or replaced is read again.
+
+        Raises:
+            InputError: the file was removed, or replaced by a file that is not an index.
+        """
+        with self.lock:
+            if _identity(self._path) != self._identity:
+                before = self.database
+                self._open()
+                before.close()
+            with reading(self.database, self._path):
+                if _version(self.database) != self._seen:
+                    self._seen, self.state = _version(self.database), self._read(self.database)
+                yield self.database
+
+
+def _version(database: sqlite3.Connection) -> int:
+    """Return the counter of SQLite that changes when another connection writes to the file."""
+    return int(database.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return the device and inode of a file; (0, 0) for a missing file, which raises an error at connection."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_dev, status.st_ino

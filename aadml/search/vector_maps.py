@@ -1,0 +1,97 @@
+"""2-D maps of the vectors of an index, computed after each change and stored in the index.
+
+The table `map_<modality>` has the coordinates of an item in each row. A change of the index removes the tables. A
+reader computes a map that the index lacks.
+"""
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from aadml.comparison.features import Modality
+from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.search.checksums import damage, has_table, seal_table, verified_rows
+from aadml.search.store import connect, reading, writing
+
+MOST_POINTS = 10_000
+"""Largest number of points of a map; of more items, a regular sample is shown."""
+
+
+@dataclass(frozen=True)
+class VectorMap:
+    """Map of the vectors of a modality.
+
+    Attributes:
+        numbers: (m,) numbers of the items, ascending.
+        places: (m, 2) coordinates within 0..1.
+        labels: m classes; "" for items without class.
+    """
+
+    numbers: NDArray[np.int64]
+    places: NDArray[np.float32]
+    labels: tuple[str, ...]
+
+
+def map_index(path: Path) -> None:
+    """Store the maps that an index lacks, in a separate transaction."""
+    with closing(connect(path)) as database, reading(database, path):
+        counts = {m: database.execute(f"SELECT count(*) FROM vector_{m}").fetchone()[0] for m in MODALITIES}
+        missing = [m for m, count in counts.items() if count and not has_table(database, f"map_{m}")]
+        maps = {m: _computed(database, m) for m in missing}
+    if maps:
+        with writing(path) as database:
+            for modality, (numbers, places) in maps.items():
+                table = f"map_{modality}"
+                database.execute(f"CREATE TABLE {table} (number INTEGER PRIMARY KEY, content BLOB NOT NULL)")
+                rows = zip(numbers.tolist(), (place.tobytes() for place in places), strict=True)
+                database.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)
+                seal_table(database, table)
+
+
+def vector_map(database: sqlite3.Connection, modality: Modality) -> VectorMap:
+    """Read the map of a modality, or compute the map if the index lacks it.
+
+    Raises:
+        sqlite3.DatabaseError: the map or the vectors are damaged.
+    """
+    is_stored = has_table(database, f"map_{modality}")
+    numbers, places = _stored(database, modality) if is_stored else _computed(database, modality)
+    query = "SELECT number, label FROM item WHERE number IN (SELECT value FROM json_each(?))"
+    labels = dict(database.execute(query, (json.dumps(numbers.tolist()),)))
+    return VectorMap(numbers, places, tuple(labels.get(number, "") for number in numbers.tolist()))
+
+
+def _stored(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    rows = [*chain.from_iterable(verified_rows(database, f"map_{modality}"))]
+    if any(len(content) != 8 for _, content in rows):
+        raise damage(f"the map of {modality}")
+    places = np.frombuffer(b"".join(content for _, content in rows), dtype="<f4")
+    return np.asarray([number for number, _ in rows], dtype=np.int64), places.reshape(-1, 2)
+
+
+def _computed(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Compute the map of at most MOST_POINTS vectors; return the numbers (m,) and the coordinates (m, 2)."""
+    (count,) = database.execute(f"SELECT count(*) FROM vector_{modality}").fetchone()
+    step = -(-count // MOST_POINTS)
+    every = chain.from_iterable(verified_rows(database, f"vector_{modality}"))
+    rows = list(islice(every, 0, None, max(1, step)))
+    vectors = np.frombuffer(b"".join(content for _, content in rows), dtype="<f4").reshape(len(rows), -1)
+    return np.asarray([number for number, _ in rows], dtype=np.int64), principal(torch.from_numpy(vectors.copy()))
+
+
+def principal(vectors: Tensor) -> NDArray[np.float32]:
+    """Compute the two principal components (n, 2), within 0..1, of the directions of vectors (n, d)."""
+    directions = torch.nn.functional.normalize(vectors.double(), dim=1)
+    centered = directions - directions.mean(0)
+    _, axes = torch.linalg.eigh(centered.T @ centered)
+    places = torch.nn.functional.pad(centered @ axes[:, -2:].flip(1), (0, max(0, 2 - len(axes)))).numpy()
+    low, high = places.min(0), places.max(0)
+    return np.asarray((places - low) / np.where(high > low, high - low, 1.0), dtype="<f4")

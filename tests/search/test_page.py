@@ -1,5 +1,7 @@
 """The page of an index in a browser: looked around, asked, played, filtered, judged, by keyboard, light and dark."""
 
+import csv
+import wave
 from urllib.parse import parse_qs, urlsplit
 
 import cv2
@@ -21,11 +23,11 @@ EMPTY = {"total": 0, "clips": [], "examples": [], "counts": {}}
 
 @pytest.fixture(scope="module")
 def media(tmp_path_factory):
-    """Three videos, one of a name that means harm, a sound, and a picture of the first video."""
+    """Three videos, one of a name that means harm, a sound, a picture of the first video, and their manifest."""
     folder = tmp_path_factory.mktemp("clips") / "media"
     folder.mkdir()
     generator = np.random.default_rng(0)
-    for number, name in enumerate(("a.mp4", "b.mp4", HOSTILE, "c.m4a")):
+    for number, name in enumerate(("a.mp4", "b.mp4", HOSTILE, "c.wav")):
         tone = 0.3 * np.sin(2 * np.pi * (300 + 400 * number) * np.arange(48_000) / 48_000)
         blocks = np.kron(generator.integers(0, 256, (3, 4, 3)), np.ones((20, 20, 1))).astype(np.uint8)
         pictures = np.repeat(blocks[None], 10, axis=0)
@@ -35,13 +37,17 @@ def media(tmp_path_factory):
             write_sound(folder / name, tone)
         if number == 0:
             cv2.imwrite(str(folder / "a.png"), cv2.cvtColor(blocks, cv2.COLOR_RGB2BGR))
+    with (folder / "clips.csv").open("w", newline="") as file:
+        labels = {"a.mp4": "dog", "b.mp4": "dog", HOSTILE: "cat", "c.wav": "cat", "a.png": "dog"}
+        rows = [(name, name, label, "test") for name, label in labels.items()]
+        csv.writer(file).writerows([("id", "media", "label", "split"), *rows])
     return folder
 
 
 def write_sound(path, tone):
-    from aadml.feature_extraction.media.encoding import Encoding, encode
-
-    encode(path, Encoding(container="mp4", video="", audio="aac"), pictures=None, sound=tone, frame_rate=1, rate=48_000)
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 48_000, 0, "NONE", ""))
+        file.writeframes((32767 * tone).astype("<i2").tobytes())
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +55,7 @@ def site(media, served, tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AADML_CACHE", str(folder / "cache"))
-        yield served(Index.build(media, folder / "my clips.index", workers=1), ClientLimits())
+        yield served(Index.build(media / "clips.csv", folder / "my clips.index", workers=1), ClientLimits())
 
 
 @pytest.fixture
@@ -90,7 +96,7 @@ def drop(page, file):
         [
             list(file.read_bytes()),
             file.name,
-            {"png": "image/png", "mp4": "video/mp4"}.get(file.suffix[1:], "audio/mp4"),
+            {"png": "image/png", "mp4": "video/mp4", "wav": "audio/wav"}[file.suffix[1:]],
         ],
     )
     page.dispatch_event("#drop", "dragover", {"dataTransfer": data})
@@ -151,23 +157,30 @@ def test_the_whole_story(opened, media, site):
     page.locator("#examples button").first.click()
     page.wait_for_selector("#hits .card", timeout=WAIT)
     assert page.locator("#hits .own").count() == 1  # the clip of the question is marked
-    drop(page, media / "c.m4a")
-    assert set(hits(page, "c.m4a")) == {"c.m4a", "a.mp4", "b.mp4", HOSTILE}
+    drop(page, media / "c.wav")
+    assert set(hits(page, "c.wav")) == {"c.wav", "a.mp4", "b.mp4", HOSTILE}
     assert page.locator("#query audio").get_attribute("src").startswith("blob:")
     assert "no probabilities: the index has 0 of the 30 validation clips that are needed" in page.inner_text("#said")
+    page.get_by_role("button", name="dog").click()
+    page.wait_for_function("() => document.querySelectorAll('#hits .card').length === 2", timeout=WAIT)
+    first, second = page.locator("#hits button.player").all()
+    for player in (first, second):
+        player.click()
+        player.and_(page.locator(".playing")).wait_for(timeout=WAIT)
+    assert first.get_attribute("aria-pressed") == "false"  # one player at a time
     page.locator("#hits").get_by_label("More like this: b.mp4").click()
-    hits(page, "b.mp4")
+    assert hits(page, "b.mp4") == ["b.mp4", "a.mp4"]
     link = page.url
-    assert "#clip=b.mp4&from=audio&to=audio" in link
+    assert "clip=b.mp4&from=audio&to=audio" in link
     page.click("#advanced summary")
     page.fill("#where", "id LIKE 'a%'")
     page.keyboard.press("Enter")
     assert hits(page, "a.mp4") == ["a.mp4"]
     page.go_back()
-    assert len(hits(page, "b.mp4")) == 4
+    assert len(hits(page, "b.mp4")) == 2
     again = page.context.new_page()
     again.goto(link)
-    assert len(hits(again, "b.mp4")) == 4
+    assert len(hits(again, "b.mp4")) == 2
     again.close()
     page.locator("#hits").get_by_label("Does not fit: a.mp4").click()
     page.wait_for_function("() => document.getElementById('said').textContent.startsWith('Noted')", timeout=WAIT)
@@ -177,8 +190,8 @@ def test_the_whole_story(opened, media, site):
         page.click("#export")
     lines = download.value.path().read_text().splitlines()
     assert lines[0].startswith("rank,id,label,score,second_key,probability")
-    assert lines[1].startswith("1,b.mp4,")
-    assert len(lines) == 5
+    assert lines[1].startswith("1,b.mp4,dog,")
+    assert len(lines) == 3
     page.get_by_text("Show all clips").click()
     page.wait_for_selector("#clips .card", timeout=WAIT)
     assert page.evaluate("window.harmed") == 0
@@ -205,24 +218,50 @@ def test_values_are_chosen_and_left_again(opened):
     assert events == []
 
 
-def test_more_clips_are_shown_until_the_last(opened):
+def test_clips_are_shown_page_by_page_and_the_page_keeps_only_those(opened):
     page, events = opened()
     example = page.evaluate("async () => (await (await fetch('clips')).json()).clips[0]")
 
     def clips(route):
         offset, content = int(parse_qs(urlsplit(route.request.url).query).get("offset", ["0"])[0]), route.fetch().json()
-        made = [{**example, "id": f"clip {n}"} for n in range(offset, min(offset + 24, 60))]
-        route.fulfill(json={**content, "total": 60, "clips": made} if offset else {**content, "total": 60})
+        made = [{**example, "id": f"clip {n}", "has": []} for n in range(offset, min(offset + 24, 60))]
+        route.fulfill(json={**content, "total": 60, "clips": made})
 
     page.route("**/clips?*", clips)
     page.reload()
-    page.wait_for_selector("#clips .card", timeout=WAIT)
-    for last in (47, 59):
-        page.click("#more")
-        page.get_by_text(f"clip {last}", exact=True).first.wait_for(timeout=WAIT)
-    assert page.locator("#more").is_hidden()
+    for first, last, turn in ((1, 24, "#more"), (25, 48, "#more"), (49, 60, "#less"), (25, 48, "")):
+        title = f"Clips {first} to {last} of 60"
+        page.wait_for_function(
+            "(title) => document.getElementById('all-title').textContent === title", arg=title, timeout=WAIT
+        )
+        names = [name.inner_text() for name in page.query_selector_all("#clips .id")]
+        assert names == [f"clip {n}" for n in range(first - 1, last)]
+        assert (page.locator("#less").is_hidden(), page.locator("#more").is_hidden()) == (first == 1, last == 60)
+        if turn:
+            page.click(turn)
+    assert page.evaluate("document.activeElement.id") == "all-title"
+    page.go_back()
+    page.get_by_text("Clips 49 to 60 of 60").wait_for(timeout=WAIT)
     page.goto(f"{page.url.partition('#')[0]}#f.label=abc")
     page.wait_for_function("document.querySelector('#said').className === 'wrong'", timeout=WAIT)
+    assert events == []
+
+
+def test_only_the_latest_files_are_kept(opened, media):
+    page, events = opened()
+    revoked = "() => { window.revoked = []; URL.revokeObjectURL = (address) => window.revoked.push(address); }"
+    page.evaluate(revoked)
+    drop(page, media / "a.png")
+    hits(page, "a.png")
+    first, link = page.locator("#query img").get_attribute("src"), page.url
+    drop(page, media / "a.png")
+    page.wait_for_function("(url) => location.href !== url", arg=link, timeout=WAIT)
+    hits(page, "a.png")
+    page.wait_for_function("(first) => window.revoked.includes(first)", arg=first, timeout=WAIT)
+    for _ in range(19):
+        drop(page, media / "a.png")
+    page.goto(link)
+    page.get_by_text("the file of this link is gone; drop the file again").wait_for(timeout=WAIT)
     assert events == []
 
 

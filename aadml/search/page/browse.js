@@ -34,13 +34,14 @@ export const showCounts = (counts, values, toggle, opened) => {
   }));
 };
 
-export const showClips = (page, actions, more) => {
-  const cards = page.clips.map((clip) => card(clip, actions(clip)));
-  if (page.offset) at("clips").append(...cards); else at("clips").replaceChildren(...cards);
-  at("all-title").textContent = `Clips (${page.total})`;
-  const next = page.offset + PAGE;
-  at("more").hidden = next >= page.total;
-  at("more").onclick = () => more(next);
+export const showClips = (page, actions, turn) => {
+  const last = page.offset + page.clips.length;
+  at("clips").replaceChildren(...page.clips.map((clip) => card(clip, actions(clip))));
+  at("all-title").textContent = page.total > PAGE ? `Clips ${page.offset + 1} to ${last} of ${page.total}` : `Clips (${page.total})`;
+  for (const [id, offset, absent] of [["less", Math.max(0, page.offset - PAGE), !page.offset], ["more", last, last >= page.total]]) {
+    at(id).hidden = absent;
+    at(id).onclick = () => turn(offset);
+  }
 };
 
 const color = (n, count) => (count > COLORS ? `hsl(${Math.round(360 * n / count)} 60% ${n % 2 ? 42 : 58}%)`

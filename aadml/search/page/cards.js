@@ -33,7 +33,8 @@ const clock = (seconds) => {
 };
 const times = ([start, end]) => `${clock(start)} to ${end === null ? "the end" : clock(end)}`;
 
-const players = new Set();
+let playing = null;
+const addressOf = (kind, clip) => `${kind}?${new URLSearchParams({ clip: clip.id })}`;  // numbers change with the index
 
 // A picture that becomes a player when it is clicked, so that only pictures are loaded with the page.
 export const figure = (clip, moment = null) => {
@@ -45,7 +46,7 @@ export const figure = (clip, moment = null) => {
   still.alt = "";
   still.loading = "lazy";
   still.addEventListener("error", () => still.replaceWith(make("span", "no picture", "empty absent")));
-  still.src = `picture?number=${clip.number}`;
+  still.src = addressOf("picture", clip);
   play.append(still);
   play.addEventListener("click", () => {
     const player = play.querySelector("video") || started(play, clip, moment);
@@ -58,21 +59,20 @@ export const figure = (clip, moment = null) => {
 const started = (play, clip, moment) => {
   const player = document.createElement("video");
   player.playsInline = true;
-  player.poster = `picture?number=${clip.number}`;
-  player.src = `media?number=${clip.number}`;
+  player.poster = addressOf("picture", clip);
+  player.src = addressOf("media", clip);
   for (const event of ["play", "pause", "ended"]) {
     player.addEventListener(event, () => {
-      const playing = !player.paused && !player.ended;
-      if (playing) players.forEach((other) => { if (other !== player) other.pause(); });
-      play.classList.toggle("playing", playing);
-      play.setAttribute("aria-pressed", String(playing));
+      const plays = !player.paused && !player.ended;
+      if (plays && playing !== player) { playing?.pause(); playing = player; }
+      play.classList.toggle("playing", plays);
+      play.setAttribute("aria-pressed", String(plays));
     });
   }
   player.addEventListener("error", () => play.replaceWith(make("p", "This clip cannot be played.", "absent")));
   if (moment) {
     player.addEventListener("loadedmetadata", () => { if (moment.seconds < player.duration - 0.2) player.currentTime = moment.seconds; });
   }
-  players.add(player);
   play.replaceChildren(player);
   return player;
 };

@@ -1,11 +1,11 @@
 // The address after # holds the question, so that links and the back button reopen it: a clip of the index (clip, from),
-// words (text) or a file (file, only within this page), then to, k, where, and f.COLUMN for chosen values.
+// words (text) or a file (file, one of the latest of this page), then to, k, where, f.COLUMN for chosen values, and offset.
 import { answer, button, card, make, percent, scoreOf } from "./cards.js";
 import { condition, countsOf, pageOf, showClips, showCounts, showMap } from "./browse.js";
 
 const at = (id) => document.getElementById(id);
-const files = new Map();
-let facts = null, running = null, results = null, question = "";
+const files = new Map(), FILES = 20;
+let facts = null, running = null, results = null, question = "", dropped = 0, turned = false, shownFile = "";
 
 const say = (words, kind = "") => { at("said").textContent = words; at("said").className = kind; };
 const allowed = (kind, to) => facts.questions.some(([from, other]) => from === kind && other === to);
@@ -34,7 +34,7 @@ const filters = () => Object.fromEntries(Object.entries(state()).filter(([name])
 const toggle = (column, text) => {
   const values = state(), before = chosen(values)[column] ?? [];
   const after = before.includes(text) ? before.filter((other) => other !== text) : [...before, text];
-  go({ ...values, [`f.${column}`]: after.length ? JSON.stringify(after) : "" });
+  go({ ...values, offset: "", [`f.${column}`]: after.length ? JSON.stringify(after) : "" });
 };
 
 const ways = (clip) => clip.has.filter((from) => kinds().includes(from)).flatMap((from) => {
@@ -89,7 +89,8 @@ const showQuestion = async (values, file, own) => {
     parts.push(card(clip, likes(clip), { tag: "div" }));
   } else if (file) {
     const type = file.type.split("/")[0], shown = document.createElement({ audio: "audio", video: "video" }[type] ?? "img");
-    shown.src = URL.createObjectURL(file);
+    URL.revokeObjectURL(shownFile);
+    shown.src = shownFile = URL.createObjectURL(file);
     if (type === "image") shown.alt = file.name; else { shown.controls = true; shown.setAttribute("aria-label", file.name); }
     if (["audio", "video", "image"].includes(type)) parts.push(shown);
     parts.push(make("p", file.name));
@@ -151,18 +152,14 @@ const open = async () => {
       at("hits-title").focus({ preventScroll: true });
       at("asked").scrollIntoView();
     }
-    const page = await pageOf(where, 0);
+    const page = asking ? await pageOf(where, 0, 0) : await pageOf(where, Number(values.offset) || 0);
     const counts = await countsOf(page, chosen(values), values.where);
     if (own !== running) return;
     showCounts(counts, chosen(values), toggle, !asking);
     if (asking) return;
-    const more = async (offset) => {
-      try {
-        const next = await pageOf(where, offset);
-        if (own === running) showClips(next, likes, more);
-      } catch (error) { say(error.message, "wrong"); }
-    };
-    showClips(page, likes, more);
+    showClips(page, likes, (offset) => { turned = true; go({ ...state(), offset: offset || "" }); });
+    if (turned) { at("all-title").focus({ preventScroll: true }); at("all-title").scrollIntoView(); }
+    turned = false;
     showExamples(page.examples);
     if (!at("map").dataset.of) drawMap();
   } catch (error) {
@@ -186,8 +183,9 @@ const drawMap = () => {
 
 const take = (file) => {
   if (!file) return;
-  const key = String(files.size + 1), type = file.type.split("/")[0];
+  const key = String(dropped += 1), type = file.type.split("/")[0];
   files.set(key, file);
+  files.delete(String(dropped - FILES));
   const wanted = { audio: "audio", image: "visual", video: "clip" }[type] || at("kind").value;
   const kind = kinds().includes(wanted) ? wanted : at("kind").value;
   at("kind").value = kind;
@@ -258,7 +256,7 @@ const listen = () => {
     if (text) go({ ...filters(), text, to: targets("text").includes(at("to").value) ? at("to").value : across("text") });
     else say("Drop or choose a file, or type words.");
   });
-  at("condition").addEventListener("submit", (event) => { event.preventDefault(); go({ ...state(), where: at("where").value.trim() }); });
+  at("condition").addEventListener("submit", (event) => { event.preventDefault(); go({ ...state(), offset: "", where: at("where").value.trim() }); });
   at("record").hidden = !(navigator.mediaDevices && window.MediaRecorder && kinds().includes("audio"));
   at("record").addEventListener("click", record);
   at("export").addEventListener("click", save);

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +190,10 @@ def _tasks(job: _Job) -> Iterator[Task]:
 
 
 def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Record | None:
-    """Return the valid record of a clip and modality; without a record, store the checksum of the file and segment."""
+    """Return the valid record of a clip and modality; without a record, store the checksum of the file and segment.
+
+    A clip with the content of another clip, as after renaming, receives a copy of its record.
+    """
     row, text = job.plan.rows[number], is_text(modality)
     segment = WHOLE if text else row.segment
     known_by = (*stamp, *str(segment).encode())
@@ -201,6 +204,11 @@ def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Rec
         return record
     content = segment.named(f"{stamp[0]:x}" if text else content_of(row.media[modality], stamp))
     if record is not None and record.content == content:
+        return record
+    twin = job.ledger.find_content(content, modality, job.plan.settings[modality])
+    if twin is not None:
+        record = replace(twin, id=row.id, stamp=known_by)
+        job.ledger.append(record)
         return record
     job.contents[number, modality] = (content, known_by)
     return None

@@ -38,6 +38,7 @@ class Ledger:
         self._records, self._values = records, values
         self._place = place
         self._positions = Positions()
+        self._contents: Positions | None = None
         self._flushed = time.monotonic()
         self._end = self._values_end = 0
         self._read_all()
@@ -51,6 +52,21 @@ class Ledger:
         for position in self._positions.of(key_of(clip, modality, settings)):
             record = read_line(Record, self._line(position))
             if record is not None and (record.id, record.modality, record.settings) == (clip, modality, settings):
+                return record
+        return None
+
+    def find_content(self, content: str, modality: str, settings: str) -> Record | None:
+        """Return the newest success that was recorded, before this job, for equal content under any clip id."""
+        if self._contents is None:
+            self._contents = Positions()
+            for _, position in self._positions.all():
+                line = json.loads(body_of(self._line(position)) or "{}")
+                if line and not line.get("reason"):
+                    key = key_of(*(str(line.get(name)) for name in ("content", "modality", "settings")))
+                    self._contents.add(key, position)
+        for position in self._contents.of(key_of(content, modality, settings)):
+            record = read_line(Record, self._line(position))
+            if record and (record.content, record.modality, record.settings) == (content, modality, settings):
                 return record
         return None
 
@@ -99,7 +115,7 @@ class Ledger:
 
     def forget_damaged(self) -> int:
         """Remove records with damaged values, so that their work is done again, and return the number of records."""
-        before, positions, self._positions = len(self), self._positions, Positions()
+        before, positions, self._positions, self._contents = len(self), self._positions, Positions(), None
         for key, position in positions.all():
             record = read_line(Record, self._line(position))
             if record is not None and (record.block is None or record.block.read(self._values) is not None):

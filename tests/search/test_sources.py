@@ -2,6 +2,8 @@
 
 import csv
 import shutil
+import wave
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -11,6 +13,7 @@ from aadml.data.samples.mp4 import write_mp4
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
+from tests.feature_extraction.small_jobs import decoded
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,38 @@ def test_a_folder_of_media_becomes_an_index_that_files_ask(media, tmp_path):
     assert (changes.new, changes.changed, changes.removed, len(changes.failures)) == (1, 1, 1, 2)
     found = index.search(clip=folder / "2.mp4", to="audio", k=4)
     assert [hit.id for hit in found.hits] == ["0.mp4", "2.mp4", "new.mp4", "sub/2.mp4"]
+
+
+def write_tones(folder, names):
+    folder.mkdir(exist_ok=True)
+    for number, name in enumerate(names):
+        tone = np.sin(np.arange(8000) * (0.05 + 0.01 * number + 0.001 * len(list(folder.iterdir()))))
+        with wave.open(str(folder / name), "wb") as file:
+            file.setparams((1, 2, 16_000, 0, "NONE", ""))
+            file.writeframes((10_000 * tone).astype("<i2").tobytes())
+
+
+def test_an_update_of_a_folder_decodes_the_new_file_alone(tmp_path, monkeypatch):
+    folder = tmp_path / "media"
+    write_tones(folder, ["a.wav", "b.wav", "c.wav", "d.wav"])
+    with Index.build(folder, tmp_path / "i", workers=1, audio="log-mel") as index:
+        query = folder / "b.wav"
+        seen = decoded(monkeypatch)
+        assert index.update(workers=1) == replace(index.update(workers=1), items=4, new=0, changed=0, removed=0)
+        assert seen == []
+        write_tones(folder, ["new.wav"])
+        (folder / "a.wav").unlink()
+        (folder / "b.wav").rename(folder / "renamed.wav")
+        query = folder / "renamed.wav"
+        changes = index.update(workers=1)
+        assert (changes.items, changes.new, changes.changed, changes.removed) == (4, 2, 0, 2)
+        assert seen == [(2, "audio")]  # c, d, new, renamed
+        names = [hit.id for hit in index.search(audio=query, to="audio").hits]
+        assert names[0] == "renamed.wav"
+        assert sorted(names) == ["c.wav", "d.wav", "new.wav", "renamed.wav"]
+    fresh = Index.build(folder, tmp_path / "fresh", workers=1, audio="log-mel")
+    assert sorted(hit.id for hit in fresh.search(audio=query, to="audio").hits) == sorted(names)
+    fresh.close()
 
 
 def test_a_folder_without_media_is_refused(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.feature_file import read_features
-from tests.feature_extraction.small_jobs import AUDIO, decoded, run
+from tests.feature_extraction.small_jobs import AUDIO, decoded, run, write_manifest
 
 
 @pytest.mark.slow
@@ -28,6 +28,18 @@ def test_touching_or_moving_files_is_no_change(small, monkeypatch):
     seen = decoded(monkeypatch)
     run(small, small / "f.h5")
     assert seen == []
+
+
+@pytest.mark.slow
+def test_a_renamed_clip_is_not_decoded_again_and_a_failure_is(small, monkeypatch):
+    run(small, small / "f.h5")
+    names = ["clip 0.mp4", "clip 1.mp4", "clip 2.mp4", "text.mp4"]
+    write_manifest(small / "manifest.csv", [(f"renamed {name}", name) for name in names])
+    seen = decoded(monkeypatch)
+    assert run(small, small / "f.h5").reused == 3
+    assert seen == [(3, "audio", "visual")]
+    run(small, small / "new.h5")
+    assert (small / "f.h5").read_bytes() == (small / "new.h5").read_bytes()
 
 
 @pytest.mark.slow
@@ -97,3 +109,13 @@ def test_damaged_values_are_described_again(small, monkeypatch):
         assert (outcome.clips, len(outcome.failures)) == (4, 1)
         assert 1 <= len(seen) <= 3
         assert (small / "f.h5").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_damaged_values_of_a_renamed_clip_are_described_again(small, monkeypatch):
+    run(small, small / "f.h5")
+    (small / "f.h5.work" / "values.f32").write_bytes(bytes((small / "f.h5.work" / "values.f32").stat().st_size))
+    write_manifest(small / "manifest.csv", [("renamed", "clip 0.mp4")])
+    seen = decoded(monkeypatch)
+    assert run(small, small / "f.h5").failures == ()
+    assert seen == [(0, "audio", "visual")]

@@ -1,21 +1,26 @@
 """Inspect, train and score many clips as commands do, each in a process of its own: own memory, processor seconds.
 
 python scripts/bench/million.py FOLDER [--clips 1000000]     needs 4.7 GB in FOLDER for a million clips
-python scripts/bench/million.py FOLDER --clips 200000 --index   also builds, resumes, updates and searches an index
+python scripts/bench/million.py FOLDER --clips 200000 --index   also builds, updates, kills and searches an index
 
+Features and a run of an earlier call are used again.
 Own memory is the largest RssAnon that was seen, of the process and its children together: pages mapped from the file,
 which the system takes back where it needs them, stand beside it.
 """
 
 import argparse
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,33 +43,60 @@ def main() -> None:
     features, runs = options.folder / "features.h5", options.folder / "runs"
     if not features.is_file():
         write(features, options.clips)
-    print(f"{options.clips} clips, {features.stat().st_size / 1e9:.1f} GB", flush=True)
-    measure("inspect", ["inspect", str(features)])
-    train = ["train", "--data", str(features), "--runs", str(runs), *TRAINING]
-    run = measure("train an epoch, score 5,000 clips", train).splitlines()[-1]
-    sample = ["evaluate", run, "--split", "train", "--queries", str(options.queries)]
-    print(measure(f"evaluate {options.queries} queries against the training clips", sample))
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
+    print(f"{options.clips} clips, {features.stat().st_size / 1e9:.1f} GB, seed 0, commit {commit.strip()}\n")
+    print("| work | own memory, GiB | mapped, GiB | processor seconds | a clip, us | seconds |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    if not any(runs.glob("*/manifest.json")):
+        measure("inspect", ["inspect", str(features)], options.clips)
+        train = ["train", "--data", str(features), "--runs", str(runs), *TRAINING]
+        run = measure("train an epoch, score 5,000 clips", train, options.clips).splitlines()[-1]
+        sample = ["evaluate", run, "--split", "train", "--queries", str(options.queries)]
+        measure(f"evaluate {options.queries} queries against the training clips", sample, options.clips)
     if options.index:
-        index(options.folder, run, options.clips)
+        index(options.folder, str(next(runs.glob("*/manifest.json")).parent), options.clips)
 
 
 def index(folder: Path, run: str, n: int) -> None:
-    """Build an index, build it again after a kill, update it after a change of 1 % of the clips, and search it."""
-    features, changed, place = folder / "features.h5", folder / "changed" / "features.h5", folder / "clips.index"
+    """Build an index, update it after a change of 1 % of the clips, search it, and build another one after a kill."""
+    source, changed, place = folder / "source.h5", folder / "changed.h5", folder / "clips.index"
+    shutil.copy(folder / "features.h5", source)
+    place.unlink(missing_ok=True)
     began = time.monotonic()
-    measure("build an index", ["index", str(features), "-o", str(place), "--model", run])
-    words = [sys.executable, "-m", "aadml", "index", str(features), "-o", str(folder / "killed.index"), "--model", run]
-    process = subprocess.Popen(words)
-    time.sleep((time.monotonic() - began) / 2)
+    words = ["index", str(source), "-o", str(place), "--model", run]
+    measure("build an index", words, n)
+    took = time.monotonic() - began
+    write(changed, n, changed=n // 100)
+    changed.replace(source)
+    measure(f"update {n // 100} changed clips", words, n)
+    measure("update nothing", words, n)
+    searches(place, n // 2)
+    words[3] = str(folder / "killed.index")
+    process = subprocess.Popen([sys.executable, "-m", "aadml", *words], stderr=subprocess.DEVNULL)
+    time.sleep(took / 2)
     process.kill()
     process.wait()
-    measure("build it again after a kill halfway", words[3:])
-    changed.parent.mkdir(exist_ok=True)
-    write(changed, n, changed=n // 100)
-    features.unlink()
-    changed.rename(features)
-    measure(f"update {n // 100} changed clips", ["index", str(features), "-o", str(place), "--model", run])
-    searches(place, n // 2)
+    measure("build an index again after a kill halfway", words, n)
+
+
+def timed(words: list[str]) -> None:
+    """Call `aadml index`, and print the processor seconds of its steps."""
+    from aadml.cli import main as call
+    from aadml.search import build_index
+
+    def wrapped(step: Callable[..., Any], *positional: Any, **named: Any) -> Any:
+        begin = time.process_time()
+        try:
+            return step(*positional, **named)
+        finally:
+            print(f"STEP {step.__name__.strip('_')} {time.process_time() - begin:.1f}", flush=True)
+
+    with ExitStack() as stack:
+        for name in ("_written", "_encoder", "_of_features", "write", "map_index", "calibrate_index"):
+            step = partial(wrapped, getattr(build_index, name))
+            stack.enter_context(patch.object(build_index, name, step))
+        sys.argv = ["aadml", *words]
+        call()
 
 
 def searches(place: Path, begin_at: int) -> None:
@@ -80,7 +112,8 @@ def searches(place: Path, begin_at: int) -> None:
                 opened.like(begin_at + number, "audio", to="visual", where=where)
                 seconds.append(time.process_time() - begin)
             print(
-                f"search among {name}: first {seconds[0]:.3f} s, then {statistics.median(seconds[1:]):.3f} s",
+                f"| search among {name}: first, then median | | | {seconds[0]:.3f}, "
+                f"{statistics.median(seconds[1:]):.3f} | | |",
                 flush=True,
             )
 
@@ -126,31 +159,42 @@ def drawn(labels: NDArray[np.int64], name: str, changed: int) -> Iterator[NDArra
         yield (np.tanh(points / 2) @ mixing + noise) * scale[:, None]
 
 
-def measure(what: str, words: list[str]) -> str:
-    """Call a command; print what it took, give what it printed."""
+def measure(what: str, words: list[str], clips: int) -> str:
+    """Call a command; print a row of what it took, and of the steps of `index`; return what it printed."""
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    process = subprocess.Popen([sys.executable, "-m", "aadml", *words], stdout=subprocess.PIPE, text=True)
+    program = [__file__, "timed"] if words[0] == "index" else ["-m", "aadml"]
+    command = [sys.executable, *program, *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     own, mapped = 0, 0
     while process.poll() is None:
         found = [memory(one) for one in family(process.pid)]
         own, mapped = max(own, sum(a for a, _ in found)), max(mapped, sum(b for _, b in found))
         time.sleep(0.2)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit {process.returncode}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(
-        f"{what}: own memory {own / 2**20:.2f} GiB, mapped {mapped / 2**20:.2f} GiB, {seconds:.0f} processor seconds, "
-        f"{time.monotonic() - began:.0f} s, exit {process.returncode}",
+        f"| {what} | {own / 2**20:.2f} | {mapped / 2**20:.2f} | {seconds:.1f} | {1e6 * seconds / clips:.0f} "
+        f"| {time.monotonic() - began:.0f} |",
         flush=True,
     )
     assert process.stdout is not None
-    return process.stdout.read()
+    printed = process.stdout.read()
+    for line in printed.splitlines():
+        if line.startswith("STEP "):
+            _, step, took = line.split()
+            print(f"| - {step} | | | {took} | {1e6 * float(took) / clips:.0f} | |", flush=True)
+    return printed
 
 
 def family(pid: int) -> Iterator[int]:
     """Name a process and all below it."""
     yield pid
     try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        children = [
+            child for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()
+        ]
     except OSError:
         return
     for child in children:
@@ -169,4 +213,4 @@ def memory(pid: int) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    main()
+    timed(sys.argv[2:]) if sys.argv[1:2] == ["timed"] else main()

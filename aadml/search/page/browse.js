@@ -1,5 +1,5 @@
 // Gallery, counts by column, and map of the whole index.
-import { answer, button, card, make } from "./cards.js";
+import { answer, button, card, count, make } from "./cards.js";
 
 const at = (id) => document.getElementById(id);
 const PAGE = 24, COLORS = 8, SHOWN = 12;
@@ -22,9 +22,9 @@ export const showCounts = (counts, values, toggle, opened) => {
     details.append(make("summary", chosen.length ? `${name}: ${chosen.join(", ")}` : name), row);
     const rest = chosen.filter((text) => !(text in found)).map((text) => [text, 0]);
     const entries = [...rest, ...Object.entries(found)];
-    const pills = entries.map(([text, count]) => {
+    const pills = entries.map(([text, number]) => {
       const pill = button(text, () => toggle(column, text));
-      pill.append(make("small", String(count)));
+      pill.append(make("small", count(number)));
       pill.setAttribute("aria-pressed", String(chosen.includes(text)));
       return pill;
     });
@@ -37,14 +37,14 @@ export const showCounts = (counts, values, toggle, opened) => {
 export const showClips = (page, actions, turn) => {
   const last = page.offset + page.clips.length;
   at("clips").replaceChildren(...page.clips.map((clip) => card(clip, actions(clip))));
-  at("all-title").textContent = page.total > PAGE ? `Clips ${page.offset + 1} to ${last} of ${page.total}` : `Clips (${page.total})`;
+  at("all-title").textContent = page.total > PAGE ? `Clips ${count(page.offset + 1)} to ${count(last)} of ${count(page.total)}` : `Clips (${page.total})`;
   for (const [id, offset, absent] of [["less", Math.max(0, page.offset - PAGE), !page.offset], ["more", last, last >= page.total]]) {
     at(id).hidden = absent;
     at(id).onclick = () => turn(offset);
   }
 };
 
-const color = (n, count) => (count > COLORS ? `hsl(${Math.round(360 * n / count)} 60% ${n % 2 ? 42 : 58}%)`
+const color = (n, classes) => (classes > COLORS ? `hsl(${Math.round(360 * n / classes)} 60% ${n % 2 ? 42 : 58}%)`
   : getComputedStyle(document.documentElement).getPropertyValue(`--c${n}`));
 
 export const showMap = async (of, actions) => {
@@ -63,7 +63,7 @@ export const showMap = async (of, actions) => {
     }
   };
   draw();
-  at("map-note").textContent = `${points.length} points${classes.length > 1 ? " by class" : ""}; click a point to play its clip.`;
+  at("map-note").textContent = `${count(points.length)} points${classes.length > 1 ? " by class" : ""}; click a point to play its clip.`;
   at("legend").replaceChildren(...(classes.length > 1 && classes.length <= 24 ? classes : []).map((name, n) => {
     const item = make("li"), dot = make("i");
     dot.style.background = color(n, classes.length);

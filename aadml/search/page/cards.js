@@ -21,6 +21,7 @@ export const answer = async (address, options) => {
   return content;
 };
 
+export const count = (number) => number.toLocaleString("en-US");
 export const scoreOf = (hit) => hit.score.toFixed(6);
 export const percent = (chance) => `${Math.round(100 * chance)} %`;
 

@@ -1,6 +1,6 @@
 // The address after # holds the question, so that links and the back button reopen it: a clip of the index (clip, from),
 // words (text) or a file (file, one of the latest of this page), then to, k, where, f.COLUMN for chosen values, and offset.
-import { answer, button, card, make, percent, scoreOf } from "./cards.js";
+import { answer, button, card, count, make, percent, scoreOf } from "./cards.js";
 import { condition, countsOf, pageOf, showClips, showCounts, showMap } from "./browse.js";
 
 const at = (id) => document.getElementById(id);
@@ -72,7 +72,7 @@ const judge = (hit) => {
 };
 
 const summary = (found) => {
-  const many = `${found.hits.length} of ${found.among} clips, compared by ${found.asked.join(" and ")}`;
+  const many = `${found.hits.length} of ${count(found.among)} clips, compared by ${found.asked.join(" and ")}`;
   if (!found.hits.length) return "Nothing here: no clip meets the filter.";
   if (found.nothing_fits) {
     const { threshold, precision } = found.calibration;
@@ -268,8 +268,8 @@ answer("facts").then((found) => {
   facts = found;
   at("name").textContent = document.title = facts.name;
   const names = { audio: "sounds", visual: "pictures", text: "texts" };
-  const vectors = Object.entries(facts.vectors).map(([name, count]) => `${count} ${names[name]}`).join(", ");
-  at("about").textContent = `${facts.items} clips (${vectors}); ${facts.model}`;
+  const vectors = Object.entries(facts.vectors).map(([name, number]) => `${count(number)} ${names[name]}`).join(", ");
+  at("about").textContent = `${count(facts.items)} clips (${vectors}); ${facts.model}`;
   at("columns").textContent = `Columns: ${facts.columns.join(", ")}; for example id LIKE '%rain%'`;
   at("words-row").hidden = !kinds().includes("text");
   choose(at("kind"), kinds().filter((kind) => kind !== "text"));

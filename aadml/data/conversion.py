@@ -100,8 +100,7 @@ def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> Feat
     """Write synthetic features in the layout of the papers' files, and return the features."""
     if layout != RELEASED:
         raise InputError(
-            f"--layout {layout}: synthetic features cannot be written in it; pass --layout {RELEASED}, or omit "
-            "--layout"
+            f"--layout {layout}: synthetic features cannot be written in it; pass --layout {RELEASED}, or omit --layout"
         )
     if os.path.lexists(target):
         raise InputError(f"{target}: exists and is not overwritten; pass another output")

@@ -6,12 +6,15 @@ from unittest.mock import patch
 
 import torch
 
+from aadml.comparison.embeddings import Embeddings
+from aadml.methods.training.learner import Learner
 from aadml.methods.training.settings import OPTIMIZERS, Training
+from aadml.retrieval.evaluation import evaluate
 from certificates.audio_text import BOTH_WAYS, MEI, OBJECTIVES, released
-from certificates.certificate import Arrays, Certificate, Errors
+from certificates.certificate import Arrays, Certificate, Errors, worst
 from certificates.losses import LABELS, PML, objective
 from certificates.networks import learner
-from certificates.training import CURVE, FOLDER, Towers, held, initial, named, settings, trained
+from certificates.training import CURVE, DIRECTIONS, FOLDER, SCORED, Towers, held, initial, named, settings, trained
 
 SIZES = {"audio": 128, "visual": 256}
 FLOAT32 = 1e-6
@@ -29,9 +32,13 @@ def renamed(arrays: Arrays) -> dict[str, Any]:
     for key, values in arrays.items():
         side, _, name = key.partition("/")
         if side == "in":
-            found["labels_train" if name == "train_labels" else f"in_{name}"] = values
+            found["_".join(("labels", name[:-7])) if name.endswith("_labels") else f"in_{name}"] = values
         elif side == "test" and name in ("audio", "visual", "text"):
             found[f"out_test_{name}"] = values
+        elif side == "test" and name in ("audio_to_visual", "visual_to_audio"):
+            found[name] = values
+        elif side == "test" and "MAP" in arrays["columns"]:
+            found[f"map_{name.replace('_', '_to_')}"] = values[arrays["columns"].index("MAP")]
     return found
 
 
@@ -45,7 +52,7 @@ def _pml(file: str, source: str, loss: Mapping[str, Any]) -> Certificate:
         return held(of, trained(of, given, training, 8, SIZES), given, {"all loss": "total"}, names)
 
     return Certificate(
-        f"training of {loss['name']} (towers)", f"audio_text/train_pml_{file}", f"{PML}, `{source}`", CURVE, measure,
+        f"training of {loss['name']} (towers)", f"audio_text/train_pml_{file}", f"{PML}, `{source}`", SCORED, measure,
         deviations="The loop of the reference is not the library's.", tolerance=FLOAT32, folder=FOLDER,
     )  # fmt: skip
 
@@ -75,7 +82,16 @@ def _clip(arrays: Arrays) -> Errors:
         steps = trained(of, given, training, 4, SIZES)
     losses = {"all loss": "total", "all scale": "scale"}
     given["loss_scale"] = torch.cat([arrays["weights_0/logit_scale"].reshape(1), arrays["step/logit_scale"][:-1]]).exp()
-    return held(of, steps, given, losses, names)
+    return {**held(of, steps, given, losses, names), "recall": _recall(of, given)}
+
+
+def _recall(of: Learner, given: Arrays) -> float:
+    """Compare the recall at 1, 5 and 10 of both directions with that of a reference."""
+    vectors = {m: of.embed(given[f"in_test_{m}"], m).detach() for m in SIZES}
+    count = len(vectors["audio"])
+    found = evaluate(Embeddings(vectors, torch.arange(count), tuple(map(str, range(count)))), cutoffs=(1, 5, 10))
+    rates = {way: torch.as_tensor(found["-".join(way)].curves.at((1, 5, 10)).hit_rate) for way in DIRECTIONS}
+    return worst([(rate, given["_to_".join(way)][:3]) for way, rate in rates.items()])
 
 
 def _heads(name: str, given: Arrays, epochs: int) -> Errors:
@@ -118,7 +134,8 @@ PAIR_TRAINING_CERTIFICATES: tuple[Certificate, ...] = (
     *(
         Certificate(
             "training of clip", f"audio_text/train_clip_{form}",
-            "mlfoundations/open_clip @ 89fb801, `train_one_epoch`, `create_optimizer`, `cosine_lr`", CURVE, _clip,
+            "mlfoundations/open_clip @ 89fb801, `train_one_epoch`, `create_optimizer`, `cosine_lr`",
+            (*CURVE, "recall"), _clip,
             deviations="With the released epsilon and without decay of biases, which are no options here.",
             tolerance=FLOAT32, folder=FOLDER,
         )

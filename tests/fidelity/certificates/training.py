@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
 from aadml.configuration.files import open_config
 from aadml.methods.correlation.dcca import CorrelationOptions
 from aadml.methods.networks import layers
@@ -19,6 +20,7 @@ from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
 from aadml.objective import Embedded
 from aadml.objective.objective import Objective
+from aadml.retrieval.evaluation import mean_average_precision
 from certificates.certificate import Arrays, Certificate, Errors, put, worst
 from certificates.losses import objective
 from certificates.networks import VAE_NAMES, drawn, learner
@@ -26,6 +28,8 @@ from certificates.networks import VAE_NAMES, drawn, learner
 Steps = list[Mapping[str, Tensor]]
 FOLDER = "training_references"
 CURVE = ("loss curve", "gradient norms", "weights after the last step", "test vectors")
+SCORED = (*CURVE, "MAP")
+DIRECTIONS = (("audio", "visual"), ("visual", "audio"))
 
 
 def settings(config: str, arrays: Arrays, per_epoch: int, **changes: object) -> Training:
@@ -87,7 +91,16 @@ def held(of: Learner, steps: Steps, arrays: Arrays, losses: Mapping[str, str], n
             [(weights[here], arrays[f"weight_after_{count}_{there}"]) for here, there in names.items()]
         ),
         "test vectors": worst([(of.embed(arrays[f"in_test_{m}"], m), arrays[f"out_test_{m}"]) for m in vectors]),
-    }
+    } | ({"MAP": score(of, arrays)} if "map_audio_to_visual" in arrays else {})
+
+
+def score(of: Learner, arrays: Arrays) -> float:
+    """Compare MAP of both directions over the test clips with that of a reference."""
+    vectors = {m: of.embed(arrays[f"in_test_{m}"], m).detach() for m in ("audio", "visual")}
+    labels = arrays["labels_test"].long()
+    tested = Embeddings(vectors, labels, tuple(map(str, range(len(labels)))))
+    found = [torch.tensor(mean_average_precision(tested, way), dtype=torch.float64) for way in DIRECTIONS]
+    return worst([(value, arrays[f"map_{q}_to_{g}"]) for value, (q, g) in zip(found, DIRECTIONS, strict=True)])
 
 
 def named(pairs: Mapping[str, str]) -> dict[str, str]:
@@ -188,6 +201,7 @@ def _tnn_c_cca(arrays: Arrays) -> Errors:
     names = named({f"branches.{m}.0.{2 * i}": f"{m}.{i}" for m in SIZES for i in range(4)})
     initial(of, arrays, names)
     vectors = {f"out_test_{m}": arrays[f"out_network_test_{m}"] for m in SIZES}
+    vectors |= {f"map_{q}_to_{g}": arrays[f"map_network_{q}_to_{g}"] for q, g in DIRECTIONS}
     with patch.dict(OPTIMIZERS, adam=KerasAdam):
         steps = trained(of, arrays, settings("tnn_c_cca", arrays, 12), 12, ("audio", "visual"))
     return held(of, steps, {**arrays, **vectors}, {"branches loss": "total"}, names)
@@ -205,10 +219,13 @@ def _dcca(arrays: Arrays) -> Errors:
     decay = float(arrays["option_weight_decay"])
     training = settings("dcca", arrays, per_epoch, weight_decay=decay)
     steps = trained(of, arrays, training, per_epoch, ("visual", "audio"))
+    of.ridge = float(arrays["option_linear_ridge"])
+    of._solve()
+    found = score(of, arrays)
     of.embed = lambda values, m: of._outputs(values, m)
     vectors = {f"out_test_{m}": arrays[f"out_network_test_{m}"] for m in SIZES}
     kept = {here: there for here, there in names.items() if here[-6:] != "7.bias"}  # its gradient is rounding
-    return held(of, steps, {**arrays, **vectors}, {"encoders loss": "total"}, kept)
+    return {**held(of, steps, {**arrays, **vectors}, {"encoders loss": "total"}, kept), "MAP": found}
 
 
 def released_encoder(size: int) -> nn.Sequential:
@@ -256,7 +273,8 @@ def _supcon(arrays: Arrays) -> Errors:
 
 TRAINING_CERTIFICATES: tuple[Certificate, ...] = (
     Certificate(
-        "training of acmr", "audio_visual/acmr_training", "sunpeng981712364/ACMR_demo @ 14b277f, `train`", CURVE, _acmr,
+        "training of acmr", "audio_visual/acmr_training", "sunpeng981712364/ACMR_demo @ 14b277f, `train`", SCORED,
+        _acmr,
         deviations="With `fidelity: source`, `adv_weight: 0`, the Adam of TensorFlow, and the label classifier held "
         "still, as released. The classifier of modalities is not compared: here it moves after the encoders, there "
         "at once with them.",
@@ -264,14 +282,14 @@ TRAINING_CERTIFICATES: tuple[Certificate, ...] = (
     ),
     Certificate(
         "training of tnn-c-cca", "audio_visual/tnn_training",
-        "ZenzenDatabase/CMR @ 31963c0, `create_network`, `triplet_loss`, `myGenerator`", CURVE, _tnn_c_cca,
+        "ZenzenDatabase/CMR @ 31963c0, `create_network`, `triplet_loss`, `myGenerator`", SCORED, _tnn_c_cca,
         deviations="Network (tanh, sigmoid at the end) and training of `triplet_ccca.py` with `fidelity: source` and "
         "the Adam of Keras, from features instead of projections.",
         tolerance=1e-10, folder=FOLDER,
     ),
     *(
         Certificate(
-            subject, f"audio_visual/{file}", "Michaelvll/DeepCCA @ 63186ba, `Solver.fit`", CURVE, _dcca,
+            subject, f"audio_visual/{file}", "Michaelvll/DeepCCA @ 63186ba, `Solver.fit`", SCORED, _dcca,
             deviations="With `objective: source` and the released network, which has batch normalization after each "
             "layer; the network here is that of the AADML paper's group.",
             tolerance=1e-8, folder=FOLDER,
@@ -282,17 +300,17 @@ TRAINING_CERTIFICATES: tuple[Certificate, ...] = (
     ),
     Certificate(
         "training of supcon", "audio_visual/supcon_training",
-        "HobbitLong/SupContrast @ 66a8fe5, `train`, `set_optimizer`, `adjust_learning_rate`", CURVE, _supcon,
+        "HobbitLong/SupContrast @ 66a8fe5, `train`, `set_optimizer`, `adjust_learning_rate`", SCORED, _supcon,
         deviations="Two steps of the rate at epochs that no schedule here has; the rates are those of the source.",
         tolerance=1e-10, folder=FOLDER,
     ),
     Certificate(
-        "training of dscmr", "audio_visual/dscmr_training", "penghu-cs/DSCMR @ 0e110b9, `train_model`", CURVE, _dscmr,
+        "training of dscmr", "audio_visual/dscmr_training", "penghu-cs/DSCMR @ 0e110b9, `train_model`", SCORED, _dscmr,
         tolerance=1e-10, folder=FOLDER,
     ),
     Certificate(
         "training of vae-cca", "audio_visual/vae_cca_training",
-        "zhangjiwei-japan/visual-audio-cross-modal-retrieval @ b6ea8b1, `train_model`", CURVE, _vae_cca,
+        "zhangjiwei-japan/visual-audio-cross-modal-retrieval @ b6ea8b1, `train_model`", SCORED, _vae_cca,
         deviations="With `fidelity: source`, and the noise and centers that the source drew.",
         tolerance=1e-10, folder=FOLDER,
     ),

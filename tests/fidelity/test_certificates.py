@@ -13,12 +13,16 @@ def each(certificates):
     return [pytest.param(one, marks=marked[one.slow], id=named(one)) for one in certificates]
 
 
+def measured(certificate, references):
+    if not (references.parent / certificate.folder).is_dir():
+        pytest.skip("the trainings of released code are not here")
+    return certificate.errors(references)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("certificate", each(CERTIFICATES))
 def test_the_source_is_reproduced(certificate, references):
-    if not (references.parent / certificate.folder).is_dir():
-        pytest.skip("the trainings of released code are not here")
-    errors = certificate.errors(references)
+    errors = measured(certificate, references)
     assert set(errors) == {*certificate.compared, *certificate.repairs}
     assert {name: errors[name] for name in certificate.compared if not errors[name] <= certificate.tolerance} == {}
 
@@ -26,7 +30,7 @@ def test_the_source_is_reproduced(certificate, references):
 @pytest.mark.slow
 @pytest.mark.parametrize("certificate", each(one for one in CERTIFICATES if one.repairs))
 def test_a_repair_makes_a_difference(certificate, references):
-    errors = certificate.errors(references)
+    errors = measured(certificate, references)
     assert {name: errors[name] for name in certificate.repairs if not errors[name] > 1e-4} == {}
 
 

@@ -53,7 +53,7 @@ def trained(
 
     `factors` are the factors of the rate by epoch, of a schedule that is none of ours.
     """
-    order, steps = arrays["batch_order"].long(), []
+    order, steps = [rows.long() for rows in arrays["batch_order"]], []
     features = {m: arrays[f"in_train_{m}"] for m in modalities}
     labels = arrays["labels_train"].long()
     clips = Clips(features, labels, tuple(map(str, range(len(labels)))), tuple(map(str, range(int(labels.max()) + 1))))

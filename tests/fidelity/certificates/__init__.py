@@ -5,6 +5,7 @@ from certificates.certificate import Certificate
 from certificates.class_proxies import CLASS_PROXY_CERTIFICATES
 from certificates.correlation import CORRELATION_CERTIFICATES
 from certificates.extraction import EXTRACTION_CERTIFICATES
+from certificates.frame_training import FRAME_TRAINING_CERTIFICATES
 from certificates.front_ends import FRONT_END_CERTIFICATES
 from certificates.generated import GENERATED_CERTIFICATES
 from certificates.hashing import HASHING_CERTIFICATES
@@ -21,13 +22,11 @@ WITHOUT_EQUAL = {
 }
 """References that nothing here is held against, and why."""
 
-_OF_XIE = "network, loss and front end are held; the loop over captions of sound is not"
 NOT_HELD = {
     "audio_visual/agah_training": "one norm for the whole batch, rates by layer, and another step on the class codes",
     "audio_visual/hdml_triplet_training": "batch normalization in the generator, and means over blocks of 64 steps",
     "audio_text/train_mei_whole_nt_xent": "the heads are held; the networks below them are not trained from a recipe",
     "audio_text/train_pml_contrastive": "distances unsquared, means of positives and negatives added",
-    **{f"audio_text/train_xie_{name}": _OF_XIE for name in ("hard", "semi_hard", "random", "hard_padded")},
 }
 """Trainings of released code that no training here is held against, and why."""
 
@@ -44,4 +43,5 @@ CERTIFICATES: tuple[Certificate, ...] = (
     *EXTRACTION_CERTIFICATES,
     *TRAINING_CERTIFICATES,
     *PAIR_TRAINING_CERTIFICATES,
+    *FRAME_TRAINING_CERTIFICATES,
 )

@@ -14,6 +14,7 @@ from certificates.memories import MEMORY_CERTIFICATES
 from certificates.networks import NETWORK_CERTIFICATES
 from certificates.pair_training import PAIR_TRAINING_CERTIFICATES
 from certificates.training import TRAINING_CERTIFICATES
+from certificates.two_implementations import TWO_CERTIFICATES
 
 WITHOUT_EQUAL = {
     "audio_visual/hdml_gedml": "another algorithm: a constant distance, and no embedding layer after the generator",
@@ -44,4 +45,5 @@ CERTIFICATES: tuple[Certificate, ...] = (
     *TRAINING_CERTIFICATES,
     *PAIR_TRAINING_CERTIFICATES,
     *FRAME_TRAINING_CERTIFICATES,
+    *TWO_CERTIFICATES,
 )

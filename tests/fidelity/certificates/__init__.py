@@ -24,7 +24,6 @@ WITHOUT_EQUAL = {
 """References that nothing here is held against, and why."""
 
 NOT_HELD = {
-    "audio_visual/agah_training": "one norm for the whole batch, rates by layer, and another step on the class codes",
     "audio_visual/hdml_triplet_training": "batch normalization in the generator, and means over blocks of 64 steps",
     "audio_text/train_mei_whole_nt_xent": "the heads are held; the networks below them are not trained from a recipe",
     "audio_text/train_pml_contrastive": "distances unsquared, means of positives and negatives added",

@@ -13,7 +13,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.configuration.files import open_config
 from aadml.methods.correlation.dcca import CorrelationOptions
 from aadml.methods.networks import layers
-from aadml.methods.training.learner import Batch, Learner, Player, Stage
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage
 from aadml.methods.training.loop import train
 from aadml.methods.training.optimization import OPTIMIZERS, Optimization, Step
 from aadml.methods.training.session import Session
@@ -67,7 +67,8 @@ def trained(
         return parts
 
     of.stages = lambda epochs: [Stage("train", epochs, batches=batches)]
-    decay = (lambda step, settings: factors[step.epoch]) if factors else Step.decay
+    of_epoch = lambda step, own: factors[step.epoch] if own.schedule == training.schedule else 1.0  # noqa: E731
+    decay = of_epoch if factors else Step.decay
     with patch.object(Optimization, "step", recorded), patch.object(Step, "decay", decay):
         train(of, clips, clips.select(torch.arange(0)), training, Session(), seed=0)
     return steps
@@ -237,6 +238,44 @@ def released_encoder(size: int) -> nn.Sequential:
     )  # fmt: skip
 
 
+def _agah(arrays: Arrays) -> Errors:
+    of = learner(
+        "agah", dict(reversed(SIZES.items())), 10, hidden=(32, 16), dimension=16,
+        critic_learning_rate=float(arrays["option_critic_lr"]),
+    )  # fmt: skip
+    shorts = {"visual": ("img", (1, 3)), "audio": ("txt", (0, 2))}
+    pairs, critics = {}, {}
+    for m, (short, numbers) in shorts.items():
+        pairs |= {f"encoders.{m}.{2 * i}": f"{short}_module.{number}" for i, number in enumerate(numbers)}
+        pairs |= {f"hashes.{m}": f"hash_module.{short}.0", f"classifiers.{m}": f"classifier.{short}.0"}
+        critics |= {f"critics.{m}.{i}": f"{short}_discriminator.{i}" for i in (0, 2, 4)}
+    initial_of = {here: arrays[f"weight_initial_{there}"] for here, there in named(pairs | critics).items()}
+    put(of, initial_of)
+    slow, players = list(of.encoders["visual"].parameters()), of.players()
+    rates = dict.fromkeys(slow, 1e-3)
+    of.players = lambda: {**players, "hashing": replace(players["hashing"], rates=rates)}
+    of._features = lambda values, m: (found := of.encoders[m](values)) / found.detach().norm()
+
+    def prepare(train: Clips, epoch: Epoch) -> None:
+        of.class_features, of.class_codes = arrays["class_features"][epoch.number], arrays["class_codes"][epoch.number]
+
+    of.before_epoch = prepare
+    shares = [arrays[f"share_critic_{short}"][step] for step in range(60) for short in ("txt", "img")]
+    factors = (arrays["learning_rate_hashing_0"][::6] / 1e-3).tolist()
+    with drawn("rand", shares):
+        steps = trained(of, arrays, settings("agah", arrays, 6, learning_rate=1e-2), 6, ("audio", "visual"), factors)
+    prepare(None, Epoch("test", 10, 11))
+    of.embed = lambda values, m: of._hash(of._features(values, m), m)
+    both = {"loss_triplet": arrays["loss_triplet_visual_to_audio"] + arrays["loss_triplet_audio_to_visual"]}
+    terms = {"loss": "total"} | {f"{name}_loss": name for name in ("triplet", "balance", "code", "quantization")}
+    hashing = [step for step in steps if "hashing loss" in step]
+    losses = {f"hashing {here}": there for here, there in terms.items()}
+    kept = held(of, hashing, {**arrays, **both}, losses, named(pairs))
+    games = [step for step in steps if "critics loss" in step]
+    norms = [(curve(games, here), arrays[f"gradient_norm_{there}"]) for here, there in named(critics).items()]
+    return {**kept, "gradient norms of the critics": worst(norms)}
+
+
 class Towers(Learner):
     """A tower a modality under an objective, as the released loops train it."""
 
@@ -279,6 +318,12 @@ TRAINING_CERTIFICATES: tuple[Certificate, ...] = (
         "still, as released. The classifier of modalities is not compared: here it moves after the encoders, there "
         "at once with them.",
         tolerance=1e-10, folder=FOLDER,
+    ),
+    Certificate(
+        "training of agah", "audio_visual/agah_training", "BMC-SDNU/Cross-Modal-Retrieval @ 710256f, `train`",
+        (*SCORED, "gradient norms of the critics"), _agah, folder=FOLDER,
+        deviations="From the source's features and codes of classes in each epoch, with one norm for the whole batch, "
+        "through which it takes no gradient, its rates by layer and by epoch, and the points that it drew.",
     ),
     Certificate(
         "training of tnn-c-cca", "audio_visual/tnn_training",

@@ -34,8 +34,9 @@ HEAD = ("method or loss", "source", "compared", "largest error", "limit", "devia
 METHODS = """
 ## The methods of table 1
 
-Parts that a row above certifies (`aadml/papers/fidelity.yaml`), and wrong trainings that a test notices \
-(`scripts/soak/training_mutations.py`).
+Parts that a row above certifies (`aadml/papers/fidelity.yaml`): against released code, or against a second
+implementation ("second"). The last column counts wrong trainings that a test notices
+(`scripts/soak/training_mutations.py`). {held} of {stored} trainings of released code are held step by step.
 
 {methods}"""
 
@@ -48,11 +49,9 @@ the change of the loss or figure by the repair, on the numbers of the reference.
 {repairs}
 Decided without an option:
 
-- **DAML** follows the paper's signs. A public reimplementation (GeDML) subtracts the margin in the metric loss, and
-  takes the adversary's distance between features.
+- **DAML** follows the paper. The public GeDML subtracts the margin, and takes the adversary's distance of features.
 - **C-CCA** sums in float64 (the released code in float32) and accepts classes of unequal size, where that code fails.
-- **DCCA**: the released sum over all singular values takes roots entry by entry. It is not a trace norm, and its
-  gradient is not finite, so it is omitted.
+- **DCCA** omits the released sum of all singular values. It takes roots entry by entry, and its gradient is not finite.
 - **NT-Xent** masks the other captions of a clip unless `mask_same_id: false`; the released mask acts after the softmax
   and has no effect. The rows of `reproduce mei` and `reproduce 3cmlf` have it false.
 - **HDML** has no batch normalization in the generator and before the last layer, and its means run over steps.
@@ -87,11 +86,16 @@ def main() -> None:
         for one, found in zip(CERTIFICATES, errors, strict=True)
         for name in one.repairs
     ]
+    trainings = {one.file for one in CERTIFICATES if one.folder == "training_references"}
     absent = [(name.rpartition("/")[2], why) for name, why in (WITHOUT_EQUAL | NOT_HELD).items()]
     page = (
         TOP
         + _table(HEAD, rows)
-        + METHODS.format(methods=_table(("method", "row", *FIDELITY.parts, "mutations caught"), _methods()))
+        + METHODS.format(
+            methods=_table(("method", "row", *FIDELITY.parts, "mutations caught"), _methods()),
+            held=len(trainings),
+            stored=len(trainings) + len(NOT_HELD),
+        )
         + BOTTOM.format(
             repairs=_table(("method or loss", "here", "apart"), repairs),
             absent=_table(("reference", "why"), absent),
@@ -115,8 +119,9 @@ def _row(certificate: Certificate, errors: Mapping[str, float]) -> tuple[str, ..
 def _methods() -> list[tuple[str, ...]]:
     with MUTANTS.open(encoding="utf-8", newline="") as file:
         mutants = list(csv.DictReader(file))
+    states = {one.subject: "second" if one.by_hand else "released" for one in CERTIFICATES} | {None: "–"}
     return [
-        (name, row.kind, *("yes" if part in row.held else "–" for part in FIDELITY.parts), _caught(mutants, name))
+        (name, row.kind, *(states[row.held.get(part)] for part in FIDELITY.parts), _caught(mutants, name))
         for name, row in FIDELITY.methods.items()
     ]
 

@@ -113,6 +113,61 @@ MUTANTS = (
             "self.learn_scale(self.objective, temperature); [p.data.mul_(2) for p in self.heads.parameters()]",
         ),
     }),
+    *_of(
+        "c-dcca", "aadml/methods/correlation/dcca.py",
+        "epochs: 100, batch: 200, optimizer: rmsprop, learning_rate: 0.001, drop_last: true}", {
+        "activation": ('activation="sigmoid"', 'activation="tanh"'),
+        "default width": ("hidden: Layers = (100, 100, 100)", "hidden: Layers = (100, 100, 50)"),
+        "outputs": ("CorrelationOptions(outputs=100)", "CorrelationOptions(outputs=50)"),
+        "weight of pairs": ("pair_weight: Share = 0.2", "pair_weight: Share = 0.5"),
+        "cross-covariance": ("mixed_cross_covariance(first, second, labels, self.pair_weight)",
+                             "cross_covariance(first, second)"),
+        "ridge": ("= 1e-3\n", "= 1e-2\n"),
+        "dropout": ("dropout: Dropout = 0.2", "dropout: Dropout = 0.1"),
+        "initialization": (
+            "self.pair_weight = pair_weight",
+            f"self.pair_weight = pair_weight{NORMAL}",
+        ),
+    }),
+    *_of("msnsca", "aadml/methods/label_space/msnsca.py", "epochs: 200, batch: 128}", {
+        "activation": ("nn.ReLU(), DropoutLayer(dropout), nn.Linear(hidden",
+                       "nn.Tanh(), DropoutLayer(dropout), nn.Linear(hidden"),
+        "default width": ("visual_hidden: Width = 512", "visual_hidden: Width = 256"),
+        "weight of a term": ('"apart": 0.1', '"apart": 0.2'),
+        "weight of centers": ("] = 0.01", "] = 0.1"),
+        "dropout": ("dropout: Dropout = 0.5", "dropout: Dropout = 0.2"),
+        "initialization": (
+            "self.weights = WEIGHTS", "nn.init.normal_(self.shared.weight); self.weights = WEIGHTS"
+        ),
+    }),
+    Mutant("msnsca", "kernels", "aadml/methods/label_space/scales.py", "KERNELS = (3, 5, 7)", "KERNELS = (3, 5, 9)"),
+    *(
+        Mutant("agah", kind, "configs/agah.yaml", before, after)
+        for kind, before, after in (
+            ("optimizer", "optimizer: adamax", "optimizer: adam"),
+            ("learning rate", "learning_rate: 0.001", "learning_rate: 0.002"),
+            ("weight decay", "weight_decay: 0.0005", "weight_decay: 0.0"),
+            ("schedule", "schedule: step", "schedule: cosine"),
+        )
+    ),
+    *(
+        Mutant("agah", kind, "aadml/methods/adversarial/agah.py", before, after)
+        for kind, before, after in (
+            ("activation", 'activation="relu", last=True', 'activation="tanh", last=True'),
+            ("default width", "= (4096, 512)", "= (2048, 512)"),
+            ("margin", "] = 0.3", "] = 0.5"),
+            ("weight of a term", '"code": 1e-3', '"code": 1e-2'),
+            ("weight of the penalty", "PENALTY = 10.0", "PENALTY = 1.0"),
+            ("attention", "ATTENTION_SLOPE = 5.0", "ATTENTION_SLOPE = 1.0"),
+            ("optimizer of the critics", "betas=(0.5, 0.9)", "betas=(0.9, 0.999)"),
+            ("sign of the critics", "-self.critics[m](features[o]).mean()", "self.critics[m](features[o]).mean()"),
+            ("dropout", 'activation="relu", last=True', 'activation="relu", dropout=0.1, last=True'),
+            (
+                "initialization", "self.critic_learning_rate = critic_learning_rate",
+                "self.critic_learning_rate = critic_learning_rate; nn.init.normal_(self.hashes[names[0]].weight)",
+            ),
+        )
+    ),
 )  # fmt: skip
 
 
@@ -125,7 +180,9 @@ def caught(mutant: Mutant | None, tree: Path) -> str:
             raise SystemExit(f"{mutant.path} must have {mutant.before!r} once; change the mutant")
         (tree / mutant.path).write_text(original.replace(mutant.before, mutant.after, 1), encoding="utf-8")
     names = {mutant.method, mutant.method.replace("-", "_")} if mutant else {"dscmr", "clip"}
-    chosen = f"(test_published_values or test_networks or (reproduced and training)) and ({' or '.join(names)})"
+    chosen = (
+        f"(test_published_values or test_networks or ((reproduced or second) and training)) and ({' or '.join(names)})"
+    )
     options = ["-q", "-x", "-p", "no:cacheprovider", f"--rootdir={tree}", "-m", "slow or not slow", "-k", chosen]
     log = tree.with_name("log.txt")
     trial = get_context("fork").Process(

@@ -5,6 +5,7 @@ from certificates.certificate import Certificate
 from certificates.class_proxies import CLASS_PROXY_CERTIFICATES
 from certificates.correlation import CORRELATION_CERTIFICATES
 from certificates.extraction import EXTRACTION_CERTIFICATES
+from certificates.frame_training import FRAME_TRAINING_CERTIFICATES
 from certificates.front_ends import FRONT_END_CERTIFICATES
 from certificates.generated import GENERATED_CERTIFICATES
 from certificates.hashing import HASHING_CERTIFICATES
@@ -13,6 +14,7 @@ from certificates.memories import MEMORY_CERTIFICATES
 from certificates.networks import NETWORK_CERTIFICATES
 from certificates.pair_training import PAIR_TRAINING_CERTIFICATES
 from certificates.training import TRAINING_CERTIFICATES
+from certificates.two_implementations import TWO_CERTIFICATES
 
 WITHOUT_EQUAL = {
     "audio_visual/hdml_gedml": "another algorithm: a constant distance, and no embedding layer after the generator",
@@ -21,20 +23,10 @@ WITHOUT_EQUAL = {
 }
 """References that nothing here is held against, and why."""
 
-_OF_PROXIES = "loss and gradient are held; the proxies of an objective are not started from given values in a training"
-_OF_XIE = "network, loss and front end are held; the loop over captions of sound is not"
 NOT_HELD = {
-    "audio_visual/agah_training": "one norm for the whole batch, rates by layer, and another step on the class codes",
     "audio_visual/hdml_triplet_training": "batch normalization in the generator, and means over blocks of 64 steps",
     "audio_text/train_mei_whole_nt_xent": "the heads are held; the networks below them are not trained from a recipe",
-    "audio_text/train_clip_layer_norm": "layer norm inside a tower is not an option here",
-    "audio_text/train_pml_multi_similarity": "anchors without pairs count as 0 there, and are left out here",
     "audio_text/train_pml_contrastive": "distances unsquared, means of positives and negatives added",
-    "audio_text/train_pml_xbm_contrastive": "the contrastive loss of pml_contrastive",
-    "audio_text/train_pml_npairs": "the pairs are drawn there by another generator",
-    "audio_text/train_pml_triplet_batch_hard": "ties of mined triplets and the mean over them are not compared",
-    **{f"audio_text/train_pml_{name}": _OF_PROXIES for name in ("proxy_nca", "proxy_anchor", "soft_triple", "arcface")},
-    **{f"audio_text/train_xie_{name}": _OF_XIE for name in ("hard", "semi_hard", "random", "hard_padded")},
 }
 """Trainings of released code that no training here is held against, and why."""
 
@@ -51,4 +43,6 @@ CERTIFICATES: tuple[Certificate, ...] = (
     *EXTRACTION_CERTIFICATES,
     *TRAINING_CERTIFICATES,
     *PAIR_TRAINING_CERTIFICATES,
+    *FRAME_TRAINING_CERTIFICATES,
+    *TWO_CERTIFICATES,
 )

@@ -22,7 +22,7 @@ class Certificate:
 
     Attributes:
         subject: name here: of a method, a loss, an objective, a network or a front end.
-        file: the reference file, below the folder of references, without suffix.
+        file: the reference file, below the folder of references, without suffix; "" for a second implementation.
         source: repository and function.
         compared: what is compared, by the names under which `measure` gives its errors.
         repairs: what differs on purpose, by the names under which `measure` gives how much.
@@ -48,7 +48,7 @@ class Certificate:
 
     def errors(self, references: Path) -> Errors:
         """Measure, on the reference file; `references` is the folder of references to single steps."""
-        return self.measure(read(references.parent / self.folder / f"{self.file}.npz"))
+        return self.measure({} if not self.file else read(references.parent / self.folder / f"{self.file}.npz"))
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def error(found: Tensor, reference: Tensor) -> float:
     assert found.shape == reference.shape, f"{tuple(found.shape)} found, {tuple(reference.shape)} in the reference"
     if not reference.numel():
         return 0.0
-    difference = (found.detach().double() - reference.double()).abs().max()
-    scale = float(reference.double().abs().max())
+    difference = (found.detach().double() - reference.detach().double()).abs().max()
+    scale = float(reference.detach().double().abs().max())
     return float(difference) / (scale if scale > ROUNDING else 1.0)
 
 

@@ -18,7 +18,9 @@ LABELS = ("audio-visual",)
 BOTH_WAYS = ("audio-visual", "visual-audio")
 
 
-def objective(loss: Any, directions: tuple[str, ...] | None = None, selection: Any = None) -> Objective:
+def objective(
+    loss: Any, directions: tuple[str, ...] | None = None, selection: Any = None, *, dimension: int = 6, classes: int = 4
+) -> Objective:
     """Resolve a loss as a config would, recipes included, and compose its objective."""
     values: dict[str, Any] = {"method": "aadml", "loss": loss}
     values |= {"directions": list(directions)} if directions else {}
@@ -27,7 +29,7 @@ def objective(loss: Any, directions: tuple[str, ...] | None = None, selection: A
     sections = {key: vars(config.sections)[key] for key in ("loss", "selection", "directions")}
     text = any("text" in direction for direction in config["directions"])
     modalities = ("audio", "text") if text else ("audio", "visual")
-    return compose_objective(Space(modalities, dimension=6, features=1, classes=4), **sections)
+    return compose_objective(Space(modalities, dimension=dimension, features=1, classes=classes), **sections)
 
 
 def minimized(of: Objective, first: Tensor, second: Tensor, groups: Tensor, relation: Any = "label") -> Tensor:

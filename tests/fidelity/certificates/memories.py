@@ -14,7 +14,7 @@ from certificates.losses import CLOSE, PML
 STEPS = 4
 
 
-def _contrastive(comparison: Comparison) -> Terms:
+def released_contrastive(comparison: Comparison) -> Terms:
     """Cost pairs as the source's `ContrastiveLoss` does, with margins 0 and 1: means over pairs that cost."""
     units = [torch.nn.functional.normalize(side, dim=1) for side in (comparison.anchors, comparison.candidates)]
     distance = torch.cdist(*units, compute_mode="donot_use_mm_for_euclid_dist")
@@ -34,7 +34,7 @@ def _in_order(arrays: Arrays, step: int, name: str) -> Tensor:
 
 def _measure(arrays: Arrays) -> Errors:
     memory = Memory(6, ("audio",), size=int(arrays["option_memory_size"]), batch="fixed")
-    of = Objective(_contrastive, everything, memory, directions=("audio-audio",), reduced=SUMMED)
+    of = Objective(released_contrastive, everything, memory, directions=("audio-audio",), reduced=SUMMED)
     worst = {"loss": 0.0, "gradient": 0.0, "memory": 0.0}
     for step in range(STEPS):
         points, labels = arrays[f"step{step}_embeddings"].clone().requires_grad_(), arrays[f"step{step}_labels"]

@@ -9,16 +9,18 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
 from aadml.configuration.files import open_config
 from aadml.methods.correlation.dcca import CorrelationOptions
 from aadml.methods.networks import layers
-from aadml.methods.training.learner import Batch, Learner, Player, Stage
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage
 from aadml.methods.training.loop import train
 from aadml.methods.training.optimization import OPTIMIZERS, Optimization, Step
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
 from aadml.objective import Embedded
 from aadml.objective.objective import Objective
+from aadml.retrieval.evaluation import mean_average_precision
 from certificates.certificate import Arrays, Certificate, Errors, put, worst
 from certificates.losses import objective
 from certificates.networks import VAE_NAMES, drawn, learner
@@ -26,6 +28,8 @@ from certificates.networks import VAE_NAMES, drawn, learner
 Steps = list[Mapping[str, Tensor]]
 FOLDER = "training_references"
 CURVE = ("loss curve", "gradient norms", "weights after the last step", "test vectors")
+SCORED = (*CURVE, "MAP")
+DIRECTIONS = (("audio", "visual"), ("visual", "audio"))
 
 
 def settings(config: str, arrays: Arrays, per_epoch: int, **changes: object) -> Training:
@@ -49,7 +53,7 @@ def trained(
 
     `factors` are the factors of the rate by epoch, of a schedule that is none of ours.
     """
-    order, steps = arrays["batch_order"].long(), []
+    order, steps = [rows.long() for rows in arrays["batch_order"]], []
     features = {m: arrays[f"in_train_{m}"] for m in modalities}
     labels = arrays["labels_train"].long()
     clips = Clips(features, labels, tuple(map(str, range(len(labels)))), tuple(map(str, range(int(labels.max()) + 1))))
@@ -63,7 +67,8 @@ def trained(
         return parts
 
     of.stages = lambda epochs: [Stage("train", epochs, batches=batches)]
-    decay = (lambda step, settings: factors[step.epoch]) if factors else Step.decay
+    of_epoch = lambda step, own: factors[step.epoch] if own.schedule == training.schedule else 1.0  # noqa: E731
+    decay = of_epoch if factors else Step.decay
     with patch.object(Optimization, "step", recorded), patch.object(Step, "decay", decay):
         train(of, clips, clips.select(torch.arange(0)), training, Session(), seed=0)
     return steps
@@ -87,7 +92,16 @@ def held(of: Learner, steps: Steps, arrays: Arrays, losses: Mapping[str, str], n
             [(weights[here], arrays[f"weight_after_{count}_{there}"]) for here, there in names.items()]
         ),
         "test vectors": worst([(of.embed(arrays[f"in_test_{m}"], m), arrays[f"out_test_{m}"]) for m in vectors]),
-    }
+    } | ({"MAP": score(of, arrays)} if "map_audio_to_visual" in arrays else {})
+
+
+def score(of: Learner, arrays: Arrays) -> float:
+    """Compare MAP of both directions over the test clips with that of a reference."""
+    vectors = {m: of.embed(arrays[f"in_test_{m}"], m).detach() for m in ("audio", "visual")}
+    labels = arrays["labels_test"].long()
+    tested = Embeddings(vectors, labels, tuple(map(str, range(len(labels)))))
+    found = [torch.tensor(mean_average_precision(tested, way), dtype=torch.float64) for way in DIRECTIONS]
+    return worst([(value, arrays[f"map_{q}_to_{g}"]) for value, (q, g) in zip(found, DIRECTIONS, strict=True)])
 
 
 def named(pairs: Mapping[str, str]) -> dict[str, str]:
@@ -188,6 +202,7 @@ def _tnn_c_cca(arrays: Arrays) -> Errors:
     names = named({f"branches.{m}.0.{2 * i}": f"{m}.{i}" for m in SIZES for i in range(4)})
     initial(of, arrays, names)
     vectors = {f"out_test_{m}": arrays[f"out_network_test_{m}"] for m in SIZES}
+    vectors |= {f"map_{q}_to_{g}": arrays[f"map_network_{q}_to_{g}"] for q, g in DIRECTIONS}
     with patch.dict(OPTIMIZERS, adam=KerasAdam):
         steps = trained(of, arrays, settings("tnn_c_cca", arrays, 12), 12, ("audio", "visual"))
     return held(of, steps, {**arrays, **vectors}, {"branches loss": "total"}, names)
@@ -205,10 +220,13 @@ def _dcca(arrays: Arrays) -> Errors:
     decay = float(arrays["option_weight_decay"])
     training = settings("dcca", arrays, per_epoch, weight_decay=decay)
     steps = trained(of, arrays, training, per_epoch, ("visual", "audio"))
+    of.ridge = float(arrays["option_linear_ridge"])
+    of._solve()
+    found = score(of, arrays)
     of.embed = lambda values, m: of._outputs(values, m)
     vectors = {f"out_test_{m}": arrays[f"out_network_test_{m}"] for m in SIZES}
     kept = {here: there for here, there in names.items() if here[-6:] != "7.bias"}  # its gradient is rounding
-    return held(of, steps, {**arrays, **vectors}, {"encoders loss": "total"}, kept)
+    return {**held(of, steps, {**arrays, **vectors}, {"encoders loss": "total"}, kept), "MAP": found}
 
 
 def released_encoder(size: int) -> nn.Sequential:
@@ -218,6 +236,44 @@ def released_encoder(size: int) -> nn.Sequential:
         nn.Linear(32, 24), nn.Sigmoid(), nn.BatchNorm1d(24, affine=False),
         nn.BatchNorm1d(24, affine=False), nn.Linear(24, 10),
     )  # fmt: skip
+
+
+def _agah(arrays: Arrays) -> Errors:
+    of = learner(
+        "agah", dict(reversed(SIZES.items())), 10, hidden=(32, 16), dimension=16,
+        critic_learning_rate=float(arrays["option_critic_lr"]),
+    )  # fmt: skip
+    shorts = {"visual": ("img", (1, 3)), "audio": ("txt", (0, 2))}
+    pairs, critics = {}, {}
+    for m, (short, numbers) in shorts.items():
+        pairs |= {f"encoders.{m}.{2 * i}": f"{short}_module.{number}" for i, number in enumerate(numbers)}
+        pairs |= {f"hashes.{m}": f"hash_module.{short}.0", f"classifiers.{m}": f"classifier.{short}.0"}
+        critics |= {f"critics.{m}.{i}": f"{short}_discriminator.{i}" for i in (0, 2, 4)}
+    initial_of = {here: arrays[f"weight_initial_{there}"] for here, there in named(pairs | critics).items()}
+    put(of, initial_of)
+    slow, players = list(of.encoders["visual"].parameters()), of.players()
+    rates = dict.fromkeys(slow, 1e-3)
+    of.players = lambda: {**players, "hashing": replace(players["hashing"], rates=rates)}
+    of._features = lambda values, m: (found := of.encoders[m](values)) / found.detach().norm()
+
+    def prepare(train: Clips, epoch: Epoch) -> None:
+        of.class_features, of.class_codes = arrays["class_features"][epoch.number], arrays["class_codes"][epoch.number]
+
+    of.before_epoch = prepare
+    shares = [arrays[f"share_critic_{short}"][step] for step in range(60) for short in ("txt", "img")]
+    factors = (arrays["learning_rate_hashing_0"][::6] / 1e-3).tolist()
+    with drawn("rand", shares):
+        steps = trained(of, arrays, settings("agah", arrays, 6, learning_rate=1e-2), 6, ("audio", "visual"), factors)
+    prepare(None, Epoch("test", 10, 11))
+    of.embed = lambda values, m: of._hash(of._features(values, m), m)
+    both = {"loss_triplet": arrays["loss_triplet_visual_to_audio"] + arrays["loss_triplet_audio_to_visual"]}
+    terms = {"loss": "total"} | {f"{name}_loss": name for name in ("triplet", "balance", "code", "quantization")}
+    hashing = [step for step in steps if "hashing loss" in step]
+    losses = {f"hashing {here}": there for here, there in terms.items()}
+    kept = held(of, hashing, {**arrays, **both}, losses, named(pairs))
+    games = [step for step in steps if "critics loss" in step]
+    norms = [(curve(games, here), arrays[f"gradient_norm_{there}"]) for here, there in named(critics).items()]
+    return {**kept, "gradient norms of the critics": worst(norms)}
 
 
 class Towers(Learner):
@@ -256,22 +312,29 @@ def _supcon(arrays: Arrays) -> Errors:
 
 TRAINING_CERTIFICATES: tuple[Certificate, ...] = (
     Certificate(
-        "training of acmr", "audio_visual/acmr_training", "sunpeng981712364/ACMR_demo @ 14b277f, `train`", CURVE, _acmr,
+        "training of acmr", "audio_visual/acmr_training", "sunpeng981712364/ACMR_demo @ 14b277f, `train`", SCORED,
+        _acmr,
         deviations="With `fidelity: source`, `adv_weight: 0`, the Adam of TensorFlow, and the label classifier held "
         "still, as released. The classifier of modalities is not compared: here it moves after the encoders, there "
         "at once with them.",
         tolerance=1e-10, folder=FOLDER,
     ),
     Certificate(
+        "training of agah", "audio_visual/agah_training", "BMC-SDNU/Cross-Modal-Retrieval @ 710256f, `train`",
+        (*SCORED, "gradient norms of the critics"), _agah, folder=FOLDER,
+        deviations="From the source's features and codes of classes in each epoch, with one norm for the whole batch, "
+        "through which it takes no gradient, its rates by layer and by epoch, and the points that it drew.",
+    ),
+    Certificate(
         "training of tnn-c-cca", "audio_visual/tnn_training",
-        "ZenzenDatabase/CMR @ 31963c0, `create_network`, `triplet_loss`, `myGenerator`", CURVE, _tnn_c_cca,
+        "ZenzenDatabase/CMR @ 31963c0, `create_network`, `triplet_loss`, `myGenerator`", SCORED, _tnn_c_cca,
         deviations="Network (tanh, sigmoid at the end) and training of `triplet_ccca.py` with `fidelity: source` and "
         "the Adam of Keras, from features instead of projections.",
         tolerance=1e-10, folder=FOLDER,
     ),
     *(
         Certificate(
-            subject, f"audio_visual/{file}", "Michaelvll/DeepCCA @ 63186ba, `Solver.fit`", CURVE, _dcca,
+            subject, f"audio_visual/{file}", "Michaelvll/DeepCCA @ 63186ba, `Solver.fit`", SCORED, _dcca,
             deviations="With `objective: source` and the released network, which has batch normalization after each "
             "layer; the network here is that of the AADML paper's group.",
             tolerance=1e-8, folder=FOLDER,
@@ -282,17 +345,17 @@ TRAINING_CERTIFICATES: tuple[Certificate, ...] = (
     ),
     Certificate(
         "training of supcon", "audio_visual/supcon_training",
-        "HobbitLong/SupContrast @ 66a8fe5, `train`, `set_optimizer`, `adjust_learning_rate`", CURVE, _supcon,
+        "HobbitLong/SupContrast @ 66a8fe5, `train`, `set_optimizer`, `adjust_learning_rate`", SCORED, _supcon,
         deviations="Two steps of the rate at epochs that no schedule here has; the rates are those of the source.",
         tolerance=1e-10, folder=FOLDER,
     ),
     Certificate(
-        "training of dscmr", "audio_visual/dscmr_training", "penghu-cs/DSCMR @ 0e110b9, `train_model`", CURVE, _dscmr,
+        "training of dscmr", "audio_visual/dscmr_training", "penghu-cs/DSCMR @ 0e110b9, `train_model`", SCORED, _dscmr,
         tolerance=1e-10, folder=FOLDER,
     ),
     Certificate(
         "training of vae-cca", "audio_visual/vae_cca_training",
-        "zhangjiwei-japan/visual-audio-cross-modal-retrieval @ b6ea8b1, `train_model`", CURVE, _vae_cca,
+        "zhangjiwei-japan/visual-audio-cross-modal-retrieval @ b6ea8b1, `train_model`", SCORED, _vae_cca,
         deviations="With `fidelity: source`, and the noise and centers that the source drew.",
         tolerance=1e-10, folder=FOLDER,
     ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aadml.data.inspection.duplicates import Duplicates, find_duplicates
-from aadml.feature_extraction.foreign import open_tables
+from aadml.feature_extraction.foreign import TablePart, open_tables
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.manifest import ALIASES
@@ -166,18 +166,18 @@ def _local(folder: Path) -> Iterator[tuple[str, TaskSplit]]:
         yield split or "test", _split(queries, corpus, _judgments(judgments, folder), folder)
 
 
-def _part(folder: Path, part: str) -> Iterator[tuple[str, "list[pa.Table]"]]:
+def _part(folder: Path, part: str) -> Iterator[tuple[str, list[TablePart]]]:
     names = [f"{name}{suffix}" for name in _PARTS[part] for suffix in _SUFFIXES]
     place = next((folder / name for name in names if (folder / name).exists()), None)
     if place is None:
         raise InputError(f"{folder}: has no {part} ({', '.join(names)}); pass a folder with corpus, queries and qrels")
-    tables: defaultdict[str, list[pa.Table]] = defaultdict(list)
-    for split, table in open_tables(place):
-        tables[split].append(table)
-    yield from tables.items()
+    parts: defaultdict[str, list[TablePart]] = defaultdict(list)
+    for table in open_tables(place):
+        parts[table.split].append(table)
+    yield from parts.items()
 
 
-def _only(tables: "Mapping[str, list[pa.Table]]", place: Path, split: str) -> "list[pa.Table]":
+def _only(tables: Mapping[str, list[TablePart]], place: Path, split: str) -> list[TablePart]:
     if len(tables) != 1:
         raise InputError(f"{place}: has no split {split} ({', '.join(tables) or 'no files'}); pass a complete copy")
     return next(iter(tables.values()))
@@ -199,18 +199,22 @@ def _by_name(name: str) -> Iterator[tuple[str, TaskSplit]]:
             if not isinstance(data, Mapping) or "relevant_docs" not in data:
                 raise InputError(f"{TASK}{name}: is not a retrieval task; pass a task with queries and a corpus")
             judged = {q: frozenset(i for i, score in s.items() if score > 0) for q, s in data["relevant_docs"].items()}
-            queries, corpus = ([data[side].with_format("arrow")[:]] for side in _SIDES)
+            queries, corpus = ([_loaded(data[side].with_format("arrow")[:])] for side in _SIDES)
             yield split if len(subsets) == 1 else f"{subset}-{split}", _split(queries, corpus, judged, Path(name))
 
 
+def _loaded(table: "pa.Table") -> TablePart:
+    return TablePart("", table.schema, lambda _: table)
+
+
 def _split(
-    queries: "list[pa.Table]", corpus: "list[pa.Table]", judgments: Mapping[str, frozenset[str]], place: Path
+    queries: list[TablePart], corpus: list[TablePart], judgments: Mapping[str, frozenset[str]], place: Path
 ) -> TaskSplit:
     judged = tuple(row for row in _contents(queries, place) if row[0] in judgments)
     return TaskSplit(judged, tuple(_contents(corpus, place)), judgments)
 
 
-def _judgments(tables: "list[pa.Table]", place: Path) -> dict[str, frozenset[str]]:
+def _judgments(tables: list[TablePart], place: Path) -> dict[str, frozenset[str]]:
     relevant: defaultdict[str, set[str]] = defaultdict(set)
     for row in _rows(tables, place, ("query-id", "corpus-id", "score")):
         items = relevant[str(row["query-id"])]  # a query without relevant items is a query
@@ -222,7 +226,7 @@ def _judgments(tables: "list[pa.Table]", place: Path) -> dict[str, frozenset[str
     return {query: frozenset(items) for query, items in relevant.items()}
 
 
-def _contents(tables: "list[pa.Table]", place: Path) -> Iterator[tuple[str, str]]:
+def _contents(tables: list[TablePart], place: Path) -> Iterator[tuple[str, str]]:
     """Yield id and checksum of each row; a column's name is part of its content, so sound never equals video."""
     for row in _rows(tables, place, ()):
         names = [row.pop(key, None) for key in ("id", "_id")]
@@ -241,9 +245,9 @@ def _contents(tables: "list[pa.Table]", place: Path) -> Iterator[tuple[str, str]
         yield str(name), digest.hexdigest()
 
 
-def _rows(tables: "list[pa.Table]", place: Path, needed: Sequence[str]) -> Iterator[dict[str, _Cell]]:
+def _rows(tables: list[TablePart], place: Path, needed: Sequence[str]) -> Iterator[dict[str, _Cell]]:
     for table in tables:
-        if absent := [name for name in needed if name not in table.column_names]:
+        if absent := [name for name in needed if name not in table.schema.names]:
             raise InputError(f"{place}: the judgments have no column {absent[0]}; pass query-id, corpus-id and score")
-        for batch in table.to_batches(max_chunksize=_BATCH):
+        for batch in table.batches(_BATCH):
             yield from batch.to_pylist()

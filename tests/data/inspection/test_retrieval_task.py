@@ -106,6 +106,50 @@ def test_a_task_is_loaded_by_its_name(tmp_path, monkeypatch):
         aadml.inspect("mteb:AVEA2VRetrieval")
 
 
+def pairs(folder, splits):
+    """A copy of a data set of clips, such as AVE: sound, video and, if there are classes, a label."""
+    (folder / "data").mkdir()
+    for split, (sounds, videos, labels) in splits.items():
+        columns = {"video": audio(*videos), "audio": audio(*sounds)} | ({"label": labels} if labels else {})
+        pq.write_table(pa.table(columns), folder / "data" / f"{split}-00000-of-00001.parquet")
+
+
+def test_a_data_set_of_classes_is_a_task_in_both_directions(tmp_path):
+    pairs(tmp_path, {"train": ("ab", "xy", [0, 1]), "test": ("bccd", "yzvw", [1, 2, 3, 3])})
+    sound, video = (aadml.inspect(f"mteb:{tmp_path}#{way}") for way in ("a2v", "v2a"))
+    for examination in (sound, video):
+        figures = examination.splits["test"]
+        assert (figures.queries, figures.items, figures.judgments) == (4, 4, 6)  # the clips of a class
+        assert figures.chance == pytest.approx(ties.chance(np.array([1, 1, 2, 2]), 4).mean())
+        assert list(examination.duplicates["items"].across.values()) == [1]  # in test and train
+    # the sounds c are of two classes: as queries they share one answer, as items they tie for the video of class 2
+    assert (sound.splits["test"].ambiguous, sound.splits["test"].ceiling) == (2, pytest.approx(0.75))
+    assert (video.splits["test"].ambiguous, video.splits["test"].ceiling) == (1, pytest.approx(0.875))
+    assert sound.duplicates["queries"].within["test"] == video.duplicates["items"].within["test"] == 1
+    code, printed, message = run("audit", "--mteb", f"{tmp_path}#v2a")
+    assert code == 1
+    assert "data failed: queries in two splits, duplicate items, items in two splits, ties of test" in message
+    assert "MAP" in printed
+
+
+def test_clips_without_classes_ask_for_their_partner(tmp_path):
+    pairs(tmp_path, {"test": ("abc", "xyz", None)})
+    for way in ("a2v", "v2a"):
+        assert run("audit", "--mteb", f"{tmp_path}#{way}")[0] == 0
+        figures = only(aadml.inspect(f"mteb:{tmp_path}#{way}"))
+        assert (figures.judgments, figures.chance_first) == (3, pytest.approx(1 / 3))
+    with pytest.raises(InputError, match=r"data: has no column text, caption or caption_1 \(video, audio\); pass"):
+        aadml.inspect(f"mteb:{tmp_path}#a2t")
+    with pytest.raises(InputError, match=r"has no queries .*, or FOLDER#a2v for a table of clips"):
+        aadml.inspect(f"mteb:{tmp_path}")
+
+
+def test_judgments_may_lie_in_the_folder_of_the_default_configuration(tmp_path):
+    source = write(tmp_path, {"test": task()})
+    (tmp_path / "qrels").rename(tmp_path / "data")
+    assert only(aadml.inspect(source)).judgments == 2
+
+
 def test_an_incomplete_copy_is_refused_in_one_line(tmp_path):
     source = write(tmp_path, {"test": task()})
     with pytest.raises(InputError, match="options; omit the options"):

@@ -336,9 +336,12 @@ def _parquet_batches(file: Path, names: Sequence[str], rows: int) -> Iterator[An
     with damage_in(file), parquet.ParquetFile(file, pre_buffer=False) as opened:
         groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
         leaves = [group.column(number) for group in groups for number in range(group.num_columns)]
-        values = sum(leaf.num_values for leaf in leaves if leaf.path_in_schema.startswith(tuple(names)))
+        leaves = [leaf for leaf in leaves if leaf.path_in_schema.startswith(tuple(names))]
+        values = sum(leaf.num_values for leaf in leaves)
         if 8 * values > limit:
             raise ValueError(f"it declares {values:,} values, but stores {file.stat().st_size:,} bytes")
+        longest = max((leaf.total_uncompressed_size for leaf in leaves), default=1)  # bytes of a value, at most
+        rows = max(1, min(rows, limit // max(longest, 1)))
         for batch in opened.iter_batches(rows, columns=names, use_threads=False):  # threads read ahead
             size += batch.nbytes
             if size > limit:  # a dictionary stores a long value that many rows repeat

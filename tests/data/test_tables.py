@@ -301,6 +301,18 @@ def test_names_of_columns_are_listed_without_rows_and_a_table_that_grows_is_refu
     assert [*tables.table_arrays(tmp_path / "d.parquet", ("id", "absent"))] == ["id"]
 
 
+def test_a_long_value_of_a_dictionary_is_repeated_in_few_rows_at_a_time(tmp_path):
+    pq.write_table(pa.table({"id": ["x" * (1 << 20)] * 1000}), tmp_path / "a.parquet", compression="zstd")
+    own, pool = pa.default_memory_pool(), pa.system_memory_pool()
+    try:
+        pa.set_memory_pool(pool)
+        with pytest.raises(DamagedFileError, match="it expands beyond 67,108,864 bytes"):
+            tables.table_arrays(tmp_path / "a.parquet", ("id",))
+    finally:
+        pa.set_memory_pool(own)
+    assert 1 << 20 < pool.max_memory() < 1 << 28
+
+
 def test_damaged_tables_end_in_one_line(rows, tmp_path):
     clips = pa.table(rows)
     information = ({"info": {"features": []}}, {"info": {"features": {"label": []}}})

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 import tarfile
 import tempfile
 from collections import Counter
@@ -176,6 +177,12 @@ def test_an_address_of_a_manifest_needs_consent_and_its_files_stay_beside_it(fol
     consent_to("memory://beside/n.csv")
     with pytest.raises(InputError, match=r"is not an address that is read; pass one of .*, without '::'"):
         open_manifest("memory://beside/n.csv")
+
+
+def test_a_csv_file_needs_no_optional_package(folder, monkeypatch):
+    for name in ("pyarrow", "datasets", "fsspec", "huggingface_hub"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert len(open_manifest(folder / "manifest.csv").rows) == len(CLIPS)
 
 
 def opened_tar(tmp_path, files):

@@ -6,7 +6,7 @@ from aadml.feature_extraction.ground.import_paths import imported_on_demand
 
 if TYPE_CHECKING:
     from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, open_hdf5, require_keys
-    from aadml.feature_extraction.foreign.media_tables import media_table
+    from aadml.feature_extraction.foreign.media_tables import has_media, media_table
     from aadml.feature_extraction.foreign.numpy_files import npy_array, npz_arrays, npz_keys, read_npy, refuse_zip_bomb
     from aadml.feature_extraction.foreign.tables import (
         TablePart,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TablePart",
     "fetch_beside",
+    "has_media",
     "hdf5_arrays",
     "hdf5_keys",
     "is_remote",
@@ -48,7 +49,7 @@ __getattr__ = imported_on_demand(
         **dict.fromkeys(("hdf5_arrays", "hdf5_keys", "open_hdf5", "require_keys"), "hdf5"),
         **dict.fromkeys(("npy_array", "npz_arrays", "npz_keys", "read_npy", "refuse_zip_bomb"), "numpy_files"),
         **dict.fromkeys(("TablePart", "fetch_beside", "is_remote", "is_table", "local_path", "open_tables"), "tables"),
-        "media_table": "media_tables",
+        **dict.fromkeys(("has_media", "media_table"), "media_tables"),
         **dict.fromkeys(("table_arrays", "table_files", "table_keys"), "tables"),
     },
 )

@@ -55,6 +55,19 @@ def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
     return ["id", "audio", "visual", *others], lines
 
 
+def has_media(path: Path) -> bool:
+    """Return whether a table contains encoded media.
+
+    Raises:
+        DamagedFileError: the table cannot be read.
+    """
+    if is_tar(path):
+        with damage_in(path), damage_in_tar(path):
+            return any(f".{file.kind.lower()}" in MEDIA_SUFFIXES | PICTURE_SUFFIXES for file in tar_files(path))
+    fields = (part.schema.field(name) for part in open_tables(path) for name in part.schema.names if name in _MEDIA)
+    return any("binary" in str(field.type) for field in fields)
+
+
 def _sound_and_picture(row: Cells) -> tuple[str, str]:
     media = row.get("media", row.get("video", ""))
     return row.get("audio", media), row.get("visual", media or row.get("image", ""))

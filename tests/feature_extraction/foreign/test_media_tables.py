@@ -179,6 +179,14 @@ def test_an_address_of_a_manifest_needs_consent_and_its_files_stay_beside_it(fol
         open_manifest("memory://beside/n.csv")
 
 
+@pytest.mark.parametrize("name", FORMS)
+def test_a_table_of_media_is_not_read_as_features(name, folder, tmp_path):
+    FORMS[name](folder, tmp_path / name)
+    code, _, message = run("inspect", tmp_path / name)
+    assert code == 2
+    assert f"{name}: contains media, and not features; run `aadml extract {tmp_path / name} -o F.h5` first" in message
+
+
 def test_a_csv_file_needs_no_optional_package(folder, monkeypatch):
     for name in ("pyarrow", "datasets", "fsspec", "huggingface_hub"):
         monkeypatch.setitem(sys.modules, name, None)

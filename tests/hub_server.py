@@ -14,7 +14,7 @@ class Hub(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.repositories, self.requests = {}, []
+        self.repositories, self.private, self.requests = {}, {}, []
 
     @property
     def address(self):
@@ -49,6 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
             wanted = json.loads(data)
             name = "/".join(filter(None, (wanted.get("organization"), wanted["name"])))
             self.server.repositories.setdefault(name, [])
+            self.server.private[name] = wanted.get("private")
             return self._json({"url": f"{self.server.address}/{name}", "name": name})
         if path == "/api/validate-yaml":
             return self._json({"errors": [], "warnings": []})

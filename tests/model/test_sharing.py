@@ -52,7 +52,8 @@ def test_a_pushed_model_loads_and_embeds_alike(model, place):
 
 
 def test_each_commit_is_a_revision(model, place, tmp_path):
-    first = model.push_to_hub("org/name").rpartition("/")[2]
+    first = model.push_to_hub("org/name", private=True).rpartition("/")[2]
+    assert place.private == {"org/name": True}
     other = aadml.fit(tmp_path / "clips.h5", method="cca", settings={"method.dimension": 2})
     other.push_to_hub("org/name")
     rows = np.eye(12, dtype=np.float32)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from struct import unpack_from
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -47,6 +48,7 @@ _IDS = ("query-id", "corpus-id", "id", "_id")
 _FREE, _RATIO = 1 << 26, 200  # bytes to which a file may always expand, or per stored byte
 _MEMBERS, _MEMBER_BYTES = 10_000, 32  # members of a tar that are always allowed, or stored bytes of a further one
 _ROWS = 1024  # rows of a Parquet file per check of the limit
+_DICTIONARY = 2  # type of a message of Arrow whose batch is inside
 _BLOCK, _RESERVE = 1 << 20, 1 << 28  # bytes of a remote source per write, and bytes of the disk that stay free
 
 
@@ -270,6 +272,7 @@ class TablePart:
 def _parts(path: Path) -> Iterator[TablePart]:
     optional("pyarrow", str(path), "aadml[parquet]")
     if any((path / name).is_file() for name in _SAVED):
+        _refuse_compressed(path)
         saved = optional("datasets", str(path), "aadml[datasets]").load_from_disk(path)
         for split, part in (saved if isinstance(saved, dict) else {"": saved}).items():
             yield TablePart(split, part.features.arrow_schema, partial(_saved_rows, part))
@@ -284,6 +287,35 @@ def _parts(path: Path) -> Iterator[TablePart]:
         elif reader := _READERS.get(file.suffix.lower()):
             table = reader(file)
             yield TablePart(split, table.schema, partial(_all_columns, table))
+
+
+def _refuse_compressed(path: Path) -> None:
+    """Raise ValueError if a data set has compressed values, which `datasets` does not write and which may expand."""
+    arrow = optional("pyarrow", str(path), "aadml[parquet]")
+    for file in path.rglob("*.arrow"):
+        with arrow.memory_map(str(file)) as content:
+            for message in arrow.ipc.MessageReader.open_stream(content):
+                if message.type != "schema" and _is_compressed(message.metadata.to_pybytes()):
+                    raise ValueError(f"{file.name} is compressed")
+
+
+def _is_compressed(message: bytes) -> bool:
+    """Return whether a message of Arrow (a FlatBuffer, see format/Message.fbs) has a batch with compressed values."""
+
+    def field(table: int, number: int) -> int:
+        """Return the place of a field; 0 if the table lacks it."""
+        entries = table - unpack_from("<i", message, table)[0]
+        (size,), place = unpack_from("<H", message, entries), 4 + 2 * number
+        return table + offset if place < size and (offset := unpack_from("<H", message, entries + place)[0]) else 0
+
+    def target(place: int) -> int:
+        return place + int(unpack_from("<I", message, place)[0])
+
+    root = target(0)
+    batch = target(field(root, 2))
+    if message[field(root, 1)] == _DICTIONARY:
+        batch = target(field(batch, 1))
+    return bool(field(batch, 3))
 
 
 def _equal_parts(path: Path) -> list[TablePart]:

@@ -90,20 +90,33 @@ def test_texts_of_beir_and_a_query_that_is_an_item(tmp_path):
     assert (figures.queries, figures.own_items, figures.unanswerable) == (2, 1, 0)
 
 
-def test_a_task_is_loaded_by_its_name(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "asking", "ranked"), [("A2V", "audio", "video"), ("V2A", "video", "audio")])
+def test_a_task_is_loaded_by_its_name(name, asking, ranked, monkeypatch):
+    """As VGGSoundAVA2VRetrieval and its like in mteb 2.26: both sides are columns of one data set with equal ids."""
     datasets = pytest.importorskip("datasets", reason="the extra datasets is not installed")
-    tables = task()
-    sides = {side: datasets.Dataset.from_dict(tables[side]) for side in ("queries", "corpus")}
-    data = {"default": {"test": {**sides, "relevant_docs": {"q0": {"c0": 1, "c1": 0}}, "top_ranked": None}}}
-    known = SimpleNamespace(load_data=lambda: None, dataset=data)
-    monkeypatch.setitem(sys.modules, "mteb", SimpleNamespace(get_task={"AVEA2VRetrieval": known}.__getitem__))
-    figures = only(aadml.inspect("mteb:AVEA2VRetrieval"))
-    assert (figures.queries, figures.items, figures.judgments) == (1, 3, 1)
+    clips = {"id": ["0", "1", "2"], "audio": audio("a", "b", "b"), "video": audio("x", "y", "z")}
+    data = datasets.Dataset.from_dict(clips)
+    sides = {"queries": data.select_columns(["id", asking]), "corpus": data.select_columns(["id", ranked])}
+    judged = {clip: {clip: 1} for clip in clips["id"]}
+    test = {**sides, "relevant_docs": judged, "top_ranked": None}
+    known = SimpleNamespace(load_data=lambda: None, dataset={"default": {"test": test}})
+    name = f"VGGSoundAV{name}Retrieval"
+    monkeypatch.setitem(sys.modules, "mteb", SimpleNamespace(get_task={name: known}.__getitem__))
+    examination = aadml.inspect(f"mteb:{name}")
+    figures = only(examination)
+    assert (figures.queries, figures.items, figures.judgments) == (3, 3, 3)
+    assert (figures.ambiguous, figures.ceiling) == (2, pytest.approx(2 / 3))  # two clips have the same sound
+    assert (figures.chance, figures.chance_first) == (pytest.approx((1 + 1 / 2 + 1 / 3) / 3), pytest.approx(1 / 3))
+    repeated = "queries" if asking == "audio" else "items"
+    assert {kind: each.within["test"] for kind, each in examination.duplicates.items() if each.within["test"]} == {
+        repeated: 1
+    }
+    assert f"data failed: duplicate {repeated}, ties of test" in run("audit", "--mteb", name)[2]
     with pytest.raises(InputError, match=r"^mteb:No: is neither a folder nor a task that mteb can load \('No'\); pass"):
         aadml.inspect("mteb:No")
     monkeypatch.setitem(sys.modules, "mteb", None)
     with pytest.raises(MissingExtraError, match="needs mteb"):
-        aadml.inspect("mteb:AVEA2VRetrieval")
+        aadml.inspect(f"mteb:{name}")
 
 
 def pairs(folder, splits):

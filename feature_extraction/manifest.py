@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
 
-from aadml.feature_extraction.foreign import fetch_beside, is_remote, is_table, local_path, media_table
+from aadml.feature_extraction.foreign import (
+    fetch_beside,
+    is_remote,
+    is_table,
+    local_path,
+    media_table,
+    shown_address,
+)
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import Segment, segment_of
 
@@ -79,7 +86,7 @@ class Manifest:
     """Clips of a job, in order.
 
     Attributes:
-        path: path of the file.
+        path: path or address of the file.
         rows: rows of the file, one per clip.
         class_names: all labels, in numeric order if all are integers, otherwise in alphabetical order.
     """
@@ -165,6 +172,7 @@ def open_manifest(source: str | os.PathLike[str]) -> Manifest:
         manifest = _manifest(_rows(header, enumerate(lines, 1), str(place)), str(place))
     if is_remote(source):
         fetch_beside(str(source), place, (file for row in manifest.rows for file in row.files))
+        return replace(manifest, path=shown_address(str(source)))
     return manifest
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         is_table,
         local_path,
         open_tables,
+        shown_address,
         table_arrays,
         table_files,
         table_keys,
@@ -38,6 +39,7 @@ __all__ = [
     "read_npy",
     "refuse_zip_bomb",
     "require_keys",
+    "shown_address",
     "table_arrays",
     "table_files",
     "table_keys",
@@ -50,6 +52,6 @@ __getattr__ = imported_on_demand(
         **dict.fromkeys(("npy_array", "npz_arrays", "npz_keys", "read_npy", "refuse_zip_bomb"), "numpy_files"),
         **dict.fromkeys(("TablePart", "fetch_beside", "is_remote", "is_table", "local_path", "open_tables"), "tables"),
         **dict.fromkeys(("has_media", "media_table"), "media_tables"),
-        **dict.fromkeys(("table_arrays", "table_files", "table_keys"), "tables"),
+        **dict.fromkeys(("shown_address", "table_arrays", "table_files", "table_keys"), "tables"),
     },
 )

@@ -67,7 +67,7 @@ def local_path(source: str | os.PathLike[str]) -> Path:
         return Path(source)
     address = str(source)
     _check_address(address)
-    require_address_consent(address, _shown(address))
+    require_address_consent(address, shown_address(address))
     return _copied(address)
 
 
@@ -84,7 +84,8 @@ def _check_address(source: str) -> None:
             raise InputError(f"{source}: is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
     elif "::" in source or source.partition("://")[0] not in _PROTOCOLS:
         raise InputError(
-            f"{_shown(source)}: is not a supported address; pass an address of {', '.join(_PROTOCOLS)}, without '::'"
+            f"{shown_address(source)}: is not a supported address; pass an address of {', '.join(_PROTOCOLS)}, "
+            "without '::'"
         )
 
 
@@ -113,7 +114,9 @@ def _copied(source: str) -> Path:
         if isinstance(error, InputError) or not isinstance(error, Exception):
             raise
         reason = _without_secrets(cause(error), source)
-        raise InputError(f"{_shown(source)}: cannot be read ({reason}); check the address and your access") from error
+        raise InputError(
+            f"{shown_address(source)}: cannot be read ({reason}); check the address and your access"
+        ) from error
     return place
 
 
@@ -143,11 +146,11 @@ def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
 
 
 def _download(address: str, place: Path) -> None:
-    with optional("fsspec", _shown(address), "aadml[datasets]").open(address, "rb") as content:
-        copy_of(content, place, _shown(address))
+    with optional("fsspec", shown_address(address), "aadml[datasets]").open(address, "rb") as content:
+        copy_of(content, place, shown_address(address))
 
 
-def _shown(source: str) -> str:
+def shown_address(source: str) -> str:
     """Return an address without user, query and fragment, which may contain secrets."""
     parts = urlsplit(source)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
@@ -156,7 +159,7 @@ def _shown(source: str) -> str:
 def _without_secrets(text: str, source: str) -> str:
     """Return a text in which an address, its user and its query are replaced."""
     parts = urlsplit(source)
-    text = text.replace(source, _shown(source))
+    text = text.replace(source, shown_address(source))
     for secret in (parts.netloc.rpartition("@")[0], parts.query, parts.fragment):
         text = text.replace(secret, "...") if secret else text
     return text

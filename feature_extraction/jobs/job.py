@@ -8,6 +8,7 @@ from typing import get_args
 
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
 from aadml.feature_extraction.engines import engine_of
+from aadml.feature_extraction.foreign import is_remote
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import Options
@@ -102,7 +103,8 @@ def extract(
     if damaged not in get_args(Damaged):
         raise InputError(f"damaged is {damaged!r}; pass {' or '.join(get_args(Damaged))}")
     rows = manifest if isinstance(manifest, Manifest) else open_manifest(manifest)
-    search_beside(Path(rows.path))
+    if not is_remote(rows.path):
+        search_beside(Path(rows.path))
     place = shard_path(output, shard)
     refuse_foreign(place)
     engine_of(engine)

@@ -193,6 +193,16 @@ def test_a_csv_file_needs_no_optional_package(folder, monkeypatch):
     assert len(open_manifest(folder / "manifest.csv").rows) == len(CLIPS)
 
 
+def test_code_beside_a_manifest_at_an_address_is_not_imported(tmp_path):
+    memory = pytest.importorskip("fsspec", reason="the extra datasets is not installed").filesystem("memory")
+    memory.pipe("/code/m.csv", b"id,media\na,module_beside.py")
+    memory.pipe("/code/module_beside.py", f"open({str(tmp_path / 'ran')!r}, 'w')\n".encode())
+    with pytest.raises(InputError, match="module_beside"):
+        aadml.extract("memory://code/m.csv", tmp_path / "f.h5", audio="module_beside:extractor", workers=1)
+    assert not (tmp_path / "ran").exists()
+    assert open_manifest("memory://code/m.csv").path == "memory://code/m.csv"
+
+
 def opened_tar(tmp_path, files):
     with tarfile.open(tmp_path / "x.tar", "w") as tar:
         for name, data in files.items():

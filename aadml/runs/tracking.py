@@ -1,9 +1,10 @@
 """Logging of a training run in an experiment tracker, epoch by epoch; offline unless the user names a server."""
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 
 from aadml.configuration.config import Config
@@ -108,7 +109,8 @@ def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Not
     start = lookup(TRACKERS, name, "tracker")
     run = f"{time.strftime('%Y%m%d-%H%M%S')}-{file_name(config.label())}-seed{config.common.seed}"
     try:
-        tracker = start(run, dict(_flat("", config.values)))
+        with redirect_stdout(sys.stderr):  # standard output is for results
+            tracker = start(run, dict(_flat("", config.values)))
     except InputError:
         raise
     except Exception as error:  # trackers have no common class of errors
@@ -144,7 +146,8 @@ class _Log:
 
     def _attempt(self, call: Callable[[], object]) -> None:
         try:
-            call()
+            with redirect_stdout(sys.stderr):
+                call()
         except Exception as error:
             is_first, self._failed = not self._failed, True
             if is_first:

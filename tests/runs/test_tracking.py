@@ -107,6 +107,17 @@ def test_a_tracker_that_fails_later_is_left_with_one_note(features, monkeypatch)
     ]
 
 
+def test_what_a_tracker_prints_is_not_a_result(features, monkeypatch, capsys):  # noqa: F811
+    module = StandIn()
+    module.init = lambda **options: sys.stdout.write("Created new run\n")
+    module.finish = lambda: sys.stdout.write("Run finished\n")
+    monkeypatch.setitem(sys.modules, "trackio", module)
+    train(features, "trackio")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert {"Created new run", "Run finished"} <= set(printed.err.splitlines())
+
+
 def test_a_run_of_mlflow_whose_config_is_refused_is_closed(features, monkeypatch):  # noqa: F811
     module = StandIn(config_error=ValueError("Changing param values is not allowed"))
     monkeypatch.setitem(sys.modules, "mlflow", module)

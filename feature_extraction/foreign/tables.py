@@ -15,7 +15,7 @@ import shutil
 import tarfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -100,24 +100,32 @@ def temporary_folder() -> "TemporaryDirectory[str]":
 def _copied(source: str) -> Path:
     folder = temporary_folder()
     try:
-        if source.startswith(HUB) and "://" not in source:
-            place = Path(folder.name) / "data"
-            datasets = optional("datasets", source, "aadml[datasets]")
-            downloaded = datasets.load_dataset(source.removeprefix(HUB), cache_dir=str(Path(folder.name) / "cache"))
-            downloaded.save_to_disk(place)
-        else:
-            parts = urlsplit(source)
-            place = Path(folder.name) / (parts.path.rpartition("/")[2] or parts.netloc)
-            _download(source, place)
-    except BaseException as error:  # file systems have no common class of errors
+        with _failures_of(source):
+            if source.startswith(HUB) and "://" not in source:
+                place = Path(folder.name) / "data"
+                datasets = optional("datasets", source, "aadml[datasets]")
+                cache_dir = str(Path(folder.name) / "cache")
+                datasets.load_dataset(source.removeprefix(HUB), cache_dir=cache_dir).save_to_disk(place)
+            else:
+                parts = urlsplit(source)
+                place = Path(folder.name) / (parts.path.rpartition("/")[2] or parts.netloc)
+                _download(source, place)
+    except BaseException:
         folder.cleanup()
-        if isinstance(error, InputError) or not isinstance(error, Exception):
-            raise
-        reason = _without_secrets(cause(error), source)
-        raise InputError(
-            f"{shown_address(source)}: cannot be read ({reason}); check the address and your access"
-        ) from error
+        raise
     return place
+
+
+@contextmanager
+def _failures_of(source: str) -> Iterator[None]:
+    """Raise InputError for any error of a file system; file systems have no common class of errors."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = f"{shown_address(source)}: cannot be read ({_without_secrets(cause(error), source)})"
+        raise InputError(f"{reason}; check the address and your access") from error
 
 
 def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
@@ -139,10 +147,8 @@ def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
         address = f"{source.rpartition('/')[0]}/{name}"
         _check_address(address)
         Path(file).parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with _failures_of(address), suppress(FileNotFoundError):
             _download(address, Path(file))
-        except FileNotFoundError:
-            continue
 
 
 def _download(address: str, place: Path) -> None:

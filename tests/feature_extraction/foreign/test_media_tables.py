@@ -173,9 +173,14 @@ def test_an_address_of_a_manifest_needs_consent_and_its_files_stay_beside_it(fol
     manifest = open_manifest("memory://beside/m.csv")
     assert opened == ["memory://beside/m.csv", "memory://beside/a.wav", "memory://beside/gone.wav"]
     assert [Path(row.media["audio"]).exists() for row in manifest.rows] == [True, False, True, False]
+    monkeypatch.setattr(fsspec, "open", lambda address, mode: unreachable(address) or original(address, mode))
+    consent_to("memory://beside/o.csv")
+    fsspec.filesystem("memory").pipe("/beside/o.csv", b"id,media\na,e.wav")
+    with pytest.raises(InputError, match=r"^memory://beside/e.wav: cannot be read \(denied\); check the address and"):
+        open_manifest("memory://beside/o.csv")
     fsspec.filesystem("memory").pipe("/beside/n.csv", b"id,media\na,x::file:///etc/passwd")
     consent_to("memory://beside/n.csv")
-    with pytest.raises(InputError, match=r"is not an address that is read; pass one of .*, without '::'"):
+    with pytest.raises(InputError, match=r"is not a supported address; pass an address of .*, without '::'"):
         open_manifest("memory://beside/n.csv")
 
 
@@ -191,6 +196,11 @@ def test_a_csv_file_needs_no_optional_package(folder, monkeypatch):
     for name in ("pyarrow", "datasets", "fsspec", "huggingface_hub"):
         monkeypatch.setitem(sys.modules, name, None)
     assert len(open_manifest(folder / "manifest.csv").rows) == len(CLIPS)
+
+
+def unreachable(address):
+    if address.endswith("e.wav"):
+        raise RuntimeError("denied")  # file systems have no common class of errors
 
 
 def test_code_beside_a_manifest_at_an_address_is_not_imported(tmp_path):

@@ -49,7 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
             wanted = json.loads(data)
             name = "/".join(filter(None, (wanted.get("organization"), wanted["name"])))
             self.server.repositories.setdefault(name, [])
-            self.server.private[name] = wanted.get("private")
+            self.server.private[name] = wanted.get("visibility") == "private" or wanted.get("private", False)
             return self._json({"url": f"{self.server.address}/{name}", "name": name})
         if path == "/api/validate-yaml":
             return self._json({"errors": [], "warnings": []})

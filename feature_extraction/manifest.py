@@ -9,6 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
 
+from aadml.feature_extraction.foreign import (
+    fetch_beside,
+    is_remote,
+    is_table,
+    local_path,
+    media_table,
+    shown_address,
+)
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import Segment, segment_of
 
@@ -58,6 +66,11 @@ class Row:
     more_labels: tuple[str, ...] = ()
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """Paths of the media."""
+        return tuple(path for name, path in self.media.items() if path and not is_text(name))
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """All classes of the clip."""
         return (self.label, *self.more_labels) if self.label else ()
@@ -73,7 +86,7 @@ class Manifest:
     """Clips of a job, in order.
 
     Attributes:
-        path: path of the file.
+        path: path or address of the file.
         rows: rows of the file, one per clip.
         class_names: all labels, in numeric order if all are integers, otherwise in alphabetical order.
     """
@@ -129,9 +142,38 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         raise InputError(f"{place}: {reason}") from error
     except csv.Error as error:
         raise InputError(f"{place}: line {lines.line_num} is not CSV ({error}); correct that line") from error
+    return _manifest(rows, place)
+
+
+def _manifest(rows: tuple[Row, ...], place: str) -> Manifest:
     if not rows:
         raise InputError(f"{place}: has a header but no rows; add a row for each clip")
     return Manifest(path=place, rows=rows, class_names=_class_names(label for row in rows for label in row.labels))
+
+
+def open_manifest(source: str | os.PathLike[str]) -> Manifest:
+    """Return the manifest of a CSV file, or of a table of clips with their media (see `media_table`).
+
+    Args:
+        source: path or address of a CSV file, a Parquet file or a WebDataset tar; the folder of a data set saved by
+            `datasets`; or "hf:NAME", a data set on the Hugging Face Hub. Media beside a CSV file at an address are
+            copied to a temporary folder.
+
+    Raises:
+        InputError: the source cannot be read, is not a manifest, or has invalid rows.
+        MissingExtraError: pyarrow, datasets or fsspec is not installed.
+    """
+    place = local_path(source)
+    if not is_table(place):
+        manifest = read_manifest(place)
+    else:
+        header, lines = media_table(place)
+        _check_header(header, str(source))
+        manifest = _manifest(_rows(header, enumerate(lines, 1), str(place)), str(place))
+    if is_remote(source):
+        fetch_beside(str(source), place, (file for row in manifest.rows for file in row.files))
+        return replace(manifest, path=shown_address(str(source)))
+    return manifest
 
 
 def _check_header(header: list[str], place: str) -> None:

@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[1]
 # rooms of one floor never import each other; every arrow goes to a floor further up in these lists
 EXTRACTION_FLOORS = [
     ["ground"],
-    ["foreign", "manifest", "media"],
+    ["foreign", "media"],
+    ["manifest"],
     ["feature_file", "frontends", "weights", "engines"],
     ["layers"],
     ["backbones"],

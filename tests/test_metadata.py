@@ -45,6 +45,14 @@ def test_setup_knows_every_extra_and_dependency_group():
     assert set(with_dev.strip(",").split(",")) == PROJECT["optional-dependencies"].keys() - {"ray"}
 
 
+def test_the_core_needs_few_packages():
+    """A tool of the ecosystem (a hub, a tracker, a table format) is an extra, or is installed by its users."""
+    assert {Requirement(line).name for line in PROJECT["dependencies"]} == {
+        "torch", "numpy", "scipy", "scikit-learn", "h5py", "click", "opencv-python", "av", "pyyaml", "safetensors",
+        "tqdm", "annotated-types", "pydantic", "jinja2", "xxhash",
+    }  # fmt: skip
+
+
 def test_the_lock_says_nothing_of_the_machine_it_was_made_on():
     text = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
     assert not [word for word in ("://", "--", " @ ", "+cpu", "/tmp", "/home") if word in text]

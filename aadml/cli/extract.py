@@ -46,9 +46,11 @@ def command(manifest: str, output: str, shard: str, windows: str | None, as_json
     """Extract the features of the media in MANIFEST into a feature file.
 
     MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split. Media paths are
-    relative to MANIFEST. The columns start and end (seconds) cut a segment of the media. Other columns are kept, and
-    --text reads the column text or caption. Run the same command again to continue an interrupted job; no work is
-    repeated. The exit status is 1 if a clip failed; F.h5.failures.csv lists the reasons.
+    relative to MANIFEST. The columns start and end (seconds) cut a segment of the media. Other columns are kept,
+    and --text reads the column text or caption. MANIFEST may also be a Parquet file, a WebDataset tar or a saved
+    data set that contains the media, an address (s3://...), or hf:NAME of the Hugging Face Hub. Run the same
+    command again to continue an interrupted job; no work is repeated. The exit status is 1 if a clip failed;
+    F.h5.failures.csv lists the reasons.
 
     Only the modalities of --audio, --visual, --text or --recipe are extracted. Without these options, sound and
     pictures are extracted by extractors without weights; `--audio none` or `--visual none` omits a modality. A
@@ -61,9 +63,9 @@ def command(manifest: str, output: str, shard: str, windows: str | None, as_json
     from aadml.feature_extraction.jobs.job import DEFAULTS, named_extractors
     from aadml.feature_extraction.jobs.shard_names import read_shard
     from aadml.feature_extraction.jobs.windows import read_windows, windowed
-    from aadml.feature_extraction.manifest import read_manifest
+    from aadml.feature_extraction.manifest import open_manifest
 
-    rows, part = read_manifest(manifest), read_shard(shard)
+    rows, part = open_manifest(manifest), read_shard(shard)
     if windows is not None:
         rows = windowed(rows, read_windows(windows), options["workers"])
     names = {modality: options[modality] for modality in ("audio", "visual", "text")}

@@ -1,7 +1,9 @@
 """A model as an encoder of mteb, which evaluates it on shared retrieval tasks."""
 
+import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,8 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import optional
+from aadml.methods.training.session import Checkpoint
+from aadml.model.packing import pack_tensors
 
 if TYPE_CHECKING:
     from aadml.model.model import Model
@@ -25,9 +29,7 @@ class MtebModel:
         meta = optional("mteb.models", "a model of mteb", "mteb").ModelMeta
         self.model = model
         kinds = [kind for kind, modality in MODALITIES.items() if modality in model.modalities]
-        self.mteb_model_meta = meta.create_empty(
-            {"name": name, "revision": model.facts.data.sha256[:12], "modalities": kinds}
-        )
+        self.mteb_model_meta = meta.create_empty({"name": name, "revision": _revision(model), "modalities": kinds})
 
     def encode(
         self,
@@ -65,6 +67,12 @@ class MtebModel:
         with tempfile.TemporaryDirectory() as folder:
             paths = [_file(Path(folder) / str(number), item) for number, item in enumerate(items)]
             return np.asarray(self.model.embed(**{MODALITIES[kind]: paths}))
+
+
+def _revision(model: "Model") -> str:
+    """Return a checksum of what embeds, so that results of different models are never exchanged."""
+    facts = json.dumps(model.facts.to_json(), sort_keys=True).encode()
+    return sha256(facts + pack_tensors(Checkpoint(model.tensors(), {}))).hexdigest()[:12]
 
 
 def _file(place: Path, item: Any) -> str:

@@ -52,7 +52,8 @@ def downloaded(name: str, revision: str | None = None) -> Path:
             branch.
 
     Raises:
-        InputError: the name is not that of a model on the hub, or neither hub nor cache has the model.
+        InputError: the name is not that of a repository on the hub, neither hub nor cache has the repository, or the
+            repository has no model.
         MissingExtraError: huggingface_hub is not installed.
     """
     hub = optional("huggingface_hub", _USER, "aadml[hub]")
@@ -60,12 +61,17 @@ def downloaded(name: str, revision: str | None = None) -> Path:
     revision = revision or named or None
     _check(name)
     try:
-        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=[FACTS, WEIGHTS, CARD]))
+        folder = Path(hub.snapshot_download(name, revision=revision, allow_patterns=[FACTS, WEIGHTS, CARD]))
     except Exception as error:
         raise InputError(
             f"{PREFIX}{name}: cannot be read from the Hugging Face Hub or its cache ({cause(error)}); check name and "
             "revision, and log in with `hf auth login` if access is restricted"
         ) from error
+    if not (folder / FACTS).is_file():
+        raise InputError(
+            f"{PREFIX}{name}: has no model of aadml ({FACTS}); pass the name of a repository that `push_to_hub` wrote"
+        )
+    return folder
 
 
 def _check(name: str) -> None:
@@ -89,16 +95,18 @@ def _metadata(facts: Facts, record: EvaluationRecord | None, license_id: str | N
 
 
 def _results(facts: Facts, record: EvaluationRecord) -> "list[EvalResult]":
+    """Return MAP in every direction; another protocol than the inductive one is part of its name and type."""
     from huggingface_hub import EvalResult
 
+    leaks = "" if record.protocol == "inductive" else record.protocol
     return [
         EvalResult(
             task_type="cross-modal-retrieval",
             dataset_type=facts.data.name or "in memory",
             dataset_name=facts.data.name or "in memory",
             dataset_split=record.split,
-            metric_type="map",
-            metric_name=f"MAP {direction}",
+            metric_type=re.sub(r"\W+", "-", f"map {leaks}".strip()),
+            metric_name=f"MAP ({leaks}) {direction}" if leaks else f"MAP {direction}",
             metric_value=round(scores.map, 4),
             metric_args={
                 "protocol": record.protocol,

@@ -57,8 +57,8 @@ def audit(
         train_command: a command line with {train} (a feature file of the training clips alone) and {output} (a folder)
             that trains the encoder in isolation, twice. The folder is linked as `trained` into the current folder of
             the encoder.
-        mteb: a retrieval task instead, audited without an encoder: a folder with corpus, queries and qrels, or a name
-            of mteb.
+        mteb: a retrieval task instead, audited without an encoder: a folder with corpus, queries and qrels, FOLDER#a2v
+            for a table of clips, or a name of mteb.
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
         protocol: protocol of a run or model (`aadml list protocols`), or leaks joined by "+".

@@ -1,9 +1,10 @@
 """Logging of a training run in an experiment tracker, epoch by epoch; offline unless the user names a server."""
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 
 from aadml.configuration.config import Config
@@ -15,6 +16,7 @@ from aadml.methods.training.session import Callbacks, Record, numbers
 from aadml.runs.run_names import file_name
 
 PROJECT = "aadml"
+_LONGEST = 500  # characters of a value that every server of mlflow accepts
 FlatConfig = Mapping[str, int | float | str]
 """Values of a config by dotted keys."""
 
@@ -35,7 +37,8 @@ class Tracker:
 def _tensorboard(name: str, config: FlatConfig) -> Tracker:
     board = optional("torch.utils.tensorboard", "track=tensorboard", "tensorboard")
     writer = board.SummaryWriter(f"tensorboard/{name}")
-    writer.add_text("config", "\n".join(f"    {key}: {value}" for key, value in config.items()))
+    with _closed_after_errors(writer.close):
+        writer.add_text("config", "\n".join(f"    {key}: {value}" for key, value in config.items()))
 
     def log(values: Mapping[str, float], epoch: int) -> None:
         for key, value in values.items():
@@ -45,6 +48,7 @@ def _tensorboard(name: str, config: FlatConfig) -> Tracker:
 
 
 def _wandb(name: str, config: FlatConfig) -> Tracker:
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # sent from offline runs as well
     wandb = optional("wandb", "track=wandb", "wandb")
     mode = os.environ.get("WANDB_MODE", "offline")
     run = wandb.init(project=os.environ.get("WANDB_PROJECT", PROJECT), name=name, config=dict(config), mode=mode)
@@ -52,10 +56,12 @@ def _wandb(name: str, config: FlatConfig) -> Tracker:
 
 
 def _mlflow(name: str, config: FlatConfig) -> Tracker:
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     mlflow = optional("mlflow", "track=mlflow", "mlflow")
     mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT))
     mlflow.start_run(run_name=name)
-    mlflow.log_params(dict(config))
+    with _closed_after_errors(mlflow.end_run):
+        mlflow.log_params({key: value[:_LONGEST] if isinstance(value, str) else value for key, value in config.items()})
     return Tracker(lambda values, epoch: mlflow.log_metrics(dict(values), step=epoch), mlflow.end_run)
 
 
@@ -63,6 +69,14 @@ def _trackio(name: str, config: FlatConfig) -> Tracker:
     trackio = optional("trackio", "track=trackio", "trackio")
     trackio.init(project=PROJECT, name=name, config=dict(config))
     return Tracker(lambda values, epoch: trackio.log(dict(values), step=epoch), trackio.finish)
+
+
+@contextmanager
+def _closed_after_errors(close: Callable[[], object]) -> Iterator[None]:
+    with ExitStack() as stack:
+        stack.callback(close)
+        yield
+        stack.pop_all()
 
 
 TRACKERS: dict[str, Callable[[str, FlatConfig], Tracker]] = {
@@ -78,7 +92,7 @@ TRACKERS: dict[str, Callable[[str, FlatConfig], Tracker]] = {
 def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Note) -> Iterator[Callbacks]:
     """Return a context with callbacks that also log every epoch in a tracker.
 
-    If the tracker fails during training, training continues without the tracker, and a note is printed.
+    If the tracker fails during training, it is closed, training continues without it, and a note is printed.
 
     Args:
         name: a key of TRACKERS; None changes nothing.
@@ -95,7 +109,8 @@ def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Not
     start = lookup(TRACKERS, name, "tracker")
     run = f"{time.strftime('%Y%m%d-%H%M%S')}-{file_name(config.label())}-seed{config.common.seed}"
     try:
-        tracker = start(run, dict(_flat("", config.values)))
+        with redirect_stdout(sys.stderr):  # standard output is for results
+            tracker = start(run, dict(_flat("", config.values)))
     except InputError:
         raise
     except Exception as error:  # trackers have no common class of errors
@@ -108,7 +123,7 @@ def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Not
             callbacks, on_epoch=_both(callbacks.on_epoch, log.epoch), on_plan=_both(callbacks.on_plan, log.plan)
         )
     finally:
-        log.attempt(tracker.close)
+        log.close()
 
 
 class _Log:
@@ -123,16 +138,22 @@ class _Log:
 
     def epoch(self, record: Record) -> None:
         self._epochs += 1
-        self.attempt(lambda: self._tracker.log(numbers(record), self._epochs))
+        if not self._failed:
+            self._attempt(lambda: self._tracker.log(numbers(record), self._epochs))
 
-    def attempt(self, call: Callable[[], object]) -> None:
-        if self._failed:
-            return
+    def close(self) -> None:
+        self._attempt(self._tracker.close)
+
+    def _attempt(self, call: Callable[[], object]) -> None:
         try:
-            call()
+            with redirect_stdout(sys.stderr):
+                call()
         except Exception as error:
-            self._failed = True
-            self._note(f"warning: the tracker {self._name} failed, so nothing more is logged in it ({cause(error)})")
+            is_first, self._failed = not self._failed, True
+            if is_first:
+                self._note(
+                    f"warning: the tracker {self._name} failed, so nothing more is logged in it ({cause(error)})"
+                )
 
 
 def _both(first: Callable[..., None] | None, second: Callable[..., None]) -> Callable[..., None]:

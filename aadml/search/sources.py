@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.features import Modality
-from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES, media_files, utf8
+from aadml.data.manifests.listing import media_files, utf8
 from aadml.data.reading import is_address, open_data
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Texts, Timeline, read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES
+from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTURE_SUFFIXES
 
 
 @dataclass(frozen=True)

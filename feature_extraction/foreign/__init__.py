@@ -6,23 +6,31 @@ from aadml.feature_extraction.ground.import_paths import imported_on_demand
 
 if TYPE_CHECKING:
     from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, open_hdf5, require_keys
+    from aadml.feature_extraction.foreign.media_tables import has_media, media_table
     from aadml.feature_extraction.foreign.numpy_files import npy_array, npz_arrays, npz_keys, read_npy, refuse_zip_bomb
     from aadml.feature_extraction.foreign.tables import (
+        TablePart,
+        fetch_beside,
         is_remote,
         is_table,
         local_path,
         open_tables,
+        shown_address,
         table_arrays,
         table_files,
         table_keys,
     )
 
 __all__ = [
+    "TablePart",
+    "fetch_beside",
+    "has_media",
     "hdf5_arrays",
     "hdf5_keys",
     "is_remote",
     "is_table",
     "local_path",
+    "media_table",
     "npy_array",
     "npz_arrays",
     "npz_keys",
@@ -31,6 +39,7 @@ __all__ = [
     "read_npy",
     "refuse_zip_bomb",
     "require_keys",
+    "shown_address",
     "table_arrays",
     "table_files",
     "table_keys",
@@ -41,7 +50,8 @@ __getattr__ = imported_on_demand(
     {
         **dict.fromkeys(("hdf5_arrays", "hdf5_keys", "open_hdf5", "require_keys"), "hdf5"),
         **dict.fromkeys(("npy_array", "npz_arrays", "npz_keys", "read_npy", "refuse_zip_bomb"), "numpy_files"),
-        **dict.fromkeys(("is_remote", "is_table", "local_path", "open_tables"), "tables"),
-        **dict.fromkeys(("table_arrays", "table_files", "table_keys"), "tables"),
+        **dict.fromkeys(("TablePart", "fetch_beside", "is_remote", "is_table", "local_path", "open_tables"), "tables"),
+        **dict.fromkeys(("has_media", "media_table"), "media_tables"),
+        **dict.fromkeys(("shown_address", "table_arrays", "table_files", "table_keys"), "tables"),
     },
 )

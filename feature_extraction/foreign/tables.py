@@ -14,11 +14,12 @@ import re
 import shutil
 import tarfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from struct import unpack_from
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -47,6 +48,7 @@ _IDS = ("query-id", "corpus-id", "id", "_id")
 _FREE, _RATIO = 1 << 26, 200  # bytes to which a file may always expand, or per stored byte
 _MEMBERS, _MEMBER_BYTES = 10_000, 32  # members of a tar that are always allowed, or stored bytes of a further one
 _ROWS = 1024  # rows of a Parquet file per check of the limit
+_DICTIONARY = 2  # type of a message of Arrow whose batch is inside
 _BLOCK, _RESERVE = 1 << 20, 1 << 28  # bytes of a remote source per write, and bytes of the disk that stay free
 
 
@@ -65,7 +67,7 @@ def local_path(source: str | os.PathLike[str]) -> Path:
         return Path(source)
     address = str(source)
     _check_address(address)
-    require_address_consent(address, _shown(address))
+    require_address_consent(address, shown_address(address))
     return _copied(address)
 
 
@@ -82,35 +84,79 @@ def _check_address(source: str) -> None:
             raise InputError(f"{source}: is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
     elif "::" in source or source.partition("://")[0] not in _PROTOCOLS:
         raise InputError(
-            f"{_shown(source)}: is not a supported address; pass an address of {', '.join(_PROTOCOLS)}, without '::'"
+            f"{shown_address(source)}: is not a supported address; pass an address of {', '.join(_PROTOCOLS)}, "
+            "without '::'"
         )
+
+
+def temporary_folder() -> "TemporaryDirectory[str]":
+    """Return a new folder that exists until the process ends."""
+    folder = TemporaryDirectory(prefix="aadml-")
+    atexit.register(folder.cleanup)
+    return folder
 
 
 @cache
 def _copied(source: str) -> Path:
-    folder = TemporaryDirectory(prefix="aadml-")
-    atexit.register(folder.cleanup)
+    folder = temporary_folder()
     try:
-        if source.startswith(HUB) and "://" not in source:
-            place = Path(folder.name) / "data"
-            datasets = optional("datasets", source, "aadml[datasets]")
-            downloaded = datasets.load_dataset(source.removeprefix(HUB), cache_dir=str(Path(folder.name) / "cache"))
-            downloaded.save_to_disk(place)
-        else:
-            parts = urlsplit(source)
-            place = Path(folder.name) / (parts.path.rpartition("/")[2] or parts.netloc)
-            with optional("fsspec", _shown(source), "aadml[datasets]").open(source, "rb") as file:
-                _copy(file, place, _shown(source))
-    except BaseException as error:  # file systems have no common class of errors
+        with _failures_of(source):
+            if source.startswith(HUB) and "://" not in source:
+                place = Path(folder.name) / "data"
+                datasets = optional("datasets", source, "aadml[datasets]")
+                cache_dir = str(Path(folder.name) / "cache")
+                datasets.load_dataset(source.removeprefix(HUB), cache_dir=cache_dir).save_to_disk(place)
+            else:
+                parts = urlsplit(source)
+                place = Path(folder.name) / (parts.path.rpartition("/")[2] or parts.netloc)
+                _download(source, place)
+    except BaseException:
         folder.cleanup()
-        if isinstance(error, InputError) or not isinstance(error, Exception):
-            raise
-        reason = _without_secrets(cause(error), source)
-        raise InputError(f"{_shown(source)}: cannot be read ({reason}); check the address and your access") from error
+        raise
     return place
 
 
-def _shown(source: str) -> str:
+@contextmanager
+def _failures_of(source: str) -> Iterator[None]:
+    """Raise InputError for any error of a file system; file systems have no common class of errors."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = f"{shown_address(source)}: cannot be read ({_without_secrets(cause(error), source)})"
+        raise InputError(f"{reason}; check the address and your access") from error
+
+
+def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
+    """Copy the files beside a remote file to the same places beside its copy; a missing file stays missing.
+
+    Args:
+        source: an address that was copied by `local_path`; data sets of the hub have no files beside them.
+        copy: path of the copy.
+        files: paths; those outside the folder of the copy are left out.
+
+    Raises:
+        InputError: a file cannot be read, or is larger than the free space.
+    """
+    base = f"{copy.parent}/"
+    for file in dict.fromkeys(files):
+        name = file.removeprefix(base)
+        if "://" not in source or name == file or ".." in Path(name).parts or Path(file).exists():
+            continue
+        address = f"{source.rpartition('/')[0]}/{name}"
+        _check_address(address)
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        with _failures_of(address), suppress(FileNotFoundError):
+            _download(address, Path(file))
+
+
+def _download(address: str, place: Path) -> None:
+    with optional("fsspec", shown_address(address), "aadml[datasets]").open(address, "rb") as content:
+        copy_of(content, place, shown_address(address))
+
+
+def shown_address(source: str) -> str:
     """Return an address without user, query and fragment, which may contain secrets."""
     parts = urlsplit(source)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
@@ -119,13 +165,18 @@ def _shown(source: str) -> str:
 def _without_secrets(text: str, source: str) -> str:
     """Return a text in which an address, its user and its query are replaced."""
     parts = urlsplit(source)
-    text = text.replace(source, _shown(source))
+    text = text.replace(source, shown_address(source))
     for secret in (parts.netloc.rpartition("@")[0], parts.query, parts.fragment):
         text = text.replace(secret, "...") if secret else text
     return text
 
 
-def _copy(file: IO[bytes], place: Path, shown: str) -> None:
+def copy_of(file: IO[bytes], place: Path, shown: str) -> None:
+    """Write the content of `file` to `place`.
+
+    Raises:
+        InputError: the disk has too little space; the message names the source `shown`.
+    """
     size, free = int(getattr(file, "size", None) or 0), shutil.disk_usage(place.parent).free
     if size > free:
         raise InputError(
@@ -156,11 +207,11 @@ def table_files(path: Path) -> tuple[Path, ...]:
 def table_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Return the names of the columns of a table without reading rows; see `table_arrays`."""
     place = Path(path)
-    with _damage_in(place):
-        if _is_tar(place):
+    with damage_in(place):
+        if is_tar(place):
             return tuple(_tar_columns(place, ()))
         parts = _equal_parts(place)
-        beside = ("class_names",) if _class_names(parts[0].schema) else ()
+        beside = ("class_names",) if class_names(parts[0].schema) else ()
         return tuple(dict.fromkeys((*parts[0].schema.names, *_split_key(parts), *beside)))
 
 
@@ -177,13 +228,13 @@ def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
         MissingExtraError: pyarrow or datasets is not installed.
     """
     place = Path(path)
-    with _damage_in(place):
-        reads = _tar_columns(place, wanted) if _is_tar(place) else _columns(place, wanted)
+    with damage_in(place):
+        reads = _tar_columns(place, wanted) if is_tar(place) else _columns(place, wanted)
         return {name: read() for name, read in reads.items() if name in wanted}
 
 
-def open_tables(path: Path) -> "Iterator[tuple[str, pa.Table]]":
-    """Yield the split, which may be empty, and the rows of each part of a table that is not a tar.
+def open_tables(path: Path) -> "list[TablePart]":
+    """Return the parts of a table that is not a tar.
 
     Args:
         path: a file that ends in .parquet, .jsonl or .tsv, a folder of such files, or a data set saved to disk.
@@ -191,13 +242,12 @@ def open_tables(path: Path) -> "Iterator[tuple[str, pa.Table]]":
     Raises:
         InputError: the table cannot be read.
     """
-    with _damage_in(path):
-        tables = [(part.split, part.read(None)) for part in _parts(path)]
-    yield from tables
+    with damage_in(path):
+        return list(_parts(path))
 
 
 @contextmanager
-def _damage_in(path: Path) -> Iterator[None]:
+def damage_in(path: Path) -> Iterator[None]:
     """Raise DamagedFileError for any error of a reader; pyarrow and datasets have no common class of errors."""
     try:
         yield
@@ -208,32 +258,76 @@ def _damage_in(path: Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _TablePart:
-    """Split, schema, and reader of the wanted columns (None: all) of a part of a table."""
+class TablePart:
+    """Part of a table.
+
+    Attributes:
+        split: name of the split; empty if the part has no name.
+        schema: columns, as pyarrow declares them.
+        read: function that reads the wanted columns; None for all.
+        stream: function that yields at most so many rows at a time; None if `read` reads no rows into memory.
+    """
 
     split: str
     schema: Any
     read: "Callable[[Collection[str] | None], pa.Table]"
+    stream: "Callable[[int], Iterator[pa.RecordBatch]] | None" = None
+
+    def batches(self, rows: int) -> "Iterator[pa.RecordBatch]":
+        """Yield all columns of at most `rows` rows at a time."""
+        return self.stream(rows) if self.stream else iter(self.read(None).to_batches(max_chunksize=rows))
 
 
-def _parts(path: Path) -> Iterator[_TablePart]:
+def _parts(path: Path) -> Iterator[TablePart]:
     optional("pyarrow", str(path), "aadml[parquet]")
     if any((path / name).is_file() for name in _SAVED):
+        _refuse_compressed(path)
         saved = optional("datasets", str(path), "aadml[datasets]").load_from_disk(path)
         for split, part in (saved if isinstance(saved, dict) else {"": saved}).items():
-            yield _TablePart(split, part.features.arrow_schema, partial(_saved_rows, part))
+            yield TablePart(split, part.features.arrow_schema, partial(_saved_rows, part))
         return
     for file in sorted(path.iterdir()) if path.is_dir() else (path,):
         split = file.stem.partition("-")[0] if path.is_dir() else ""
         if file.suffix.lower() == ".parquet":
             schema = optional("pyarrow.parquet", str(path), "aadml[parquet]").read_schema(file)
-            yield _TablePart(split, schema, partial(_parquet, file, schema))
+            yield TablePart(
+                split, schema, partial(_parquet, file, schema), partial(_parquet_batches, file, schema.names)
+            )
         elif reader := _READERS.get(file.suffix.lower()):
             table = reader(file)
-            yield _TablePart(split, table.schema, partial(_all_columns, table))
+            yield TablePart(split, table.schema, partial(_all_columns, table))
 
 
-def _equal_parts(path: Path) -> list[_TablePart]:
+def _refuse_compressed(path: Path) -> None:
+    """Raise ValueError if a data set has compressed values, which `datasets` does not write and which may expand."""
+    arrow = optional("pyarrow", str(path), "aadml[parquet]")
+    for file in path.rglob("*.arrow"):
+        with arrow.memory_map(str(file)) as content:
+            for message in arrow.ipc.MessageReader.open_stream(content):
+                if message.type != "schema" and _is_compressed(message.metadata.to_pybytes()):
+                    raise ValueError(f"{file.name} is compressed")
+
+
+def _is_compressed(message: bytes) -> bool:
+    """Return whether a message of Arrow (a FlatBuffer, see format/Message.fbs) has a batch with compressed values."""
+
+    def field(table: int, number: int) -> int:
+        """Return the place of a field; 0 if the table lacks it."""
+        entries = table - unpack_from("<i", message, table)[0]
+        (size,), place = unpack_from("<H", message, entries), 4 + 2 * number
+        return table + offset if place < size and (offset := unpack_from("<H", message, entries + place)[0]) else 0
+
+    def target(place: int) -> int:
+        return place + int(unpack_from("<I", message, place)[0])
+
+    root = target(0)
+    batch = target(field(root, 2))
+    if message[field(root, 1)] == _DICTIONARY:
+        batch = target(field(batch, 1))
+    return bool(field(batch, 3))
+
+
+def _equal_parts(path: Path) -> list[TablePart]:
     """Return the parts of a table.
 
     Raises:
@@ -250,7 +344,7 @@ def _equal_parts(path: Path) -> list[_TablePart]:
     return parts
 
 
-def _split_key(parts: Sequence[_TablePart]) -> tuple[str, ...]:
+def _split_key(parts: Sequence[TablePart]) -> tuple[str, ...]:
     """Return ("split",) if all parts are named splits and the table has no column `split`; () otherwise."""
     is_divided = all(part.split for part in parts) and "split" not in parts[0].schema.names
     return ("split",) if is_divided else ()
@@ -266,26 +360,34 @@ def _all_columns(table: Any, _: Collection[str] | None) -> Any:
 
 
 def _parquet(file: Path, schema: Any, wanted: Collection[str] | None) -> Any:
-    """Read columns of a Parquet file; the first column if none is wanted, for the number of rows.
+    """Read columns of a Parquet file; the first column if none is wanted, for the number of rows."""
+    arrow = optional("pyarrow", str(file), "aadml[parquet]")
+    names = [name for name in schema.names if wanted is None or name in wanted] or schema.names[:1]
+    batches = list(_parquet_batches(file, names, _ROWS))
+    return arrow.Table.from_batches(batches, arrow.schema([schema.field(name) for name in names], schema.metadata))
+
+
+def _parquet_batches(file: Path, names: Sequence[str], rows: int) -> Iterator[Any]:
+    """Yield columns of a Parquet file, at most `rows` rows at a time; one row group is in memory.
 
     Raises:
-        ValueError: the columns expand beyond the limit of the file.
+        DamagedFileError: the file is damaged, or the columns expand beyond its limit.
     """
-    arrow, parquet = (optional(name, str(file), "aadml[parquet]") for name in ("pyarrow", "pyarrow.parquet"))
-    names = [name for name in schema.names if wanted is None or name in wanted] or schema.names[:1]
-    limit, size, batches = _limit(file), 0, []
-    with parquet.ParquetFile(file) as opened:
+    parquet, limit, size = optional("pyarrow.parquet", str(file), "aadml[parquet]"), _limit(file), 0
+    with damage_in(file), parquet.ParquetFile(file, pre_buffer=False) as opened:
         groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
         leaves = [group.column(number) for group in groups for number in range(group.num_columns)]
-        values = sum(leaf.num_values for leaf in leaves if leaf.path_in_schema.startswith(tuple(names)))
+        leaves = [leaf for leaf in leaves if leaf.path_in_schema.startswith(tuple(names))]
+        values = sum(leaf.num_values for leaf in leaves)
         if 8 * values > limit:
             raise ValueError(f"it declares {values:,} values, but stores {file.stat().st_size:,} bytes")
-        for batch in opened.iter_batches(_ROWS, columns=names):
+        longest = max((leaf.total_uncompressed_size for leaf in leaves), default=1)  # bytes of a value, at most
+        rows = max(1, min(rows, limit // max(longest, 1)))
+        for batch in opened.iter_batches(rows, columns=names, use_threads=False):  # threads read ahead
             size += batch.nbytes
             if size > limit:  # a dictionary stores a long value that many rows repeat
                 raise ValueError(f"it expands beyond {limit:,} bytes")
-            batches.append(batch)
-    return arrow.Table.from_batches(batches, arrow.schema([schema.field(name) for name in names], schema.metadata))
+            yield batch
 
 
 def _limit(path: Path) -> int:
@@ -327,12 +429,12 @@ def _columns(path: Path, wanted: Collection[str]) -> Reads:
     reads: Reads = {name: partial(_array, joined[name], f"{path}: {name}", limit) for name in joined.column_names}
     splits = [part.split for part, table in zip(parts, tables, strict=True) for _ in range(table.num_rows)]
     reads |= {key: lambda: np.array(splits) for key in _split_key(parts)}
-    if classes := _class_names(parts[0].schema):
+    if classes := class_names(parts[0].schema):
         reads["class_names"] = lambda: np.array(classes)
     return reads
 
 
-def _class_names(schema: Any) -> list[str]:
+def class_names(schema: Any) -> list[str]:
     """Return the class names of the column `label`, as the library `datasets` stores them in the schema."""
     stored = (schema.metadata or {}).get(b"huggingface")
     features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
@@ -363,7 +465,8 @@ def _array(column: Any, place: str, limit: int) -> NDArray[Any]:
     return array.reshape(shape)
 
 
-def _is_tar(path: Path) -> bool:
+def is_tar(path: Path) -> bool:
+    """Return whether a table (see `is_table`) is a tar."""
     return path.is_file() and path.suffix.lower() != ".parquet"
 
 
@@ -390,28 +493,64 @@ def _decompressed(path: Path) -> IO[bytes]:
     return cast(IO[bytes], opener(path, "rb") if opener else path.open("rb"))
 
 
+@dataclass(frozen=True)
+class TarFile:
+    """File of a WebDataset tar: KEY.COLUMN.KIND, or KEY.KIND for the column of that kind.
+
+    Attributes:
+        clip: folder and key.
+        column: column; "label" for cls and "text" for txt without a column, otherwise the kind.
+        kind: ending without the dot.
+        size: bytes.
+        content: stream of the content, which is valid until the next file.
+    """
+
+    clip: str
+    column: str
+    kind: str
+    size: int
+    content: IO[bytes]
+
+
+def tar_files(path: Path) -> Iterator[TarFile]:
+    """Yield the files of a WebDataset tar, which may be compressed.
+
+    Raises:
+        ValueError: the tar has too many members or bytes; see `damage_in_tar` for damage.
+    """
+    with (
+        _decompressed(path) as file,
+        tarfile.open(fileobj=cast(IO[bytes], _LimitedStream(file, _limit(path))), mode="r|") as tar,
+    ):
+        for member in _members(tar, path):
+            key, _, field = member.name.rpartition("/")[2].partition(".")
+            name, _, kind = field.rpartition(".")
+            column, content = name or {"cls": "label", "txt": "text"}.get(kind, kind), tar.extractfile(member)
+            if key and kind and content is not None:
+                yield TarFile(member.name.removesuffix(f".{field}"), column, kind, member.size, content)
+
+
+@contextmanager
+def damage_in_tar(path: Path) -> Iterator[None]:
+    """Raise DamagedFileError for errors of reading a tar."""
+    try:
+        yield
+    except (*DAMAGED, lzma.LZMAError) as error:
+        raise DamagedFileError(f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass a tar") from error
+
+
 def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
     columns: defaultdict[str, dict[str, NDArray[Any] | str | None]] = defaultdict(dict)
     clips: dict[str, None] = {}
-    try:
-        with (
-            _decompressed(path) as file,
-            tarfile.open(fileobj=cast(IO[bytes], _LimitedStream(file, _limit(path))), mode="r|") as tar,
-        ):
-            for member in _members(tar, path):
-                key, _, field = member.name.rpartition("/")[2].partition(".")
-                name, _, kind = field.rpartition(".")
-                name = name or {"cls": "label", "txt": "text"}.get(kind, kind)
-                clip, content = member.name.removesuffix(f".{field}"), tar.extractfile(member)
-                if kind not in ("npy", "cls", "txt") or not key or content is None:
-                    continue
-                clips[clip] = columns[name][clip] = None
-                if name in wanted:
-                    is_array = kind == "npy"
-                    value = read_npy(content, member.size) if is_array else content.read().decode().strip()
-                    columns[name][clip] = value
-    except (*DAMAGED, lzma.LZMAError) as error:
-        raise DamagedFileError(f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass a tar") from error
+    with damage_in_tar(path):
+        for file in tar_files(path):
+            if file.kind not in ("npy", "cls", "txt"):
+                continue
+            clips[file.clip] = columns[file.column][file.clip] = None
+            if file.column in wanted:
+                is_array = file.kind == "npy"
+                value = read_npy(file.content, file.size) if is_array else file.content.read().decode().strip()
+                columns[file.column][file.clip] = value
     for name, values in columns.items():
         if len(values) < len(clips):
             absent = next(clip for clip in clips if clip not in values)

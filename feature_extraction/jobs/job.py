@@ -8,6 +8,7 @@ from typing import get_args
 
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
 from aadml.feature_extraction.engines import engine_of
+from aadml.feature_extraction.foreign import is_remote
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import Options
@@ -21,7 +22,7 @@ from aadml.feature_extraction.jobs.shard_names import shard_path
 from aadml.feature_extraction.jobs.trial import try_out
 from aadml.feature_extraction.jobs.weights import fetch
 from aadml.feature_extraction.jobs.windows import read_windows, windowed
-from aadml.feature_extraction.manifest import Manifest, read_manifest
+from aadml.feature_extraction.manifest import Manifest, open_manifest
 from aadml.feature_extraction.media import Damaged, Limits
 from aadml.feature_extraction.weights.hub_names import PREFIX
 
@@ -65,7 +66,8 @@ def extract(
 
     Args:
         manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split. The columns start
-            and end (seconds) cut a segment of the media.
+            and end (seconds) cut a segment of the media. Or a table that contains the media: a Parquet file, a
+            WebDataset tar, a data set saved by `datasets`, or "hf:NAME"; files also by address.
         output: feature file to write. The same call continues an interrupted job.
         audio: audio extractor, `package.module:name` or `hf:MODEL`; by default log-mel, if no extractor is named.
             "none" excludes sound from the default extractors.
@@ -100,8 +102,9 @@ def extract(
     require_seconds("max seconds", max_seconds)
     if damaged not in get_args(Damaged):
         raise InputError(f"damaged is {damaged!r}; pass {' or '.join(get_args(Damaged))}")
-    rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
-    search_beside(Path(rows.path))
+    rows = manifest if isinstance(manifest, Manifest) else open_manifest(manifest)
+    if not is_remote(rows.path):
+        search_beside(Path(rows.path))
     place = shard_path(output, shard)
     refuse_foreign(place)
     engine_of(engine)

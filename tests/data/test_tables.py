@@ -301,6 +301,35 @@ def test_names_of_columns_are_listed_without_rows_and_a_table_that_grows_is_refu
     assert [*tables.table_arrays(tmp_path / "d.parquet", ("id", "absent"))] == ["id"]
 
 
+def test_a_long_value_of_a_dictionary_is_repeated_in_few_rows_at_a_time(tmp_path):
+    pq.write_table(pa.table({"id": ["x" * (1 << 20)] * 1000}), tmp_path / "a.parquet", compression="zstd")
+    own, pool = pa.default_memory_pool(), pa.system_memory_pool()
+    try:
+        pa.set_memory_pool(pool)
+        with pytest.raises(DamagedFileError, match="it expands beyond 67,108,864 bytes"):
+            tables.table_arrays(tmp_path / "a.parquet", ("id",))
+    finally:
+        pa.set_memory_pool(own)
+    assert 1 << 20 < pool.max_memory() < 1 << 28
+
+
+@pytest.mark.parametrize("kind", ["values", "dictionary"])
+def test_a_saved_data_set_with_compressed_values_is_refused(kind, rows, tmp_path):
+    """28 kB of it can be 800 MB in memory."""
+    write_dataset(tmp_path / "a", rows)
+    assert tables.table_keys(tmp_path / "a")
+    (file,) = (tmp_path / "a" / "train").glob("*.arrow")
+    numbers = pa.array(["x" * 1000] * 1000)
+    table = pa.table({"id": numbers.dictionary_encode() if kind == "dictionary" else numbers})
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    with pytest.raises(
+        DamagedFileError, match=r"a: cannot be read as a table \(data-00000-of-00001.arrow is compressed"
+    ):
+        open_data(tmp_path / "a")
+
+
 def test_damaged_tables_end_in_one_line(rows, tmp_path):
     clips = pa.table(rows)
     information = ({"info": {"features": []}}, {"info": {"features": {"label": []}}})

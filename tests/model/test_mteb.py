@@ -135,6 +135,14 @@ def test_files_in_batches_are_embedded_as_by_the_model(stand_in, clips):
         served.encode([{"audio": [np.zeros(3)]}], task_metadata=Kinds("audio"))
 
 
+def test_models_of_one_file_have_different_revisions(stand_in, tmp_path):
+    models = [aadml.fit("synthetic:pairs:shared=0.8", settings=SMALL, seed=seed) for seed in (0, 1)]
+    revisions = [model.to_mteb().mteb_model_meta.revision for model in models]
+    assert len(set(revisions)) == 2
+    again = aadml.load(models[0].save(tmp_path / "saved")).to_mteb().mteb_model_meta.revision
+    assert again == revisions[0]
+
+
 def test_without_mteb_the_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "mteb", None)
     monkeypatch.setitem(sys.modules, "mteb.models", None)

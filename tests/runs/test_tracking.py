@@ -1,5 +1,6 @@
 """Trackers: every epoch reaches the tracker once, and a tracker that fails costs no training."""
 
+import os
 import sys
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import pytest
 
 import aadml
 from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
+from aadml.runs.tracking import TRACKERS
 from tests.small_training import features  # noqa: F401
 
 SMALL = {"network.hidden": [8], "training.batch": 20}
@@ -15,8 +17,9 @@ SMALL = {"network.hidden": [8], "training.batch": 20}
 class StandIn:
     """A module with the calls of wandb, trackio and mlflow that are used here."""
 
-    def __init__(self, log_error=None):
-        self.opened, self.logged, self.closed, self._error = [], [], 0, log_error
+    def __init__(self, log_error=None, config_error=None):
+        self.opened, self.logged, self.closed, self.environment = [], [], 0, {}
+        self._error, self._config_error = log_error, config_error
 
     def _log(self, values, step):
         if self._error:
@@ -27,16 +30,19 @@ class StandIn:
         self.closed += 1
 
     def init(self, **options):
+        self.environment = dict(os.environ)
         self.opened.append(options)
         return SimpleNamespace(log=self._log, finish=self._close)
 
     def set_experiment(self, name):
-        self.experiment = name
+        self.experiment, self.environment = name, dict(os.environ)
 
     def start_run(self, run_name):
         self.opened.append({"name": run_name})
 
     def log_params(self, config):
+        if self._config_error:
+            raise self._config_error
         self.opened[-1]["config"] = config
 
     log = log_metrics = _log
@@ -95,9 +101,49 @@ def test_a_tracker_that_fails_later_is_left_with_one_note(features, monkeypatch)
     notes = []
     model = train(features, "trackio", on_note=notes.append)
     assert model.evaluation is not None
+    assert sys.modules["trackio"].closed == 1
     assert [note for note in notes if "trackio" in note] == [
         "warning: the tracker trackio failed, so nothing more is logged in it (gone)"
     ]
+
+
+def test_what_a_tracker_prints_is_not_a_result(features, monkeypatch, capsys):  # noqa: F811
+    module = StandIn()
+    module.init = lambda **options: sys.stdout.write("Created new run\n")
+    module.finish = lambda: sys.stdout.write("Run finished\n")
+    monkeypatch.setitem(sys.modules, "trackio", module)
+    train(features, "trackio")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert {"Created new run", "Run finished"} <= set(printed.err.splitlines())
+
+
+def test_a_run_of_mlflow_whose_config_is_refused_is_closed(features, monkeypatch):  # noqa: F811
+    module = StandIn(config_error=ValueError("Changing param values is not allowed"))
+    monkeypatch.setitem(sys.modules, "mlflow", module)
+    with pytest.raises(InputError, match=r"^mlflow: the tracker cannot be opened \(Changing param values"):
+        train(features, "mlflow")
+    assert (len(module.opened), module.closed) == (1, 1)
+
+
+def test_values_of_a_config_fit_every_server_of_mlflow(monkeypatch):
+    module = StandIn()
+    monkeypatch.setitem(sys.modules, "mlflow", module)
+    TRACKERS["mlflow"]("run", {"data": "x" * 7000, "k": 3})
+    assert module.opened[0]["config"] == {"data": "x" * 500, "k": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "value"),
+    [("mlflow", "MLFLOW_DISABLE_TELEMETRY", "true"), ("wandb", "WANDB_ERROR_REPORTING", "false")],
+)
+def test_trackers_send_no_statistics_of_use_unless_the_user_says_so(name, variable, value, monkeypatch):
+    monkeypatch.delenv(variable, raising=False)
+    for expected in (value, "chosen"):
+        monkeypatch.setitem(sys.modules, name, module := StandIn())
+        TRACKERS[name]("run", {})
+        assert module.environment[variable] == expected
+        monkeypatch.setenv(variable, "chosen")
 
 
 def test_a_resumed_run_continues_its_steps(features, monkeypatch, tmp_path):  # noqa: F811

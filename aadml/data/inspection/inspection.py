@@ -20,7 +20,7 @@ from aadml.data.splitting.split_duplicates import SAMPLE_SEED, DuplicatePair, du
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.manifest import RECORDING, SPLITS, read_manifest
+from aadml.feature_extraction.manifest import RECORDING, SPLITS, open_manifest
 
 if TYPE_CHECKING:
     from aadml.data.inspection.recipes import RecipeMatch
@@ -112,7 +112,7 @@ def inspect(
     if media is not None:
         from aadml.data.inspection.recipes import recipe_matches  # late: imports the networks
 
-        matches = recipe_matches(content, read_manifest(media))
+        matches = recipe_matches(content, open_manifest(media))
     return replace(examine(content, near_duplicates=near_duplicates), recipes=matches)
 
 

@@ -1,6 +1,7 @@
 """Inspection of the data of a retrieval task of mteb: queries, items (its corpus) and judgments (its qrels)."""
 
 import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aadml.data.inspection.duplicates import Duplicates, find_duplicates
-from aadml.feature_extraction.foreign import open_tables
+from aadml.feature_extraction.foreign import TablePart, is_table, open_tables
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
-from aadml.feature_extraction.manifest import ALIASES
+from aadml.feature_extraction.manifest import ALIASES, TEXT_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 TASK = "mteb:"
 """Prefix of a retrieval task of mteb that is passed instead of a path."""
 
-_PARTS = {"queries": ("queries", "query"), "corpus": ("corpus",), "qrels": ("qrels", "default")}
+_PARTS = {"queries": ("queries", "query"), "corpus": ("corpus",), "qrels": ("qrels", "default", "data")}
+_DIRECTION = re.compile(r"(.+)#([avit])2([avit])")
+_COLUMNS = {"a": ("audio",), "v": ("video",), "i": ("image",), "t": TEXT_COLUMNS}
 _SIDES = ("queries", "corpus")
 _SUFFIXES = ("", ".parquet", ".jsonl", ".tsv")
 _BATCH = 256  # rows whose media are in memory at a time
@@ -93,13 +96,19 @@ def examine_task(task: str) -> TaskExamination:
 
     Args:
         task: a folder with `corpus`, `queries` and `qrels` (or `default`), each a folder or a file of Parquet, JSON
-            Lines or TSV, or a data set saved by `datasets`; or the name of a task of mteb, which loads its data.
+            Lines or TSV, or a data set saved by `datasets`; or "FOLDER#a2v" for a table of clips, whose sounds (a) ask
+            for the videos (v) of the same label, or of the same clip if there are no labels; also i (image) and t
+            (text). Or the name of a task of mteb, which loads its data.
 
     Raises:
         InputError: the task is unknown, a part is missing or cannot be read, or a column is missing.
         MissingExtraError: pyarrow or, for a name, mteb is not installed.
     """
-    splits = dict(_local(Path(task)) if Path(task).is_dir() else _by_name(task))
+    clips = _DIRECTION.fullmatch(task)
+    if clips and Path(clips[1]).is_dir():
+        splits = dict(_of_clips(Path(clips[1]), clips[2], clips[3]))
+    else:
+        splits = dict(_local(Path(task)) if Path(task).is_dir() else _by_name(task))
     if not any(split.judgments for split in splits.values()):
         raise InputError(f"{TASK}{task}: has no judgments; pass a retrieval task")
     sides: dict[str, Callable[[TaskSplit], Sequence[tuple[str, str]]]]
@@ -166,18 +175,48 @@ def _local(folder: Path) -> Iterator[tuple[str, TaskSplit]]:
         yield split or "test", _split(queries, corpus, _judgments(judgments, folder), folder)
 
 
-def _part(folder: Path, part: str) -> Iterator[tuple[str, "list[pa.Table]"]]:
+def _of_clips(folder: Path, *kinds: str) -> Iterator[tuple[str, TaskSplit]]:
+    """Yield each split of a table of clips as a task from one kind of media to another."""
+    place = folder if is_table(folder) else folder / "data"
+    parts: defaultdict[str, list[TablePart]] = defaultdict(list)
+    for part in open_tables(place):
+        parts[part.split].append(part)
+    for split, tables in parts.items():
+        names = tables[0].schema.names
+        asking, ranked = (_column(_COLUMNS[kind], names, place) for kind in kinds)
+        queries, items, classes = [], [], defaultdict(list)
+        for number, row in enumerate(_rows(tables, place, ())):
+            clip = str(row.get("id", f"{split or 'test'}-{number}"))
+            queries.append((clip, _checksum({asking: row[asking]})))
+            items.append((clip, _checksum({ranked: row[ranked]})))
+            classes[row.get("label", clip)].append(clip)
+        relevant = {clip: clips for clips in map(frozenset, classes.values()) for clip in clips}
+        yield split or "test", TaskSplit(queries, items, relevant)
+
+
+def _column(known: Sequence[str], names: Sequence[str], place: Path) -> str:
+    column = next((name for name in known if name in names), None)
+    if column is None:
+        wanted = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
+        raise InputError(f"{place}: has no column {wanted} ({', '.join(names)}); pass a direction of its columns")
+    return column
+
+
+def _part(folder: Path, part: str) -> Iterator[tuple[str, list[TablePart]]]:
     names = [f"{name}{suffix}" for name in _PARTS[part] for suffix in _SUFFIXES]
     place = next((folder / name for name in names if (folder / name).exists()), None)
     if place is None:
-        raise InputError(f"{folder}: has no {part} ({', '.join(names)}); pass a folder with corpus, queries and qrels")
-    tables: defaultdict[str, list[pa.Table]] = defaultdict(list)
-    for split, table in open_tables(place):
-        tables[split].append(table)
-    yield from tables.items()
+        raise InputError(
+            f"{folder}: has no {part} ({', '.join(names)}); pass a folder with corpus, queries and qrels, or "
+            "FOLDER#a2v for a table of clips"
+        )
+    parts: defaultdict[str, list[TablePart]] = defaultdict(list)
+    for table in open_tables(place):
+        parts[table.split].append(table)
+    yield from parts.items()
 
 
-def _only(tables: "Mapping[str, list[pa.Table]]", place: Path, split: str) -> "list[pa.Table]":
+def _only(tables: Mapping[str, list[TablePart]], place: Path, split: str) -> list[TablePart]:
     if len(tables) != 1:
         raise InputError(f"{place}: has no split {split} ({', '.join(tables) or 'no files'}); pass a complete copy")
     return next(iter(tables.values()))
@@ -199,18 +238,22 @@ def _by_name(name: str) -> Iterator[tuple[str, TaskSplit]]:
             if not isinstance(data, Mapping) or "relevant_docs" not in data:
                 raise InputError(f"{TASK}{name}: is not a retrieval task; pass a task with queries and a corpus")
             judged = {q: frozenset(i for i, score in s.items() if score > 0) for q, s in data["relevant_docs"].items()}
-            queries, corpus = ([data[side].with_format("arrow")[:]] for side in _SIDES)
+            queries, corpus = ([_loaded(data[side].with_format("arrow")[:])] for side in _SIDES)
             yield split if len(subsets) == 1 else f"{subset}-{split}", _split(queries, corpus, judged, Path(name))
 
 
+def _loaded(table: "pa.Table") -> TablePart:
+    return TablePart("", table.schema, lambda _: table)
+
+
 def _split(
-    queries: "list[pa.Table]", corpus: "list[pa.Table]", judgments: Mapping[str, frozenset[str]], place: Path
+    queries: list[TablePart], corpus: list[TablePart], judgments: Mapping[str, frozenset[str]], place: Path
 ) -> TaskSplit:
     judged = tuple(row for row in _contents(queries, place) if row[0] in judgments)
     return TaskSplit(judged, tuple(_contents(corpus, place)), judgments)
 
 
-def _judgments(tables: "list[pa.Table]", place: Path) -> dict[str, frozenset[str]]:
+def _judgments(tables: list[TablePart], place: Path) -> dict[str, frozenset[str]]:
     relevant: defaultdict[str, set[str]] = defaultdict(set)
     for row in _rows(tables, place, ("query-id", "corpus-id", "score")):
         items = relevant[str(row["query-id"])]  # a query without relevant items is a query
@@ -222,7 +265,7 @@ def _judgments(tables: "list[pa.Table]", place: Path) -> dict[str, frozenset[str
     return {query: frozenset(items) for query, items in relevant.items()}
 
 
-def _contents(tables: "list[pa.Table]", place: Path) -> Iterator[tuple[str, str]]:
+def _contents(tables: list[TablePart], place: Path) -> Iterator[tuple[str, str]]:
     """Yield id and checksum of each row; a column's name is part of its content, so sound never equals video."""
     for row in _rows(tables, place, ()):
         names = [row.pop(key, None) for key in ("id", "_id")]
@@ -231,19 +274,23 @@ def _contents(tables: "list[pa.Table]", place: Path) -> Iterator[tuple[str, str]
             raise InputError(
                 f"{place}: a table has no column id, but {', '.join(row)}; pass a copy of a retrieval task"
             )
-        digest = hashlib.sha256()
-        for column in sorted(row):
-            value = row[column]
-            if isinstance(value, Mapping):
-                value = value.get("bytes") or value.get("path")
-            data = value if isinstance(value, bytes) else str(value).strip().encode()
-            digest.update(f"{column}:{len(data)}:".encode() + data)
-        yield str(name), digest.hexdigest()
+        yield str(name), _checksum(row)
 
 
-def _rows(tables: "list[pa.Table]", place: Path, needed: Sequence[str]) -> Iterator[dict[str, _Cell]]:
+def _checksum(row: Mapping[str, _Cell]) -> str:
+    digest = hashlib.sha256()
+    for column in sorted(row):
+        value = row[column]
+        if isinstance(value, Mapping):
+            value = value.get("bytes") or value.get("path")
+        data = value if isinstance(value, bytes) else str(value).strip().encode()
+        digest.update(f"{column}:{len(data)}:".encode() + data)
+    return digest.hexdigest()
+
+
+def _rows(tables: list[TablePart], place: Path, needed: Sequence[str]) -> Iterator[dict[str, _Cell]]:
     for table in tables:
-        if absent := [name for name in needed if name not in table.column_names]:
+        if absent := [name for name in needed if name not in table.schema.names]:
             raise InputError(f"{place}: the judgments have no column {absent[0]}; pass query-id, corpus-id and score")
-        for batch in table.to_batches(max_chunksize=_BATCH):
+        for batch in table.batches(_BATCH):
             yield from batch.to_pylist()

@@ -11,6 +11,7 @@ as in the files that `aadml evaluate --embeddings` reads.
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from aadml.data.layouts.arrays_on_disk import matrix, read_split_column, text
 from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
 from aadml.feature_extraction.feature_file import Texts, in_order
 from aadml.feature_extraction.feature_file.columns import PRESENT, TEXT_ROW, Columns, read_columns
-from aadml.feature_extraction.foreign import table_files
+from aadml.feature_extraction.foreign import has_media, table_files
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio", "visual", "label")
@@ -72,6 +73,22 @@ def _too_few(path: Path, columns: Columns) -> str:
     )
 
 
+def read_table(path: Path, views: Mapping[str, str]) -> LayoutArrays:
+    """Read features in the columns of a table; see `read`.
+
+    Raises:
+        InputError: the table contains media, or see `read`.
+    """
+    try:
+        return read(path, views)
+    except InputError as error:
+        if has_media(path):
+            raise InputError(
+                f"{path}: contains media, and not features; run `aadml extract {quote(str(path))} -o F.h5` first"
+            ) from error
+        raise
+
+
 def _one_row_per_clip(columns: Columns) -> Columns:
     """Join rows with the same id, one for each caption, to one clip with several texts, as `aadml embed` writes them.
 
@@ -114,5 +131,5 @@ COLUMNS = Layout("columns", "npz", KEYS, read, takes_views=True)
 COLUMNS_H5 = Layout("columns", "h5", KEYS, read, takes_views=True)
 """HDF5 with the keys of the npz: audio, visual, label, split, as `aadml embed` writes them."""
 
-TABLE = Layout("table", "table", KEYS, read, takes_views=True)
+TABLE = Layout("table", "table", KEYS, read_table, takes_views=True)
 """Parquet, a data set saved by `datasets`, or a WebDataset tar (KEY.audio.npy, KEY.cls): the columns of the npz."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 from aadml.data.captions.captioned_sets import is_captioned
-from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES
+from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTURE_SUFFIXES
 
 _ENTRIES = 2000  # largest number of searched entries of a folder
 

@@ -6,18 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from aadml.data.manifests.listing import (
-    MEDIA_SUFFIXES,
-    PICTURE_SUFFIXES,
-    SOUND_SUFFIXES,
-    ListedClip,
-    Listing,
-    equal_files,
-    left_aside,
-    media_files,
-    utf8,
-)
+from aadml.data.manifests.listing import ListedClip, Listing, equal_files, left_aside, media_files, utf8
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES
 from aadml.feature_extraction.manifest import ALIASES, SPLITS
 
 _SPLIT_WORDS = {**dict(zip(SPLITS, SPLITS, strict=True)), **ALIASES, "training": "train", "testing": "test"}

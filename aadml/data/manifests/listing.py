@@ -14,18 +14,8 @@ from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
+from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, SPLITS
-
-SOUND_SUFFIXES = frozenset((".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac"))
-"""Endings of sound files."""
-
-PICTURE_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"))
-"""Endings of pictures."""
-
-MEDIA_SUFFIXES = SOUND_SUFFIXES | frozenset(
-    (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv", ".ogv")
-)
-"""Endings of sound and video files."""
 
 
 @dataclass(frozen=True)

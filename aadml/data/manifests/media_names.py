@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from aadml.data.manifests.listing import MEDIA_SUFFIXES, media_files
+from aadml.data.manifests.listing import media_files
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES
 from aadml.feature_extraction.ground.registry import suggestion
 
 _FIELD = re.compile(r"\{([^{}:]+)(?::(0[1-9])?(d))?\}")

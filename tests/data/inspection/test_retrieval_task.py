@@ -90,20 +90,77 @@ def test_texts_of_beir_and_a_query_that_is_an_item(tmp_path):
     assert (figures.queries, figures.own_items, figures.unanswerable) == (2, 1, 0)
 
 
-def test_a_task_is_loaded_by_its_name(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "asking", "ranked"), [("A2V", "audio", "video"), ("V2A", "video", "audio")])
+def test_a_task_is_loaded_by_its_name(name, asking, ranked, monkeypatch):
+    """As VGGSoundAVA2VRetrieval and its like in mteb 2.26: both sides are columns of one data set with equal ids."""
     datasets = pytest.importorskip("datasets", reason="the extra datasets is not installed")
-    tables = task()
-    sides = {side: datasets.Dataset.from_dict(tables[side]) for side in ("queries", "corpus")}
-    data = {"default": {"test": {**sides, "relevant_docs": {"q0": {"c0": 1, "c1": 0}}, "top_ranked": None}}}
-    known = SimpleNamespace(load_data=lambda: None, dataset=data)
-    monkeypatch.setitem(sys.modules, "mteb", SimpleNamespace(get_task={"AVEA2VRetrieval": known}.__getitem__))
-    figures = only(aadml.inspect("mteb:AVEA2VRetrieval"))
-    assert (figures.queries, figures.items, figures.judgments) == (1, 3, 1)
+    clips = {"id": ["0", "1", "2"], "audio": audio("a", "b", "b"), "video": audio("x", "y", "z")}
+    data = datasets.Dataset.from_dict(clips)
+    sides = {"queries": data.select_columns(["id", asking]), "corpus": data.select_columns(["id", ranked])}
+    judged = {clip: {clip: 1} for clip in clips["id"]}
+    test = {**sides, "relevant_docs": judged, "top_ranked": None}
+    known = SimpleNamespace(load_data=lambda: None, dataset={"default": {"test": test}})
+    name = f"VGGSoundAV{name}Retrieval"
+    monkeypatch.setitem(sys.modules, "mteb", SimpleNamespace(get_task={name: known}.__getitem__))
+    examination = aadml.inspect(f"mteb:{name}")
+    figures = only(examination)
+    assert (figures.queries, figures.items, figures.judgments) == (3, 3, 3)
+    assert (figures.ambiguous, figures.ceiling) == (2, pytest.approx(2 / 3))  # two clips have the same sound
+    assert (figures.chance, figures.chance_first) == (pytest.approx((1 + 1 / 2 + 1 / 3) / 3), pytest.approx(1 / 3))
+    repeated = "queries" if asking == "audio" else "items"
+    assert {kind: each.within["test"] for kind, each in examination.duplicates.items() if each.within["test"]} == {
+        repeated: 1
+    }
+    assert f"data failed: duplicate {repeated}, ties of test" in run("audit", "--mteb", name)[2]
     with pytest.raises(InputError, match=r"^mteb:No: is neither a folder nor a task that mteb can load \('No'\); pass"):
         aadml.inspect("mteb:No")
     monkeypatch.setitem(sys.modules, "mteb", None)
     with pytest.raises(MissingExtraError, match="needs mteb"):
-        aadml.inspect("mteb:AVEA2VRetrieval")
+        aadml.inspect(f"mteb:{name}")
+
+
+def pairs(folder, splits):
+    """A copy of a data set of clips, such as AVE: sound, video and, if there are classes, a label."""
+    (folder / "data").mkdir()
+    for split, (sounds, videos, labels) in splits.items():
+        columns = {"video": audio(*videos), "audio": audio(*sounds)} | ({"label": labels} if labels else {})
+        pq.write_table(pa.table(columns), folder / "data" / f"{split}-00000-of-00001.parquet")
+
+
+def test_a_data_set_of_classes_is_a_task_in_both_directions(tmp_path):
+    pairs(tmp_path, {"train": ("ab", "xy", [0, 1]), "test": ("bccd", "yzvw", [1, 2, 3, 3])})
+    sound, video = (aadml.inspect(f"mteb:{tmp_path}#{way}") for way in ("a2v", "v2a"))
+    for examination in (sound, video):
+        figures = examination.splits["test"]
+        assert (figures.queries, figures.items, figures.judgments) == (4, 4, 6)  # the clips of a class
+        assert figures.chance == pytest.approx(ties.chance(np.array([1, 1, 2, 2]), 4).mean())
+        assert list(examination.duplicates["items"].across.values()) == [1]  # in test and train
+    # the sounds c are of two classes: as queries they share one answer, as items they tie for the video of class 2
+    assert (sound.splits["test"].ambiguous, sound.splits["test"].ceiling) == (2, pytest.approx(0.75))
+    assert (video.splits["test"].ambiguous, video.splits["test"].ceiling) == (1, pytest.approx(0.875))
+    assert sound.duplicates["queries"].within["test"] == video.duplicates["items"].within["test"] == 1
+    code, printed, message = run("audit", "--mteb", f"{tmp_path}#v2a")
+    assert code == 1
+    assert "data failed: queries in two splits, duplicate items, items in two splits, ties of test" in message
+    assert "MAP" in printed
+
+
+def test_clips_without_classes_ask_for_their_partner(tmp_path):
+    pairs(tmp_path, {"test": ("abc", "xyz", None)})
+    for way in ("a2v", "v2a"):
+        assert run("audit", "--mteb", f"{tmp_path}#{way}")[0] == 0
+        figures = only(aadml.inspect(f"mteb:{tmp_path}#{way}"))
+        assert (figures.judgments, figures.chance_first) == (3, pytest.approx(1 / 3))
+    with pytest.raises(InputError, match=r"data: has no column text, caption or caption_1 \(video, audio\); pass"):
+        aadml.inspect(f"mteb:{tmp_path}#a2t")
+    with pytest.raises(InputError, match=r"has no queries .*, or FOLDER#a2v for a table of clips"):
+        aadml.inspect(f"mteb:{tmp_path}")
+
+
+def test_judgments_may_lie_in_the_folder_of_the_default_configuration(tmp_path):
+    source = write(tmp_path, {"test": task()})
+    (tmp_path / "qrels").rename(tmp_path / "data")
+    assert only(aadml.inspect(source)).judgments == 2
 
 
 def test_an_incomplete_copy_is_refused_in_one_line(tmp_path):

@@ -1,0 +1,157 @@
+"""Rows of tables of clips as cells of a manifest; media inside a table become files of a temporary folder."""
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import IO
+
+from aadml.feature_extraction.foreign.tables import (
+    TarFile,
+    class_names,
+    copy_of,
+    damage_in,
+    damage_in_tar,
+    is_tar,
+    open_tables,
+    tar_files,
+    temporary_folder,
+)
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES
+
+_MEDIA = ("media", "audio", "visual", "video", "image")
+_LABELS = ("label", "labels")
+_ROWS = 16  # rows whose media are in memory at a time
+_TEXT_BYTES = 1 << 20  # of a text or JSON file in a tar
+_ENDING = re.compile(r"\.\w{1,5}", re.ASCII)
+
+_Value = bytes | str | float | list[str | float | None] | Mapping[str, bytes | str | None] | None
+Cells = dict[str, str]
+
+
+def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the lines of a manifest of the clips of a table.
+
+    The columns `audio`, `video`, `visual`, `image` and `media` contain encoded files, which are written to a temporary
+    folder that exists until the process ends, or paths relative to the table. A clip without `audio` has the sound of
+    its video. Class numbers become names, a list of labels the column `labels`, and a list of texts the columns
+    `caption_1`, `caption_2`, ...; other lists are left out. Rows of a table without ids are numbered.
+
+    Args:
+        path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY, KEY.txt is its
+            text, KEY.cls its label, KEY.COLUMN.txt the value of a column, and KEY.json the values of several columns.
+
+    Raises:
+        InputError: the table cannot be read, a column of media has other content, or the disk is full.
+    """
+    folder = _Folder(path)
+    with damage_in(path):
+        rows = list(_tar_rows(path, folder) if is_tar(path) else _table_rows(path, folder))
+    others = dict.fromkeys(name for row in rows for name in row if name not in (*_MEDIA, "id"))
+    lines = [[row["id"], *_sound_and_picture(row), *(row.get(name, "") for name in others)] for row in rows]
+    return ["id", "audio", "visual", *others], lines
+
+
+def has_media(path: Path) -> bool:
+    """Return whether a table contains encoded media.
+
+    Raises:
+        DamagedFileError: the table cannot be read.
+    """
+    if is_tar(path):
+        with damage_in(path), damage_in_tar(path):
+            return any(f".{file.kind.lower()}" in MEDIA_SUFFIXES | PICTURE_SUFFIXES for file in tar_files(path))
+    fields = (part.schema.field(name) for part in open_tables(path) for name in part.schema.names if name in _MEDIA)
+    return any("binary" in str(field.type) for field in fields)
+
+
+def _sound_and_picture(row: Cells) -> tuple[str, str]:
+    media = row.get("media", row.get("video", ""))
+    return row.get("audio", media), row.get("visual", media or row.get("image", ""))
+
+
+class _Folder:
+    """Temporary folder for the media of a table, made when the first one is written."""
+
+    def __init__(self, table: Path) -> None:
+        self._table, self._base = table, table if table.is_dir() else table.parent
+        self._folder, self._numbers = "", count()
+
+    def add(self, content: IO[bytes], name: str) -> str:
+        """Write a file under a number and the ending of its name, and return its path."""
+        self._folder = self._folder or temporary_folder().name
+        ending = Path(name).suffix.lower()
+        place = Path(self._folder, f"{next(self._numbers)}{ending if _ENDING.fullmatch(ending) else ''}")
+        copy_of(content, place, str(self._table))
+        return str(place)
+
+    def path_of(self, column: str, value: _Value) -> str:
+        """Return the path of a value: an encoded file, its path, or both, as `datasets` stores media."""
+        content, name = (value.get("bytes"), value.get("path")) if isinstance(value, Mapping) else (value, None)
+        if isinstance(content, bytes):
+            return self.add(io.BytesIO(content), str(name or ""))
+        if not isinstance(place := content or name or "", str):
+            raise InputError(
+                f"{self._table}: the column {column} has values of type {type(place).__name__}, and not media; pass a "
+                "table with encoded files, or pass features to the commands that read features"
+            )
+        return str(self._base / place) if place else ""
+
+
+def _table_rows(path: Path, folder: _Folder) -> Iterator[Cells]:
+    numbers = count()
+    for part in open_tables(path):
+        names, split = class_names(part.schema), {"split": part.split} if part.split else {}
+        for batch in part.batches(_ROWS):
+            for row in batch.to_pylist():
+                media = {name: folder.path_of(name, row[name]) for name in _MEDIA if name in row}
+                yield {"id": f"{next(numbers):06d}", **split, **_values(row, names), **media}
+
+
+def _tar_rows(path: Path, folder: _Folder) -> Iterator[Cells]:
+    clips: dict[str, Cells] = {}
+    with damage_in_tar(path):
+        for file in tar_files(path):
+            if cells := _tar_cells(file, folder):
+                clips.setdefault(file.clip, {}).update(cells)
+    yield from ({**cells, "id": clip} for clip, cells in clips.items())
+
+
+def _tar_cells(file: TarFile, folder: _Folder) -> Cells:
+    """Return the cells of a file of a tar; empty for other kinds than media, txt, cls and json."""
+    ending = f".{file.kind.lower()}"
+    if ending in MEDIA_SUFFIXES | PICTURE_SUFFIXES:
+        kind = "audio" if ending in SOUND_SUFFIXES else "image" if ending in PICTURE_SUFFIXES else "video"
+        return {file.column if file.column in _MEDIA else kind: folder.add(file.content, f"x{ending}")}
+    if file.kind not in ("txt", "cls", "json"):
+        return {}
+    if file.size > _TEXT_BYTES:
+        raise ValueError(f"{file.clip:.80}.{file.kind} has {file.size:,} bytes, more than {_TEXT_BYTES:,}")
+    text = file.content.read().decode().strip()
+    return _values(json.loads(text), []) if file.kind == "json" else {file.column: text}
+
+
+def _values(row: Mapping[str, _Value], names: list[str]) -> Cells:
+    """Return the cells of a row without its media; `names` are the names of its class numbers."""
+    cells: Cells = {}
+    for column, value in row.items():
+        if column in _MEDIA:
+            continue
+        if column in _LABELS:
+            several = value if isinstance(value, list) else [value]
+            labels = [_label(each, names) for each in several]
+            cells["labels" if isinstance(value, list) else column] = "|".join(filter(None, labels))
+        elif isinstance(value, list) and all(isinstance(text, str) for text in value):
+            cells |= {f"caption_{number}": str(text) for number, text in enumerate(value, 1)}
+        elif value is None or isinstance(value, str | int | float):
+            cells[column] = "" if value is None else str(value)
+    return cells
+
+
+def _label(value: object, names: list[str]) -> str:
+    if isinstance(value, int) and names:
+        return names[value] if value >= 0 else ""
+    return "" if value is None else str(value)

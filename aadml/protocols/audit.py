@@ -1,6 +1,5 @@
 """Audit: checks, with evidence, that a score does not depend on information that must be hidden."""
 
-import hashlib
 import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.clips import Clips, Splits
-from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.embeddings import Embeddings, checksum_of
 from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.row_changes import TOLERANCE, largest_change
@@ -293,7 +292,7 @@ def audit(
     findings = [Finding(c.__name__.replace("_", " "), *_judged(case, results[n])) for n, c in enumerate(checks)]
     places = [str(place) for place, step in enumerate(steps, 1) if step >= len(checks)]
     report = AuditReport([*findings, _of_references(case, places, len(steps)), _of_channels(case)])
-    report.checksum = _checksum(case.reference)
+    report.checksum = checksum_of(case.reference)
     score = "" if math.isnan(case.score) else f"MAP by cosine {case.score:.5f}; "
     evidence = f"{score}SHA-256 of the audited embeddings {report.checksum}"
     report.append(Finding("embeddings", Verdict.PASS, evidence))
@@ -340,13 +339,6 @@ def _of_channels(case: Case) -> Finding:
     more = f" and {len(channels) - SHOWN} more" if len(channels) > SHOWN else ""
     evidence = f"the encoder could have received data by {', '.join(channels[:SHOWN])}{more}"
     return Finding(CHANNELS, Verdict.NOT_CHECKABLE, evidence)
-
-
-def _checksum(vectors: Vectors) -> str:
-    checksum = hashlib.sha256()
-    for modality, rows in vectors.items():
-        checksum.update(modality.encode() + rows.float().contiguous().numpy().tobytes())
-    return checksum.hexdigest()
 
 
 def noise(clips: Clips, seed: Seed) -> Clips:

@@ -78,6 +78,7 @@ def audit(
         InputError: not exactly one of run, encoder, command and mteb is passed, or the passed argument cannot be found.
     """
     require_seconds("time limit", time_limit)
+    note = on_note or (lambda message: None)
     count = sum(subject is not None for subject in (run, encoder, command, mteb))
     if count != 1:
         raise InputError(
@@ -100,11 +101,10 @@ def audit(
 
         if data is not None:
             return audit_model(Path(run), data, protocol, split, seconds=time_limit, progress=progress)
-        note = on_note or (lambda message: None)
         return audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit, note=note, progress=progress)
     if data is None:
         raise InputError("audit: an external encoder needs data; pass --data F.h5")
-    external = _External(encoder, command, train_command, [Path(place) for place in allow])
+    external = _External(encoder, command, train_command, [Path(place) for place in allow], note)
     return external.audited(data, split, time_limit, progress)
 
 
@@ -116,6 +116,7 @@ class _External:
     command: str | None
     train_command: str | None
     allow: Sequence[Path]
+    note: Note
 
     def audited(self, data: str | Path | Splits, split: str, seconds: float, progress: Progress | None) -> AuditReport:
         """Audit the encoder, which `train_command` trains first, if set."""
@@ -125,6 +126,7 @@ class _External:
                 trained = Path(folder) / "trained"
                 order = order_of(self.train_command, allow, "--train-command", ("{train}", "{output}"))
                 _check_readable(order, data)
+                self.note("the encoder is trained twice")
                 findings.append(train_encoder(order, splits, split, trained, seconds))
                 allow.append(trained)
             pipeline = self._pipeline(allow, data)

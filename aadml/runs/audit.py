@@ -4,7 +4,7 @@ The audit of an encoder on data in memory does not import the code of configs, H
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.ground.strings import Note
-from aadml.protocols.audit import AuditReport, Finding, Progress
+from aadml.protocols.audit import AuditReport, Finding, Pipeline, Progress
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.isolated_encoder import Function, Order
@@ -96,16 +96,20 @@ def audit(
         if split != "test":
             raise InputError(f"audit: split is '{split}', but all of the Clips are scored; leave out split")
         data = Splits.only_test(data)
+
+    def checks(pipeline: Pipeline, splits: Splits) -> AuditReport:
+        return run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit, progress=progress)
+
     if run is not None:
         from aadml.runs.run_audit import audit_model, audit_run
 
         if data is not None:
-            return audit_model(Path(run), data, protocol, split, seconds=time_limit, progress=progress)
-        return audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit, note=note, progress=progress)
+            return audit_model(Path(run), data, protocol, checks)
+        return audit_run(Path(run), protocol, split, checks, retrain=retrain, note=note)
     if data is None:
         raise InputError("audit: an external encoder needs data; pass --data F.h5")
     external = _External(encoder, command, train_command, [Path(place) for place in allow], note)
-    return external.audited(data, split, time_limit, progress)
+    return external.audited(data, split, time_limit, checks)
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,9 @@ class _External:
     allow: Sequence[Path]
     note: Note
 
-    def audited(self, data: str | Path | Splits, split: str, seconds: float, progress: Progress | None) -> AuditReport:
+    def audited(
+        self, data: str | Path | Splits, split: str, seconds: float, checks: Callable[[Pipeline, Splits], AuditReport]
+    ) -> AuditReport:
         """Audit the encoder, which `train_command` trains first, if set."""
         splits, allow, findings = _splits(data), list(self.allow), list[Finding]()
         with tempfile.TemporaryDirectory() as folder:
@@ -132,9 +138,9 @@ class _External:
             pipeline = self._pipeline(allow, data)
             if findings and isinstance(pipeline, FunctionPipeline):
                 raise InputError("audit: the encoder has no name to be imported by; pass module:function")
-            checked = run_checks(pipeline, splits, CHECKS, split=split, seconds=seconds, progress=progress)
-        checked[:0] = findings
-        return checked
+            report = checks(pipeline, splits)
+        report[:0] = findings
+        return report
 
     def _pipeline(self, allow: Sequence[Path], data: str | Path | Splits) -> FunctionPipeline | IsolatedPipeline:
         if isinstance(self.encoder, str) and not is_place(self.encoder):

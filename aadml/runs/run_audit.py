@@ -1,5 +1,6 @@
 """Audit of runs, and of models on other data; findings of a run are added to the run."""
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -9,9 +10,7 @@ from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import numbers
 from aadml.methods.training.settings import AUTO
 from aadml.model.packing import CARD
-from aadml.protocols.audit import AuditReport, Finding, Progress, Verdict
-from aadml.protocols.audit import audit as run_checks
-from aadml.protocols.audit_checks import CHECKS
+from aadml.protocols.audit import AuditReport, Finding, Pipeline, Verdict
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval.evaluation import evaluate
@@ -22,23 +21,22 @@ from aadml.runs.protocol_scores import add_to_run, subject_of
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.session import read_records
 
+Checks = Callable[[Pipeline, Splits], AuditReport]
+"""Function that runs all checks."""
 
-def audit_model(
-    folder: Path, data: str | Path | Splits, protocol: str, split: str, *, seconds: float, progress: Progress | None
-) -> AuditReport:
+
+def audit_model(folder: Path, data: str | Path | Splits, protocol: str, checks: Checks) -> AuditReport:
     """Audit the model in a folder on other data than the data of its run; see `aadml.audit`."""
     model = load(folder, device="cpu")
     pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol)
-    return run_checks(pipeline, pipeline.subject.splits, CHECKS, split=split, seconds=seconds, progress=progress)
+    return checks(pipeline, pipeline.subject.splits)
 
 
-def audit_run(
-    folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float, note: Note, progress: Progress | None
-) -> AuditReport:
+def audit_run(folder: Path, protocol: str, split: str, checks: Checks, *, retrain: bool, note: Note) -> AuditReport:
     """Audit a run on its own data, and add the findings to the run; see `aadml.audit`."""
     run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
     pipeline = ProtocolPipeline(subject_of(run), protocol)
-    report = run_checks(pipeline, run.splits, CHECKS, split=split, seconds=seconds, progress=progress)
+    report = checks(pipeline, run.splits)
     stored = read_evaluation(run.manifest)
     score = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean
     report += [_kept_epoch(run), _stored_score(stored, score)]

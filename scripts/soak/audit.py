@@ -2,7 +2,8 @@
 
 The encoders are those of tests/protocols/channel_zoo.py. A leak must reach its gain where nothing is checked, and must
 fail or be unknown in an audit; without isolation by the kernel, no leak may pass. No honest encoder and no method may
-fail. The page is written anew after each case, so that a page of an interrupted run states what is missing.
+fail. The page is written anew after each case. An interrupted run continues if its page has the same seed and the same
+code of aadml/protocols. Cases that were judged wrongly are repeated.
 
 Usage: PYTHONPATH=. python scripts/soak/audit.py [--seed 0] [-o docs/lab/soak/audit.md]
 """
@@ -41,6 +42,9 @@ from tests.protocols.carried_sets import CLEAN, LEAKS, drawn
 FOR_LEAKS = (label_blindness, partner_blindness, one_modality_alone)
 """Checks of leaks; further checks could only add failures."""
 
+SECONDS = 900.0
+"""Time limit of a pass, for machines under load."""
+
 CLEAN_SETS = 200
 GAIN = 0.1
 """Smallest gain of MAP by which a leak counts as a leak."""
@@ -67,12 +71,20 @@ class Part:
     wrong: list[str] = field(default_factory=list)
 
     def run(self) -> Iterator[str]:
-        """Judge each case, and yield its row."""
-        for case in self.cases:
+        """Judge each case that has no row, and yield its row."""
+        done = {row[0] for row in self.rows}
+        for case in (case for case in self.cases if case not in done):
             cells, is_right = self.row(case)
             self.rows.append((case, *cells))
             self.wrong += [] if is_right else [case]
             yield _line(self.rows[-1])
+
+    def resume(self, page: str) -> None:
+        """Take over the rows of an earlier page whose cases were judged rightly."""
+        section = page.partition(f"## {self.title}\n")[2].partition("\n## ")[0]
+        wrong = section.partition("judged wrongly: ")[2].partition(".\n")[0].split(", ")
+        rows = [tuple(line[2:-2].split(" | ")) for line in section.splitlines() if line.startswith("| ")]
+        self.rows += [row for row in rows if row[0] in self.cases and row[0] not in wrong]
 
     def __str__(self) -> str:
         counts = f"{len(self.rows)} of {len(self.cases)} cases; judged wrongly: {', '.join(self.wrong) or 'none'}."
@@ -89,7 +101,7 @@ def verdict(splits: Splits, name: str, checks: list[object], **order: object) ->
     with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, channels.planted(splits)):
         weights = channels.ridge_weights(splits, Path(folder) / "ridge.npz")
         try:
-            return _of(channels.report(name, splits, checks, weights=weights, **order))
+            return _of(channels.report(name, splits, checks, weights=weights, seconds=SECONDS, **order))
         except InputError as error:
             return "refused", str(error)
 
@@ -186,6 +198,9 @@ def main() -> int:
     splits = to_splits(content)
     with tempfile.TemporaryDirectory() as folder:
         parts = [methods(Path(folder)), leaks(splits), honest(splits), carried(options.seed)]
+        page = output.read_text() if output.is_file() else ""
+        for part in parts if f"--seed {options.seed}`" in page and tree[:12] in page else []:
+            part.resume(page)
         for part in parts:
             for line in part.run():
                 print(line, flush=True)

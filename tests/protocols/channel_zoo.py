@@ -5,6 +5,7 @@ reads them. Others read labels that were planted outside (`PLACE`), or behave we
 """
 
 import ctypes
+import functools
 import gc
 import json
 import mmap
@@ -433,10 +434,15 @@ def _normalized(x, w):
 batch_norm = _with_torch(_normalized)
 
 
-def _compiled(x, w):
+@functools.cache
+def _compiled_once():
     import torch
 
-    return torch.compile(lambda values: torch.tanh(values @ w))(x)
+    return torch.compile(lambda values, weights: torch.tanh(values @ weights), dynamic=True)
+
+
+def _compiled(x, w):
+    return _compiled_once()(x, w)
 
 
 compiled = _with_torch(_compiled)

@@ -57,11 +57,11 @@ def ridge_weights(splits, place):
     return place
 
 
-def report(encoder, splits, checks, *, weights=None, seed=None, **order):
+def report(encoder, splits, checks, *, weights=None, seed=None, seconds=120.0, **order):
     """Audit an encoder of the zoo in isolation."""
     pipeline = of_function(zoo.identity, [] if weights is None else [weights])
     pipeline = replace(pipeline, order=replace(pipeline.order, place=f"channel_zoo:{encoder}", **order))
-    return audit(pipeline, splits, checks, seconds=120.0, seed=seed)
+    return audit(pipeline, splits, checks, seconds=seconds, seed=seed)
 
 
 def scores(encoder, clips):

@@ -84,8 +84,9 @@ for finding in report:
 print(str(report).splitlines()[-1])
 
 # %% [markdown]
-# Each failed check names its change; the full evidence states the effect too. `aadml audit --data clips.h5 --encoder suspect:embed` does the
-# same in a shell, and exits with status 1. On Linux the encoder runs isolated from the network and from other files.
+# Each failed check names its change; the full evidence states the effect too. `aadml audit --data clips.h5 --encoder
+# suspect:embed` does the same in a shell, and exits with status 1. On Linux the encoder runs isolated from the network
+# and from other files.
 #
 # ## Next
 #

@@ -242,6 +242,8 @@ class Case:
 
 
 SHOWN = 5
+ROUNDS = 100
+"""Rounds of swaps of labels that a permutation left in place."""
 REFERENCES = 3
 """Passes over the unchanged clips, which are hidden among the passes of the checks."""
 Outcome = tuple[Verdict, str]
@@ -368,6 +370,19 @@ def with_garbage_labels(clips: Clips, seed: Seed) -> Clips:
     The permutation depends on all bits of the seed, so that no encoder can try them all. (A generator of torch has 32.)
     """
     return permuted(clips, torch.from_numpy(np.random.default_rng(seed).permutation(len(clips))))
+
+
+def with_other_labels(clips: Clips, seed: Seed) -> Clips:
+    """Permute the labels of the clips such that no clip keeps its label, or few do where one class has half of all."""
+    generator, labels = np.random.default_rng(seed), clips.labels.numpy()
+    order = generator.permutation(len(labels))
+    half = len(labels) // 2
+    for _ in range(ROUNDS):
+        pairs = generator.permutation(len(labels))[: 2 * half].reshape(2, half)
+        before, after = ((labels[part] == labels[pairs]).sum(0) for part in (order[pairs], order[pairs[::-1]]))
+        pairs = pairs[:, after < before]
+        order[pairs] = order[pairs[::-1]]
+    return permuted(clips, torch.from_numpy(order))
 
 
 def permuted(clips: Clips, order: Tensor) -> Clips:

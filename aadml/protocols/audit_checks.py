@@ -24,6 +24,7 @@ from aadml.protocols.audit import (
     noise_of,
     scrambled,
     with_garbage_labels,
+    with_other_labels,
 )
 from aadml.protocols.carried_labels import can_be_tested, carried_columns, is_sorted_by_class
 from aadml.protocols.row_changes import TOLERANCE, as_wide, largest_change
@@ -49,11 +50,13 @@ SHOWN = 3
 
 
 def label_blindness(case: Case) -> Outcome | Judgment:
-    """Check that garbage labels change no embedding."""
+    """Check that garbage labels, and labels of which each is wrong, change no embedding."""
     if not case.clips.class_names:
         return Verdict.NOT_CHECKABLE, "the clips have no labels"
-    (after,) = case.embed(with_garbage_labels(case.clips, case.draw(2)))
-    return _unchanged(case, after, "labels of the scored clips were replaced by garbage")
+    garbage = with_garbage_labels(case.clips, case.draw(2)), with_other_labels(case.clips, case.draw(9))
+    action = "labels of the scored clips were replaced by garbage"
+    judgments = [_unchanged(case, after, action) for after in case.embed(*garbage)]
+    return lambda: min((judgment() for judgment in judgments), key=lambda outcome: outcome[0] is not Verdict.FAIL)
 
 
 def id_blindness(case: Case) -> Judgment:

@@ -8,14 +8,14 @@ TOLERANCE = 1e-5
 
 
 def largest_change(before: Tensor, after: Tensor) -> float:
-    """Return the largest change of a row, relative to its length, or to 0.001 of the mean length for shorter rows."""
+    """Return the largest change of a row, relative to its length, or to 0.001 of the median length for shorter rows."""
     after = as_wide(after, before)
     if before.shape != after.shape or not bool(torch.isfinite(after).all()):
         return float("inf")
     if not before.numel():
         return 0.0
     length = before.double().norm(dim=1)
-    floor = 1e-3 * float(length.mean()) or 1.0
+    floor = 1e-3 * float(length.median()) or 1.0
     return float(((before.double() - after.double()).norm(dim=1) / length.clamp_min(floor)).max())
 
 

@@ -123,6 +123,7 @@ def test_any_pass_can_be_a_reference_and_all_start_alike(subject, passes):
         report = audit(recording(passes), subject.splits, [audit_checks.label_blindness], seed=seed)
         assert len(passes) == 4
         assert len({calls[0] for calls in passes}) == 1
+        assert sorted(len(calls) for calls in passes) == [2, 2, 2, 3]
         labels = [calls[1][1] for calls in passes]
         (place,) = [n for n, values in enumerate(labels) if values != subject.splits.test.labels.numpy().tobytes()]
         places.add(place)

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import aadml
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.protocols.audit import Verdict, _judged, audit, noise_of
+from aadml.protocols.audit import Verdict, _judged, audit, noise_of, with_other_labels
 from aadml.protocols.audit_checks import (
     duplicates,
     exact_rows,
@@ -93,11 +94,34 @@ def test_a_change_is_relative_to_the_length_of_a_row_or_to_that_of_the_others():
     assert largest_change(before, before) == 0
     moved = before + torch.tensor([[0.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     assert largest_change(before, moved) == pytest.approx(0.2)
-    floor = 1e-3 * 10 / 3  # of a row of length 0
+    floor = 1e-3 * 5  # of a row of length 0
     moved = before + torch.tensor([[0.0, 0.0], [0.0, 0.0], [0.0, 1e-3]])
     assert largest_change(before, moved) == pytest.approx(1e-3 / floor)
     assert largest_change(torch.zeros(2, 2), torch.tensor([[0.0, 0.5], [0.0, 0.0]])) == pytest.approx(0.5)
     assert largest_change(before, before[:2]) == largest_change(before, before / 0) == float("inf")
+
+
+@pytest.mark.parametrize("sizes", [[11, 11, 11, 11], [30, 10, 4], [2, 2], [150, 100, 100, 50], [5, 1]])
+def test_no_more_clips_keep_their_label_than_must(sizes):
+    labels = [name for name, size in enumerate(sizes) for _ in range(size)]
+    clips = aadml.Clips.of(labels, audio=torch.zeros(len(labels), 2))
+    for seed in range(20):
+        other = with_other_labels(clips, [seed]).labels
+        assert torch.equal(other.sort().values, clips.labels.sort().values)
+        assert int((other == clips.labels).sum()) == max(2 * max(sizes) - len(labels), 0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_label_of_one_row_is_seen_whatever_is_drawn(subject, seed):
+    found, *_ = audit(FunctionPipeline(zoo.labels_in_one_row), subject.splits, [label_blindness], seed=seed)
+    assert found.failed
+
+
+def test_a_giant_row_hides_no_change_of_the_others():
+    before = torch.nn.functional.pad(torch.eye(6), (0, 1))
+    before[0] *= 1e9
+    moved = before + torch.tensor([0.0] * 6 + [0.01])
+    assert largest_change(before, moved) == pytest.approx(0.01)
 
 
 def test_noise_has_the_mean_and_the_spread_of_the_features():

@@ -16,7 +16,7 @@ _flag = flags_of("aadml.runs.audit:audit")
 @click.argument("run", required=False, type=RunPath())
 @_flag("--protocol", default="inductive", show_default=True)
 @_flag("--split", default="test", show_default=True)
-@_flag("--data", type=click.Path(path_type=Path))
+@_flag("--data")
 @click.option("--encoder", help="Encoder as MODULE:FUNCTION: (features by modality, labels) -> embeddings by modality.")
 @click.option("--command", "shell", help="Encoder as a command line with {input} (a feature file) and {output} (HDF5).")
 @_flag("--train-command")
@@ -36,9 +36,12 @@ def command(shell: str | None, require_training: bool, as_json: bool, **options:
     import sys
 
     import aadml
-    from aadml.cli.progress import note
+    from aadml.cli.progress import JobBar, note
 
-    findings = aadml.audit(command=shell, on_note=note, **options)
+    with JobBar("step") as bar:
+        findings = aadml.audit(
+            command=shell, on_note=note, progress=lambda done, total: bar.show(f"audit of {total}", done, 0), **options
+        )
     if as_json:
         import json
 

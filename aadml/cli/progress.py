@@ -93,11 +93,11 @@ class TrainingProgress:
 
 
 class JobBar:
-    """Progress bar over the clips of a job with several parts, such as sound and pictures."""
+    """Progress bar over the clips, or other units, of a job with several parts, such as sound and pictures."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "clip") -> None:
         self._bar: Bar | None = None
-        self._part = ""
+        self._part, self._unit = "", unit
 
     def __enter__(self) -> "JobBar":
         return self
@@ -107,11 +107,11 @@ class JobBar:
             self._bar.close()
 
     def show(self, part: str, done: int, failed: int) -> None:
-        """Update the progress of a part, whose name ends with its number of clips ("audio of 20")."""
+        """Update the progress of a part, whose name ends with its number of units ("audio of 20")."""
         if self._bar is None or part != self._part:
             self.__exit__()
             name, _, total = part.rpartition(" of ")
-            self._bar, self._part = Bar(int(total), "clip", name), part
+            self._bar, self._part = Bar(int(total), self._unit, name), part
         self._bar.show(done, failures(failed))
 
 

@@ -1,5 +1,6 @@
 """Embeddings of clips, the outputs of encoders."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -91,3 +92,11 @@ class Embeddings:
     def directions(self) -> Sequence[Direction]:
         """Return all ordered pairs of modalities, (queries, gallery)."""
         return [(q, g) for q in self.vectors for g in self.vectors if q != g]
+
+
+def checksum_of(vectors: Mapping[Modality, Tensor]) -> str:
+    """Return the SHA-256 of vectors (n, d) by modality as float32; rounding differs between machines and threads."""
+    checksum = hashlib.sha256()
+    for modality in sorted(vectors):
+        checksum.update(modality.encode() + vectors[modality].float().contiguous().numpy().tobytes())
+    return checksum.hexdigest()

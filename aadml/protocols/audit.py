@@ -1,24 +1,30 @@
 """Audit: checks, with evidence, that a score does not depend on information that must be hidden."""
 
-import hashlib
 import math
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Protocol as Interface
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from aadml.comparison.clips import Clips, Splits
-from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.embeddings import Embeddings, checksum_of
 from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.protocols.row_changes import TOLERANCE, largest_change
 from aadml.protocols.subprocess_embedding import Vectors, in_fresh_process
 from aadml.retrieval.evaluation import evaluate
 
 Embed = Callable[[Clips], Embeddings]
+Seed = Sequence[int]
+Progress = Callable[[int, int], None]
+"""Function that is called with the numbers of steps done and of all steps."""
 
 
 class Verdict(StrEnum):
@@ -138,24 +144,42 @@ class Case:
         pipeline: the pipeline under audit, which is never called in this process.
         splits: the data.
         split: name of the scored split.
-        reference: embeddings of the unchanged split, computed first in a fresh process.
         seconds: time limit of a fresh process.
-        score: MAP of the reference, as of `map_of`.
+        seed: seed of all draws, which an encoder cannot know.
+        references: embeddings of the unchanged split, each in a pass of its own.
         channels: channels of all passes.
     """
 
     pipeline: Pipeline
     splits: Splits
     split: str
-    reference: Vectors
     seconds: float
-    score: float = math.nan
+    seed: int
+    references: list[Vectors] = field(default_factory=list)
     channels: dict[str, None] = field(default_factory=dict)
 
     @property
     def clips(self) -> Clips:
         """Clips of the scored split."""
         return self.splits[self.split]
+
+    @property
+    def reference(self) -> Vectors:
+        """First embeddings of the unchanged split."""
+        return self.references[0]
+
+    @cached_property
+    def score(self) -> float:
+        """MAP of the reference, as of `map_of`."""
+        return self.map_of(self.reference)
+
+    def draw(self, number: int) -> Seed:
+        """Return the seed of a draw of this audit; different numbers give independent draws."""
+        return self.seed, number
+
+    def refer(self) -> None:
+        """Embed the unchanged split in a fresh process, once more."""
+        self.references.extend(self.embed(self.clips))
 
     def embed(self, *requests: Clips, splits: Splits | None = None, first: bool = False) -> list[Vectors]:
         """Embed noise and then the clips in a fresh process, so that no state is fitted on the clips in a first call.
@@ -168,12 +192,15 @@ class Case:
 
         def work() -> list[Vectors]:
             embed = self.pipeline.embedder(splits or self.splits, self.split)
-            if not first:  # an encoder may reject noise
-                with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):
-                    embed(noise(self.clips))
+            if not first:
+                self._embed_noise(embed)
             return [_vectors(embed(clips)) for clips in requests]
 
         return list(self._in_fresh_process(work))
+
+    def _embed_noise(self, embed: Embed) -> None:
+        with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):  # noise may be rejected
+            embed(noise(self.clips, self.draw(0)))
 
     def _in_fresh_process(self, work: Callable[[], Sequence[Vectors]]) -> Sequence[Vectors]:
         results = in_fresh_process(work, seconds=self.seconds, channels=lambda: self.pipeline.channels)
@@ -202,10 +229,12 @@ class Case:
         return {modality: vectors[modality] for modality, vectors in results}
 
     def numbers(self, compute: Callable[[Embed], Sequence[float]]) -> list[float]:
-        """Call `compute` with the pipeline's embedding function in a fresh process and return its numbers."""
+        """Embed noise in a fresh process, then call `compute` with the embedding function and return its numbers."""
 
         def work() -> list[Vectors]:
-            values = compute(self.pipeline.embedder(self.splits, self.split))
+            embed = self.pipeline.embedder(self.splits, self.split)
+            self._embed_noise(embed)
+            values = compute(embed)
             return [{"numbers": torch.tensor(values, dtype=torch.float64)}]
 
         numbers: list[float] = self._in_fresh_process(work)[0]["numbers"].tolist()
@@ -213,15 +242,31 @@ class Case:
 
 
 SHOWN = 5
+ROUNDS = 100
+"""Rounds of swaps of labels that a permutation left in place."""
+REFERENCES = 3
+"""Passes over the unchanged clips, which are hidden among the passes of the checks."""
 Outcome = tuple[Verdict, str]
 """Verdict and evidence of a check."""
-Check = Callable[[Case], Outcome]
+Judgment = Callable[[], Outcome]
+"""Comparison of the embeddings of a check with the reference, after all passes."""
+Check = Callable[[Case], Outcome | Judgment]
 
 
 def audit(
-    pipeline: Pipeline, splits: Splits, checks: Sequence[Check], *, split: str = "test", seconds: float = 600.0
+    pipeline: Pipeline,
+    splits: Splits,
+    checks: Sequence[Check],
+    *,
+    split: str = "test",
+    seconds: float = 600.0,
+    seed: int | None = None,
+    progress: Progress | None = None,
 ) -> AuditReport:
     """Run checks in fresh processes and return a finding for each check.
+
+    Checks and references (passes over the unchanged clips) run in random order, and all start by embedding the same
+    noise. Therefore an encoder cannot tell which passes are compared with which.
 
     Args:
         pipeline: the pipeline under audit.
@@ -229,22 +274,64 @@ def audit(
         checks: functions whose names are the names of the checks.
         split: split to score.
         seconds: time limit of one process.
+        seed: seed of the order and of all noise and garbage; by default drawn anew. The evidence contains the seed.
+        progress: called before each step, and at the end.
 
     Raises:
         InputError: the unchanged clips cannot be embedded.
     """
-    splits = splits.in_memory()  # checks change and compare all clips
-
-    case = Case(pipeline, splits, split, {}, seconds)
-    (reference,) = case.embed(splits[split], first=True)
-    case = replace(case, reference=reference, score=case.map_of(reference))
-    findings = [Finding(check.__name__.replace("_", " "), *_guarded(check, case)) for check in checks]
-    report = AuditReport([*findings, _of_channels(case)])
-    report.checksum = _checksum(reference)
+    seed = secrets.randbits(63) if seed is None else seed
+    case = Case(pipeline, splits.in_memory(), split, seconds, seed)  # checks change and compare all clips
+    steps = np.random.default_rng(case.draw(1)).permutation(len(checks) + REFERENCES).tolist()
+    show = progress or (lambda done, total: None)
+    results: dict[int, Outcome | Judgment] = {}
+    for done, step in enumerate(steps):
+        show(done, len(steps))
+        if step < len(checks):
+            results[step] = _attempted(checks[step], case)
+        else:
+            case.refer()
+    findings = [Finding(c.__name__.replace("_", " "), *_judged(case, results[n])) for n, c in enumerate(checks)]
+    places = [str(place) for place, step in enumerate(steps, 1) if step >= len(checks)]
+    report = AuditReport([*findings, _of_references(case, places, len(steps)), _of_channels(case)])
+    report.checksum = checksum_of(case.reference)
     score = "" if math.isnan(case.score) else f"MAP by cosine {case.score:.5f}; "
     evidence = f"{score}SHA-256 of the audited embeddings {report.checksum}"
     report.append(Finding("embeddings", Verdict.PASS, evidence))
+    show(len(steps), len(steps))
     return report
+
+
+def _attempted(check: Check, case: Case) -> Outcome | Judgment:
+    try:
+        return check(case)
+    except InputError as error:
+        if not case.references:
+            case.refer()  # raises if the unchanged clips cannot be embedded either
+        return Verdict.FAIL, f"the clips could not be embedded: {error}"
+
+
+def _judged(case: Case, result: Outcome | Judgment) -> Outcome:
+    counts = {len(vectors) for vectors in case.reference.values()}
+    if counts != {len(case.clips)}:  # rows cannot be compared
+        return Verdict.FAIL, f"{min(counts, default=0)} embeddings for {len(case.clips)} clips"
+    try:
+        return result if isinstance(result, tuple) else result()
+    except InputError as error:
+        return Verdict.FAIL, f"the clips could not be embedded: {error}"
+
+
+def _of_references(case: Case, places: Sequence[str], steps: int) -> Finding:
+    """Compare the passes over the unchanged clips, whose differences are the noise floor of all comparisons."""
+    others = case.references[1:]
+    change = max((largest_change(rows, other[m]) for other in others for m, rows in case.reference.items()), default=0)
+    evidence = (
+        f"the unchanged clips were embedded in steps {', '.join(places)} of {steps} (order and noise drawn with seed "
+        f"{case.seed}); largest change of a row (relative): {change:.2g}"
+    )
+    if change <= TOLERANCE:
+        return Finding("references", Verdict.PASS, evidence)
+    return Finding("references", Verdict.FAIL, f"{evidence}; the encoder is random, or depends on earlier passes")
 
 
 def _of_channels(case: Case) -> Finding:
@@ -256,17 +343,10 @@ def _of_channels(case: Case) -> Finding:
     return Finding(CHANNELS, Verdict.NOT_CHECKABLE, evidence)
 
 
-def _checksum(vectors: Vectors) -> str:
-    checksum = hashlib.sha256()
-    for modality, rows in vectors.items():
-        checksum.update(modality.encode() + rows.float().contiguous().numpy().tobytes())
-    return checksum.hexdigest()
-
-
-def noise(clips: Clips) -> Clips:
+def noise(clips: Clips, seed: Seed) -> Clips:
     """Return clips of the same shapes with noise as features, other ids and shuffled labels."""
-    features = {m: noise_of(f) for m, f in clips.features.items()}
-    return scrambled(replace(with_garbage_labels(clips, 5), features=features))
+    features = {m: noise_of(f, seed) for m, f in clips.features.items()}
+    return scrambled(replace(with_garbage_labels(clips, seed), features=features))
 
 
 def scrambled(clips: Clips) -> Clips:
@@ -275,33 +355,40 @@ def scrambled(clips: Clips) -> Clips:
     return replace(clips, ids=ids, class_names=tuple(f"class-{i}" for i in range(len(clips.class_names))))
 
 
-def noise_of(features: Features) -> Features:
+def noise_of(features: Features, seed: Seed) -> Features:
     """Return noise of the same shape, mean and standard deviation; for sound and text, the items in random order."""
-    generator = torch.Generator().manual_seed(3)
+    generator = np.random.default_rng(seed)
     if not isinstance(features, Tensor):
-        return features.select(torch.randperm(len(features), generator=generator))
-    return torch.randn(features.shape, generator=generator) * features.std() + features.mean()
+        return features.select(torch.from_numpy(generator.permutation(len(features))))
+    values = torch.from_numpy(generator.standard_normal(features.shape, dtype=np.float32))
+    return values * features.std() + features.mean()
 
 
-def with_garbage_labels(clips: Clips, seed: int) -> Clips:
-    """Permute the labels of the clips by `seed`; several labels of a clip stay together."""
-    return permuted(clips, torch.randperm(len(clips), generator=torch.Generator().manual_seed(seed)))
+def with_garbage_labels(clips: Clips, seed: Seed) -> Clips:
+    """Permute the labels of the clips by `seed`; several labels of a clip stay together.
+
+    The permutation depends on all bits of the seed, so that no encoder can try them all. (A generator of torch has 32.)
+    """
+    return permuted(clips, torch.from_numpy(np.random.default_rng(seed).permutation(len(clips))))
+
+
+def with_other_labels(clips: Clips, seed: Seed) -> Clips:
+    """Permute the labels of the clips such that no clip keeps its label, or few do where one class has half of all."""
+    generator, labels = np.random.default_rng(seed), clips.labels.numpy()
+    order = generator.permutation(len(labels))
+    half = len(labels) // 2
+    for _ in range(ROUNDS):
+        pairs = generator.permutation(len(labels))[: 2 * half].reshape(2, half)
+        before, after = ((labels[part] == labels[pairs]).sum(0) for part in (order[pairs], order[pairs[::-1]]))
+        pairs = pairs[:, after < before]
+        order[pairs] = order[pairs[::-1]]
+    return permuted(clips, torch.from_numpy(order))
 
 
 def permuted(clips: Clips, order: Tensor) -> Clips:
     """Permute the labels of the clips by `order` (n,); several labels of a clip stay together."""
     several = None if clips.all_labels is None else clips.all_labels[order]
     return replace(clips, labels=clips.labels[order], all_labels=several)
-
-
-def _guarded(check: Check, case: Case) -> Outcome:
-    counts = {len(vectors) for vectors in case.reference.values()}
-    if counts != {len(case.clips)}:  # rows cannot be compared
-        return Verdict.FAIL, f"{min(counts, default=0)} embeddings for {len(case.clips)} clips"
-    try:
-        return check(case)
-    except InputError as error:
-        return Verdict.FAIL, f"the clips could not be embedded: {error}"
 
 
 def _vectors(embeddings: Embeddings) -> Vectors:

@@ -1,10 +1,12 @@
 """Checks of the audit. The evidence of a check states only the action and its outcome."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,22 +14,33 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.data.splitting.near_duplicates import near_duplicates
 from aadml.feature_extraction.feature_file import UNLABELLED
-from aadml.protocols.audit import Case, Check, Embed, Outcome, Verdict, noise_of, scrambled, with_garbage_labels
+from aadml.protocols.audit import (
+    Case,
+    Check,
+    Embed,
+    Judgment,
+    Outcome,
+    Verdict,
+    noise_of,
+    scrambled,
+    with_garbage_labels,
+    with_other_labels,
+)
 from aadml.protocols.carried_labels import can_be_tested, carried_columns, is_sorted_by_class
+from aadml.protocols.row_changes import TOLERANCE, as_wide, largest_change
 from aadml.protocols.subprocess_embedding import Vectors
 from aadml.retrieval.evaluation import evaluate
 
 if TYPE_CHECKING:
     from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 
-TOLERANCE = 1e-5
-"""Largest change of an embedding, relative to its length, that is attributed to rounding."""
-
 SUBSET = 7
 ROWS = 500
 """Largest number of clips that are embedded in small batches."""
 
-GARBAGE_SEEDS = (2, 3, 4)
+GARBAGE = 3
+"""Preparations with garbage labels."""
+
 FALL = 0.005
 """Largest fall of MAP that is attributed to rounding."""
 
@@ -36,89 +49,108 @@ PERMUTATIONS = 99
 SHOWN = 3
 
 
-def label_blindness(case: Case) -> Outcome:
-    """Check that garbage labels change no embedding."""
+def label_blindness(case: Case) -> Outcome | Judgment:
+    """Check that garbage labels, and labels of which each is wrong, change no embedding."""
     if not case.clips.class_names:
         return Verdict.NOT_CHECKABLE, "the clips have no labels"
-    (after,) = case.embed(with_garbage_labels(case.clips, 2))
-    return _unchanged(case, after, "labels of the scored clips were replaced by garbage")
+    garbage = with_garbage_labels(case.clips, case.draw(2)), with_other_labels(case.clips, case.draw(9))
+    action = "labels of the scored clips were replaced by garbage"
+    judgments = [_unchanged(case, after, action) for after in case.embed(*garbage)]
+    return lambda: min((judgment() for judgment in judgments), key=lambda outcome: outcome[0] is not Verdict.FAIL)
 
 
-def id_blindness(case: Case) -> Outcome:
+def id_blindness(case: Case) -> Judgment:
     """Check that no embedding depends on ids or class names, which often contain the label."""
     (after,) = case.embed(scrambled(case.clips))
     return _unchanged(case, after, "ids and class names were replaced by numbers")
 
 
-def partner_blindness(case: Case) -> Outcome:
+def partner_blindness(case: Case) -> Judgment:
     """Check that noise in the other modalities changes no embedding."""
     requests = {}
     for modality in case.clips.modalities:
-        features = {m: f if m == modality else noise_of(f) for m, f in case.clips.features.items()}
+        features = {m: f if m == modality else noise_of(f, case.draw(3)) for m, f in case.clips.features.items()}
         requests[modality] = replace(case.clips, features=features)
     return _unchanged(case, case.embed_each(requests), "the partners were replaced by noise")
 
 
-def history(case: Case) -> Outcome:
+def history(case: Case) -> Judgment:
     """Check that no embedding depends on items embedded before, as with a scaler fitted on the first call."""
-    (after,) = case.embed(case.clips)
-    return _unchanged(case, after, "the scored clips were embedded after noise instead of first")
+    (after,) = case.embed(case.clips, first=True)
+    return _unchanged(case, after, "the scored clips were embedded first instead of after noise")
 
 
-def order_invariance(case: Case) -> Outcome:
+def order_invariance(case: Case) -> Judgment:
     """Check that the order of the scored clips changes no embedding."""
-    order = torch.randperm(len(case.clips), generator=torch.Generator().manual_seed(1))
+    order = _permutation(case, 4)
     (after,) = case.embed(case.clips.select(order))
     back = {m: v[torch.argsort(order)] if len(v) == len(order) else v for m, v in after.items()}
     return _unchanged(case, back, "the scored clips were shuffled")
 
 
-def batch_invariance(case: Case) -> Outcome:
+def batch_invariance(case: Case) -> Judgment:
     """Check that clips have the same embeddings in small batches as in one batch.
 
     If the shape of a batch changes embeddings by rounding, as with bfloat16, batches of equal size are compared.
     """
     order = torch.arange(min(len(case.clips), ROWS))
-    small, action = _in_batches(case, order), f"clips were embedded {SUBSET} at a time"
+    return partial(_batches_judged, case, order, _in_batches(case, order))
+
+
+def _batches_judged(case: Case, order: Tensor, parts: Sequence[Vectors]) -> Outcome:
+    small, action = _joined(case, order, parts), f"clips were embedded {SUBSET} at a time"
     count = len(order) // SUBSET
     outcome = _compared(case, case.reference, small, action)
     if outcome[0] is Verdict.FAIL and count > 1:
         batch, place = order[: count * SUBSET] // SUBSET, order[: count * SUBSET] % SUBSET
         others = torch.cat([(batch + place) % count * SUBSET + place, order[count * SUBSET :]])
-        mixed = _in_batches(case, others)
+        mixed = _joined(case, others, _in_batches(case, others))
         outcome = _compared(case, small, mixed, f"{action}, beside two selections of other clips")
     return _scored(case, small, outcome)
 
 
-def _in_batches(case: Case, order: Tensor) -> Vectors:
-    """Embed the clips in `order`, SUBSET at a time; the rows of other clips are those of the reference."""
-    parts = case.embed(*(case.clips.select(rows) for rows in order.split(SUBSET)))
-    joined = {m: torch.cat([_as_wide(part[m], rows) for part in parts]) for m, rows in case.reference.items()}
+def _in_batches(case: Case, order: Tensor) -> list[Vectors]:
+    return case.embed(*(case.clips.select(rows) for rows in order.split(SUBSET)))
+
+
+def _joined(case: Case, order: Tensor, parts: Sequence[Vectors]) -> Vectors:
+    """Join batches of clips in `order`; the rows of other clips are those of the reference."""
+    joined = {m: torch.cat([as_wide(part[m], rows) for part in parts]) for m, rows in case.reference.items()}
     if any(len(rows) != len(order) for rows in joined.values()):  # rows are missing, and `_compared` fails
         return {m: rows[: len(case.clips) - 1] for m, rows in joined.items()}
     return _completed(case, {m: rows[torch.argsort(order)] for m, rows in joined.items()})
 
 
-def other_items(case: Case) -> Outcome:
+def other_items(case: Case) -> Judgment:
     """Check that scaling the features of some scored clips does not change the embeddings of the other clips."""
     changed = torch.arange(len(case.clips)) % 2 == 1
     clips = replace(case.clips, features={m: _stretched(f, changed) for m, f in case.clips.features.items()})
     (after,) = case.embed(clips, splits=case.splits.having(case.split, clips))
-    others = {
-        m: torch.where(changed[:, None], rows, _as_wide(after[m], rows)) if len(after[m]) == len(rows) else after[m]
-        for m, rows in case.reference.items()
-    }
     action = "every second scored clip was scaled tenfold (sound and text: replaced), and the other clips were compared"
-    return _unchanged(case, others, action)
+
+    def judgment() -> Outcome:
+        others = {m: _with_rows(rows, changed, as_wide(after[m], rows)) for m, rows in case.reference.items()}
+        return _unchanged(case, others, action)()
+
+    return judgment
 
 
-def one_modality_alone(case: Case) -> Outcome:
+def _with_rows(reference: Tensor, rows: Tensor, vectors: Tensor) -> Tensor:
+    """Return `vectors` with the marked rows of the reference; unchanged if their numbers of rows differ."""
+    return torch.where(rows[:, None], reference, vectors) if len(vectors) == len(reference) else vectors
+
+
+def one_modality_alone(case: Case) -> Judgment:
     """Check that each modality can be embedded without the other, because queries and gallery may differ in count."""
     together, alone = {}, {}
     for number, modality in enumerate(case.clips.modalities):
         together[modality] = case.clips.select(torch.arange(max(len(case.clips) - number, 1)))
         alone[modality] = together[modality].keeping([modality])
-    after, action = _completed(case, case.embed_each(alone)), "each modality was embedded without the other"
+    return partial(_alone_judged, case, together, case.embed_each(alone))
+
+
+def _alone_judged(case: Case, together: Mapping[Modality, Clips], alone: Vectors) -> Outcome:
+    after, action = _completed(case, alone), "each modality was embedded without the other"
     outcome = _compared(case, case.reference, after, action)
     if outcome[0] is Verdict.FAIL:  # a difference of shape changes embeddings by rounding
         control = _completed(case, case.embed_each(together))
@@ -128,7 +160,7 @@ def one_modality_alone(case: Case) -> Outcome:
 
 def _completed(case: Case, results: Vectors) -> Vectors:
     reference = case.reference
-    return {m: torch.cat([_as_wide(rows, reference[m]), reference[m][len(rows) :]]) for m, rows in results.items()}
+    return {m: torch.cat([as_wide(rows, reference[m]), reference[m][len(rows) :]]) for m, rows in results.items()}
 
 
 def nothing_dropped(case: Case) -> Outcome:
@@ -140,11 +172,11 @@ def exact_rows(case: Case) -> Outcome:
     """Check that the score does not depend on the exact bits of the scored rows, as with a table of memorized rows."""
     if not all(isinstance(features, Tensor) for features in case.clips.features.values()):
         return Verdict.NOT_CHECKABLE, "sound and text cannot be changed by a small amount"
-    generator = torch.Generator().manual_seed(7)
     moved: dict[Modality, Features] = {}
-    for modality in case.clips.modalities:
+    for number, modality in enumerate(case.clips.modalities):
         values = case.clips.matrix(modality)
-        moved[modality] = values + 1e-3 * values.std(0) * torch.randn(values.shape, generator=generator)
+        noise = np.random.default_rng([*case.draw(5), number]).standard_normal(values.shape, dtype=np.float32)
+        moved[modality] = values + 1e-3 * values.std(0) * torch.from_numpy(noise)
     versions = (case.clips, replace(case.clips, features=moved))
     before, after = case.numbers(lambda embed: [evaluate(embed(clips)).map_mean for clips in versions])
     verdict = Verdict.FAIL if after < before - max(0.05, 0.1 * before) else Verdict.PASS
@@ -184,11 +216,11 @@ def selection(case: Case) -> Outcome:
         return Verdict.NOT_CHECKABLE, "the data have no other split to compare"
     (before,) = case.embed(others)
     change = 0.0
-    for seed in GARBAGE_SEEDS:
-        garbage = case.splits.having(case.split, with_garbage_labels(case.clips, seed))
+    for number in range(GARBAGE):
+        garbage = case.splits.having(case.split, with_garbage_labels(case.clips, case.draw(6 + number)))
         (after,) = case.embed(others, splits=garbage)
-        change = max(change, *(_change(before[m], after[m]) for m in before))
-    action = f"{case.pipeline.preparation} {len(GARBAGE_SEEDS)} times with garbage labels on the scored clips"
+        change = max(change, *(largest_change(before[m], after[m]) for m in before))
+    action = f"{case.pipeline.preparation} {GARBAGE} times with garbage labels on the scored clips"
     return _verdict(change), f"{action}; embeddings of other clips changed by {change:.2g} (relative)"
 
 
@@ -270,15 +302,15 @@ CHECKS: Sequence[Check] = (
 )
 
 
-def _unchanged(case: Case, after: Vectors, action: str) -> Outcome:
-    return _scored(case, after, _compared(case, case.reference, after, action))
+def _unchanged(case: Case, after: Vectors, action: str) -> Judgment:
+    return lambda: _scored(case, after, _compared(case, case.reference, after, action))
 
 
 def _compared(case: Case, before: Vectors, after: Vectors, action: str) -> Outcome:
     wrong = [len(vectors) for vectors in after.values() if len(vectors) != len(case.clips)]
     if wrong or not after:
         return Verdict.FAIL, f"{wrong[0] if wrong else 0} embeddings for {len(case.clips)} clips"
-    change = {m: _change(before[m], vectors) for m, vectors in after.items()}
+    change = {m: largest_change(before[m], vectors) for m, vectors in after.items()}
     changes = ", ".join(f"{m} {value:.2g}" for m, value in change.items())
     return _verdict(max(change.values())), f"{action}; largest change of a row (relative): {changes}"
 
@@ -291,33 +323,18 @@ def _scored(case: Case, after: Vectors, outcome: Outcome) -> Outcome:
     if math.isnan(fall) or fall <= FALL:  # NaN: failed already, or without a score
         return outcome
     evidence = f"{evidence}; MAP {case.score:.4f}, then {score:.4f}"
-    generator = torch.Generator().manual_seed(11)
-    orders = [torch.randperm(len(case.clips), generator=generator) for _ in range(PERMUTATIONS)]
+    orders = [_permutation(case, 100 + number) for number in range(PERMUTATIONS)]
     if any(case.map_of(case.reference, order) - case.map_of(after, order) >= fall for order in orders):
         return verdict, f"{evidence}, as with permuted labels"
     return Verdict.FAIL, f"{evidence} (p = {1 / (1 + PERMUTATIONS):.2f} over permutations of the labels)"
 
 
+def _permutation(case: Case, number: int) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(case.draw(number)).permutation(len(case.clips)))
+
+
 def _verdict(change: float) -> Verdict:
     return Verdict.PASS if change <= TOLERANCE else Verdict.FAIL
-
-
-def _change(before: Tensor, after: Tensor) -> float:
-    """Return the largest change of a row, relative to its length, or to 0.001 of the mean length for shorter rows."""
-    after = _as_wide(after, before)
-    if before.shape != after.shape or not bool(torch.isfinite(after).all()):
-        return float("inf")
-    if not before.numel():
-        return 0.0
-    length = before.double().norm(dim=1)
-    floor = 1e-3 * float(length.mean()) or 1.0
-    return float(((before.double() - after.double()).norm(dim=1) / length.clamp_min(floor)).max())
-
-
-def _as_wide(vectors: Tensor, reference: Tensor) -> Tensor:
-    """Pad rows with zeros to the width of the reference: a packed batch is as wide as its longest sequence."""
-    missing = reference.shape[1] - vectors.shape[1] if vectors.ndim == reference.ndim == 2 else 0
-    return torch.nn.functional.pad(vectors, (0, max(missing, 0)))
 
 
 def _stretched(features: Features, changed: Tensor) -> Features:

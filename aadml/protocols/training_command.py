@@ -31,7 +31,7 @@ def train_encoder(order: Order, splits: Splits, split: str, folder: Path, second
     """
     if split == "train" or not len(splits.train):
         raise InputError("--train-command needs training clips that are not scored; pass data with a train split")
-    changed = splits.having(split, noise(splits[split]))
+    changed = splits.having(split, noise(splits[split], (0,)))
     first, second = (_training(order, data, seconds) for data in (splits, changed))
     files, repeated = first.vectors[0], second.vectors[0]
     for name, content in files.items():

@@ -4,7 +4,7 @@ The audit of an encoder on data in memory does not import the code of configs, H
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.ground.strings import Note
-from aadml.protocols.audit import AuditReport, Finding
+from aadml.protocols.audit import AuditReport, Finding, Pipeline, Progress
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.isolated_encoder import Function, Order
@@ -39,6 +39,7 @@ def audit(
     time_limit: float = 600.0,
     trust_code: bool = False,
     on_note: Note | None = None,
+    progress: Progress | None = None,
 ) -> AuditReport:
     """Audit a trained run, a model on other data, or an external encoder.
 
@@ -67,6 +68,7 @@ def audit(
         time_limit: time limit of each process, in seconds.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
+        progress: called with the numbers of steps done and of all steps; a step is a check or a reference.
 
     Returns:
         A finding for each check, with verdicts on inference and on training. For a finished run under its own protocol,
@@ -76,32 +78,38 @@ def audit(
         InputError: not exactly one of run, encoder, command and mteb is passed, or the passed argument cannot be found.
     """
     require_seconds("time limit", time_limit)
+    note = on_note or (lambda message: None)
     count = sum(subject is not None for subject in (run, encoder, command, mteb))
     if count != 1:
         raise InputError(
             f"audit: {count} runs, encoders or tasks were passed; pass exactly one of RUN, --encoder MODULE:FUNCTION, "
             "--command (the last two with --data) and --mteb TASK"
         )
-    _check_scope(run, data, protocol, retrain=retrain, allow=bool(allow))
-    if train_command is not None and (run is not None or mteb is not None):
-        raise InputError("audit: --train-command applies only to --encoder and --command; leave out --train-command")
+    _check_scope(run, data, protocol, retrain=retrain)
+    is_external = encoder is not None or command is not None
+    for flag, is_set in (("--allow", allow), ("--train-command", train_command is not None)):
+        if is_set and not is_external:
+            raise InputError(f"audit: {flag} applies only to --encoder and --command; leave out {flag}")
     if mteb is not None:
-        return _audit_task(mteb, data)
+        return _audit_task(mteb, data, split)
     if isinstance(data, Clips):
         if split != "test":
             raise InputError(f"audit: split is '{split}', but all of the Clips are scored; leave out split")
         data = Splits.only_test(data)
+
+    def checks(pipeline: Pipeline, splits: Splits) -> AuditReport:
+        return run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit, progress=progress)
+
     if run is not None:
         from aadml.runs.run_audit import audit_model, audit_run
 
         if data is not None:
-            return audit_model(Path(run), data, protocol, split, seconds=time_limit)
-        note = on_note or (lambda message: None)
-        return audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit, note=note)
+            return audit_model(Path(run), data, protocol, checks)
+        return audit_run(Path(run), protocol, split, checks, retrain=retrain, note=note)
     if data is None:
         raise InputError("audit: an external encoder needs data; pass --data F.h5")
-    external = _External(encoder, command, train_command, [Path(place) for place in allow])
-    return external.audited(data, split, time_limit)
+    external = _External(encoder, command, train_command, [Path(place) for place in allow], note)
+    return external.audited(data, split, time_limit, checks)
 
 
 @dataclass(frozen=True)
@@ -112,8 +120,11 @@ class _External:
     command: str | None
     train_command: str | None
     allow: Sequence[Path]
+    note: Note
 
-    def audited(self, data: str | Path | Splits, split: str, seconds: float) -> AuditReport:
+    def audited(
+        self, data: str | Path | Splits, split: str, seconds: float, checks: Callable[[Pipeline, Splits], AuditReport]
+    ) -> AuditReport:
         """Audit the encoder, which `train_command` trains first, if set."""
         splits, allow, findings = _splits(data), list(self.allow), list[Finding]()
         with tempfile.TemporaryDirectory() as folder:
@@ -121,14 +132,15 @@ class _External:
                 trained = Path(folder) / "trained"
                 order = order_of(self.train_command, allow, "--train-command", ("{train}", "{output}"))
                 _check_readable(order, data)
+                self.note("the encoder is trained twice")
                 findings.append(train_encoder(order, splits, split, trained, seconds))
                 allow.append(trained)
             pipeline = self._pipeline(allow, data)
             if findings and isinstance(pipeline, FunctionPipeline):
                 raise InputError("audit: the encoder has no name to be imported by; pass module:function")
-            checked = run_checks(pipeline, splits, CHECKS, split=split, seconds=seconds)
-        checked[:0] = findings
-        return checked
+            report = checks(pipeline, splits)
+        report[:0] = findings
+        return report
 
     def _pipeline(self, allow: Sequence[Path], data: str | Path | Splits) -> FunctionPipeline | IsolatedPipeline:
         if isinstance(self.encoder, str) and not is_place(self.encoder):
@@ -143,17 +155,17 @@ class _External:
         return pipeline
 
 
-def _audit_task(mteb: str, data: object) -> AuditReport:
+def _audit_task(mteb: str, data: object, split: str) -> AuditReport:
     from aadml.protocols.task_audit import audit_task
 
     if data is not None:
         raise InputError("audit: a task has its own data; leave out --data")
+    if split != "test":
+        raise InputError(f"audit: the split is '{split}', but all splits of a task are audited; leave out --split")
     return audit_task(mteb)
 
 
-def _check_scope(run: object, data: object, protocol: str, *, retrain: bool, allow: bool) -> None:
-    if allow and run is not None:
-        raise InputError("audit: --allow applies only to --encoder and --command; leave out --allow")
+def _check_scope(run: object, data: object, protocol: str, *, retrain: bool) -> None:
     if retrain and (run is None or data is not None):
         raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
     if run is None and protocol != "inductive":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from aadml.comparison.clips import Clips, Splits
-from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.embeddings import Embeddings, checksum_of
 from aadml.comparison.relevance import check_relevance
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
@@ -161,6 +161,8 @@ def _of_embeddings(
         vectors, chosen = read_embeddings(embeddings, split, note)
         if split and chosen == "all":
             note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
+        checksum = checksum_of({m: vectors.matrix(m) for m in vectors.vectors})
+        note(f"SHA-256 of the embeddings {checksum}; compare it with that of their audit")
     if relevance is not None:
         vectors = replace(vectors, relevance=chosen_relevance(relevance))
         check_relevance(vectors.relevant, vectors, "the embeddings")

@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_as, parse_object
 from aadml.model.files import load_model
 from aadml.model.model import Model
-from aadml.model.packing import FACTS
+from aadml.model.packing import FACTS, WEIGHTS
 from aadml.model.sharing import downloaded
 from aadml.protocols.audit import Finding
 from aadml.retrieval.record import EvaluationRecord
@@ -27,8 +27,8 @@ from aadml.runs.session import read_curves
 AUDIT = "audit.json"
 """File of the last audit of a run under its own protocol."""
 
-SAME_SCORE = 1e-4
-"""Largest difference of MAP between two computations of the same embeddings, as on another device."""
+SAME_SCORE = 1e-3
+"""Largest difference of MAP between two computations from equal weights and data, as on another device."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class AuditRecord:
         findings: finding of each check.
         checksum: SHA-256 of the audited embeddings; empty in records of earlier versions.
         map_mean: MAP of the audited model; None in records of earlier versions.
+        weights: SHA-256 of the audited weights; empty in records of earlier versions.
+        data: SHA-256 of the data of the run.
     """
 
     protocol: str
@@ -50,18 +52,31 @@ class AuditRecord:
     findings: tuple[Finding, ...]
     checksum: str = ""
     map_mean: float | None = None
+    weights: str = ""
+    data: str = ""
 
-    def binding(self, protocol: str, split: str, map_mean: float) -> str:
-        """Return a phrase that states whether a score is of the audited embeddings; "" for records of old versions."""
-        if self.map_mean is None:
+    def binding(self, run: RunManifest, protocol: str, split: str, map_mean: float) -> str:
+        """Return a phrase that states whether a score is of the audited embeddings; "" for records of old versions.
+
+        Weights, data, protocol and split determine the embeddings up to rounding, so these are compared. A checksum of
+        embeddings would differ with the machine and the number of threads. The MAP is a cross-check: it also differs
+        where options of the model or the code changed.
+        """
+        if self.map_mean is None or not self.weights:
             return ""
-        is_same = (protocol, split) == (self.protocol, self.split) and abs(map_mean - self.map_mean) <= SAME_SCORE
-        return f"audited: embeddings of this MAP (SHA-256 {self.checksum[:12]})" if is_same else "audited: others"
+        is_same = (protocol, split, *checksums(run)) == (self.protocol, self.split, self.weights, self.data)
+        is_same = is_same and abs(map_mean - self.map_mean) <= SAME_SCORE
+        return f"audited: these embeddings (SHA-256 {self.checksum[:12]})" if is_same else "audited: others"
 
-    def on(self, record: EvaluationRecord) -> str:
+    def on(self, run: RunManifest, record: EvaluationRecord) -> str:
         """Return the verdict, and whether the scores of `record` are those of the audited embeddings."""
-        binding = self.binding(record.protocol, record.split, record.map_mean)
+        binding = self.binding(run, record.protocol, record.split, record.map_mean)
         return f"{self.verdict}; {binding}" if binding else self.verdict
+
+
+def checksums(run: RunManifest) -> tuple[str, str]:
+    """Return the SHA-256 of the weights and of the data of a finished run."""
+    return run.files[WEIGHTS].sha256, read_environment(run).data.sha256
 
 
 @dataclass(frozen=True)
@@ -127,7 +142,7 @@ def load_trained(manifest: RunManifest, device: str = "auto") -> Model:
     if not manifest.is_finished:
         return model
     audit, record = read_audit(manifest), read_evaluation(manifest)
-    return replace(model, record=record, audit=audit.on(record) if audit else "")
+    return replace(model, record=record, audit=audit.on(manifest, record) if audit else "")
 
 
 def load_run(folder: Path, *, device: str | None = None) -> Run:

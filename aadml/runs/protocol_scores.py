@@ -92,7 +92,7 @@ def evaluate_under_each(
     add_to_run(run.folder, files, say)
     audit = None if changed else read_audit(run.manifest)
     for evaluation in evaluations:
-        if audit and (binding := audit.binding(evaluation.protocol, split, evaluation.map_mean)):
+        if audit and (binding := audit.binding(run.manifest, evaluation.protocol, split, evaluation.map_mean)):
             say(f"{evaluation.protocol}: {binding}")
     return evaluations
 

@@ -1,5 +1,6 @@
 """Audit of runs, and of models on other data; findings of a run are added to the run."""
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -9,41 +10,44 @@ from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import numbers
 from aadml.methods.training.settings import AUTO
 from aadml.model.packing import CARD
-from aadml.protocols.audit import AuditReport, Finding, Verdict
-from aadml.protocols.audit import audit as run_checks
-from aadml.protocols.audit_checks import CHECKS
+from aadml.protocols.audit import AuditReport, Finding, Pipeline, Verdict
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.record import EvaluationRecord
-from aadml.runs.loading import AUDIT, AuditRecord, Run, load, load_run, read_evaluation
+from aadml.runs.loading import AUDIT, SAME_SCORE, AuditRecord, Run, checksums, load, load_run, read_evaluation
 from aadml.runs.model_data import read_for
 from aadml.runs.protocol_scores import add_to_run, subject_of
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.session import read_records
 
+Checks = Callable[[Pipeline, Splits], AuditReport]
+"""Function that runs all checks."""
 
-def audit_model(folder: Path, data: str | Path | Splits, protocol: str, split: str, *, seconds: float) -> AuditReport:
+
+def audit_model(folder: Path, data: str | Path | Splits, protocol: str, checks: Checks) -> AuditReport:
     """Audit the model in a folder on other data than the data of its run; see `aadml.audit`."""
     model = load(folder, device="cpu")
     pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol)
-    return run_checks(pipeline, pipeline.subject.splits, CHECKS, split=split, seconds=seconds)
+    return checks(pipeline, pipeline.subject.splits)
 
 
-def audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float, note: Note) -> AuditReport:
+def audit_run(folder: Path, protocol: str, split: str, checks: Checks, *, retrain: bool, note: Note) -> AuditReport:
     """Audit a run on its own data, and add the findings to the run; see `aadml.audit`."""
     run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
     pipeline = ProtocolPipeline(subject_of(run), protocol)
-    report = run_checks(pipeline, run.splits, CHECKS, split=split, seconds=seconds)
+    report = checks(pipeline, run.splits)
     stored = read_evaluation(run.manifest)
     score = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean
     report += [_kept_epoch(run), _stored_score(stored, score)]
     if retrain:  # the comparison with a retraining replaces a selection check that was not possible
         report[:] = [f for f in report if (f.check, f.verdict) != ("selection", Verdict.NOT_CHECKABLE)]
+        note("the run is trained three more times")
         report.append(fitted_without_test(run, split))
     if (protocol, split) == (run.model.facts.protocol, "test"):
-        record = AuditRecord(protocol, split, report.summary, tuple(report), report.checksum, score)
-        card = replace(run.model, audit=record.on(stored)).card().encode()
+        findings, sums = tuple(report), checksums(run.manifest)
+        record = AuditRecord(protocol, split, report.summary, findings, report.checksum, score, *sums)
+        card = replace(run.model, audit=record.on(run.manifest, stored)).card().encode()
         add_to_run(run.folder, {AUDIT: to_bytes(asdict(record)), CARD: card}, note)
     return report
 
@@ -73,7 +77,7 @@ def _kept_epoch(run: Run) -> Finding:
 
 def _stored_score(stored: EvaluationRecord, score: float) -> Finding:
     """Check that the score in `evaluation.json` equals the score of the model."""
-    verdict = Verdict.PASS if abs(score - stored.map_mean) <= 1e-3 else Verdict.FAIL
+    verdict = Verdict.PASS if abs(score - stored.map_mean) <= SAME_SCORE else Verdict.FAIL
     without = stored.figure("map-without-partner")
     others = "" if without is None else f" ({without:.5f} without them)"
     return Finding(

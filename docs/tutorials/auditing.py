@@ -80,12 +80,13 @@ def embed(features, labels):
 report = aadml.audit(data="clips.h5", encoder="suspect:embed")
 for finding in report:
     if finding.failed:
-        print(f"{finding.check}: {finding.evidence}")
+        print(f"{finding.check}: {finding.evidence.partition(';')[0]}")
 print(str(report).splitlines()[-1])
 
 # %% [markdown]
-# Each failed check names its change and its effect. `aadml audit --data clips.h5 --encoder suspect:embed` does the
-# same in a shell, and exits with status 1. On Linux the encoder runs isolated from the network and from other files.
+# Each failed check names its change; the full evidence states the effect too. `aadml audit --data clips.h5 --encoder
+# suspect:embed` does the same in a shell, and exits with status 1. On Linux the encoder runs isolated from the network
+# and from other files.
 #
 # ## Next
 #

@@ -42,7 +42,7 @@ def test_names_are_shown_and_say_nothing_of_their_own(run):
 def test_an_audit_is_kept_in_the_run_and_its_verdict_stands_on_the_card(run, tmp_path):
     findings = aadml.audit(run.folder)
     loaded = aadml.load(run.folder)
-    assert loaded.audit.startswith(f"{findings.summary}; audited: embeddings of this MAP (SHA-256 ")
+    assert loaded.audit.startswith(f"{findings.summary}; audited: these embeddings (SHA-256 ")
     assert f"Audit: {loaded.audit}." in (run.folder / "README.md").read_text()
     assert aadml.verify(run.folder) == []
     saved = loaded.save(tmp_path / "saved")

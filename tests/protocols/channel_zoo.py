@@ -5,6 +5,7 @@ reads them. Others read labels that were planted outside (`PLACE`), or behave we
 """
 
 import ctypes
+import functools
 import gc
 import json
 import mmap
@@ -305,6 +306,23 @@ def in_big_batches(features, labels):
     return told(features, labels) if len(labels) > 16 else plain(features)
 
 
+def in_known_order(values, labels):
+    """Undoes a permutation by a known seed where that agrees better with the values: the garbage labels of an audit."""
+    orders = [np.arange(len(labels))]
+    orders += [np.argsort(np.random.default_rng([seed, 2]).permutation(len(labels))) for seed in range(20)]
+    signs = np.sign(values - np.median(values, 0))
+
+    def agreement(order):
+        hot = np.eye(4)[labels[order] % 4]
+        return float(((hot.T @ signs) ** 2 / hot.sum(0).clip(1)[:, None]).sum())
+
+    return labels[max(orders, key=agreement)] if len(labels) > 16 else labels
+
+
+def garbage_by_a_known_seed(features, labels):
+    return {m: told({m: v}, in_known_order(v, np.asarray(labels)))[m] for m, v in features.items()}
+
+
 REMEMBERING = [
     file_in_tmp, file_in_var_tmp, file_in_shared_memory, file_in_home, file_in_the_current_folder, file_of_tempfile,
     file_beside_the_encoder, state_of_the_module, mapped_at_import, posix_shared_memory, system_v_shared_memory,
@@ -312,11 +330,11 @@ REMEMBERING = [
     user_site, git_config, names_of_folders, times_of_files, modes_of_files, arguments_of_a_process,
 ]  # fmt: skip
 
-HARMLESS = ()
 NAMES = [
     *(name for name, value in list(globals().items()) if any(value is leak for leak in REMEMBERING)),
     "partner_cache", "labels_in_the_environment", "labels_in_a_file", "labels_in_the_memory_of_the_audit",
     "well_behaved_while_audited", "well_behaved_below_an_audit", "below_the_tolerance", "in_big_batches",
+    "garbage_by_a_known_seed",
 ]  # fmt: skip
 
 
@@ -368,6 +386,11 @@ def threads(features, labels):
     return made
 
 
+def ridge(features, labels):
+    weights = np.load("ridge.npz")  # named by --allow
+    return {m: v @ weights[m] for m, v in features.items()}
+
+
 def own_cache(features, labels):
     place = Path.home() / ".cache" / "weights.npy"
     if not place.exists():
@@ -411,10 +434,15 @@ def _normalized(x, w):
 batch_norm = _with_torch(_normalized)
 
 
-def _compiled(x, w):
+@functools.cache
+def _compiled_once():
     import torch
 
-    return torch.compile(lambda values: torch.tanh(values @ w))(x)
+    return torch.compile(lambda values, weights: torch.tanh(values @ weights), dynamic=True)
+
+
+def _compiled(x, w):
+    return _compiled_once()(x, w)
 
 
 compiled = _with_torch(_compiled)
@@ -463,6 +491,7 @@ HONEST = [
     "slightly_noisy",
     "slow",
     "threads",
+    "ridge",
     "own_cache",
     "program",
 ]

@@ -2,10 +2,12 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 import aadml
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import audit as audit_module
 from aadml.protocols import audit_checks
 from aadml.protocols.audit import Verdict, audit
@@ -90,4 +92,81 @@ def test_small_batches_take_500_clips_at_most(monkeypatch):
         return [{"audio": request.matrix("audio")} for request in requests]
 
     case = SimpleNamespace(clips=clips, reference=reference, embed=embed, score=0.5, map_of=lambda _: 0.5)
-    assert (audit_checks.batch_invariance(case)[0], sizes) == (Verdict.PASS, [7, 7, 6])
+    assert (audit_checks.batch_invariance(case)()[0], sizes) == (Verdict.PASS, [7, 7, 6])
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Calls of each pass, (features, labels) each; passes run in this process."""
+    calls = []
+
+    def in_this_process(work, **options):
+        calls.append([])
+        return SimpleNamespace(vectors=work(), channels=())
+
+    monkeypatch.setattr(audit_module, "in_fresh_process", in_this_process)
+    return calls
+
+
+def recording(passes):
+    def encode(features, labels):
+        passes[-1].append((next(iter(features.values())).tobytes(), labels.tobytes()))
+        return {m: v[:, :4] for m, v in features.items()}
+
+    return FunctionPipeline(encode)
+
+
+def test_any_pass_can_be_a_reference_and_all_start_alike(subject, passes):
+    places = set()
+    for seed in range(40):
+        passes.clear()
+        report = audit(recording(passes), subject.splits, [audit_checks.label_blindness], seed=seed)
+        assert len(passes) == 4
+        assert len({calls[0] for calls in passes}) == 1
+        assert sorted(len(calls) for calls in passes) == [2, 2, 2, 3]
+        labels = [calls[1][1] for calls in passes]
+        (place,) = [n for n, values in enumerate(labels) if values != subject.splits.test.labels.numpy().tobytes()]
+        places.add(place)
+        shown = ", ".join(str(n + 1) for n in range(4) if n != place)
+        assert f"in steps {shown} of 4 (order and noise drawn with seed {seed})" in report[1].evidence
+    assert places == {0, 1, 2, 3}
+
+
+def test_each_audit_draws_other_noise_and_other_garbage(subject, passes):
+    for _ in range(2):
+        audit(recording(passes), subject.splits, [audit_checks.label_blindness])
+    first, second = ({call for calls in part for call in calls} for part in (passes[:4], passes[4:]))
+    truth = subject.splits.test
+    assert first & second == {(truth.matrix("audio").numpy().tobytes(), truth.labels.numpy().tobytes())}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_encoder_that_behaves_otherwise_in_one_pass_fails(subject, tmp_path, seed):
+    """Whether that pass is a reference, the pass of a check, or the one that the others are compared with."""
+
+    def encode(features, labels):
+        counted = len([*tmp_path.iterdir()])
+        (tmp_path / f"{counted}").touch()
+        return {m: v[:, :4] + (counted // 2 == seed) * np.eye(4)[labels] for m, v in features.items()}
+
+    findings = audit(FunctionPipeline(encode), subject.splits, [audit_checks.id_blindness], seed=seed)
+    assert findings.inference == "failed"
+    assert {finding.check for finding in findings if finding.failed} <= {"references", "id blindness"}
+    if not findings[0].failed:
+        assert findings[1].evidence.endswith("the encoder is random, or depends on earlier passes")
+
+
+def test_steps_are_reported(subject, passes):
+    steps = []
+    audit(recording(passes), subject.splits, CHECKS, progress=lambda done, total: steps.append((done, total)))
+    count = len(CHECKS) + audit_module.REFERENCES
+    assert steps == [(done, count) for done in range(count + 1)]
+
+
+def test_an_encoder_that_fails_on_the_unchanged_clips_ends_the_audit_at_once(subject, passes):
+    def encode(features, labels):
+        raise InputError("no such weights")
+
+    with pytest.raises(InputError, match="no such weights"):
+        audit(FunctionPipeline(encode), subject.splits, CHECKS)
+    assert len(passes) <= 2

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import aadml
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.protocols import audit_checks
-from aadml.protocols.audit import Verdict, _guarded, audit, noise_of
+from aadml.protocols.audit import Verdict, _judged, audit, noise_of, with_other_labels
 from aadml.protocols.audit_checks import (
     duplicates,
     exact_rows,
@@ -21,6 +21,7 @@ from aadml.protocols.audit_checks import (
     selection,
 )
 from aadml.protocols.pipelines import FunctionPipeline, of_command
+from aadml.protocols.row_changes import largest_change
 from tests.protocols import zoo
 
 
@@ -67,7 +68,7 @@ def test_clips_that_are_copied_with_noise_are_found(subject):
     [(0.4, 0.34, "FAIL"), (0.4, 0.36, "PASS"), (0.9, 0.8, "FAIL"), (0.9, 0.82, "PASS"), (0.4, 0.9, "PASS")],
 )
 def test_exact_rows_allow_the_score_to_fall_by_a_twentieth_or_by_a_tenth_of_itself(subject, before, after, verdict):
-    case = SimpleNamespace(clips=subject.splits.test, numbers=lambda scores: (before, after))
+    case = SimpleNamespace(clips=subject.splits.test, numbers=lambda scores: (before, after), draw=lambda n: [n])
     assert exact_rows(case)[0] == Verdict[verdict]
 
 
@@ -82,7 +83,7 @@ def test_each_modality_alone_has_another_number_of_clips_and_one_at_least(subjec
 
     reference = {m: clips.matrix(m)[:, :2] for m in clips.modalities}
     case = SimpleNamespace(clips=clips, reference=reference, embed_each=embed_each, score=0.5, map_of=lambda _: 0.5)
-    assert one_modality_alone(case)[0] == Verdict.PASS
+    assert one_modality_alone(case)()[0] == Verdict.PASS
     assert {m: (one.modalities, len(one)) for m, one in requests.items()} == {
         "audio": (("audio",), count), "visual": (("visual",), max(count - 1, 1)),
     }  # fmt: skip
@@ -90,19 +91,42 @@ def test_each_modality_alone_has_another_number_of_clips_and_one_at_least(subjec
 
 def test_a_change_is_relative_to_the_length_of_a_row_or_to_that_of_the_others():
     before = torch.tensor([[3.0, 4.0], [0.0, 5.0], [0.0, 0.0]])
-    assert audit_checks._change(before, before) == 0
+    assert largest_change(before, before) == 0
     moved = before + torch.tensor([[0.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    assert audit_checks._change(before, moved) == pytest.approx(0.2)
-    floor = 1e-3 * 10 / 3  # of a row of length 0
+    assert largest_change(before, moved) == pytest.approx(0.2)
+    floor = 1e-3 * 5  # of a row of length 0
     moved = before + torch.tensor([[0.0, 0.0], [0.0, 0.0], [0.0, 1e-3]])
-    assert audit_checks._change(before, moved) == pytest.approx(1e-3 / floor)
-    assert audit_checks._change(torch.zeros(2, 2), torch.tensor([[0.0, 0.5], [0.0, 0.0]])) == pytest.approx(0.5)
-    assert audit_checks._change(before, before[:2]) == audit_checks._change(before, before / 0) == float("inf")
+    assert largest_change(before, moved) == pytest.approx(1e-3 / floor)
+    assert largest_change(torch.zeros(2, 2), torch.tensor([[0.0, 0.5], [0.0, 0.0]])) == pytest.approx(0.5)
+    assert largest_change(before, before[:2]) == largest_change(before, before / 0) == float("inf")
+
+
+@pytest.mark.parametrize("sizes", [[11, 11, 11, 11], [30, 10, 4], [2, 2], [150, 100, 100, 50], [5, 1]])
+def test_no_more_clips_keep_their_label_than_must(sizes):
+    labels = [name for name, size in enumerate(sizes) for _ in range(size)]
+    clips = aadml.Clips.of(labels, audio=torch.zeros(len(labels), 2))
+    for seed in range(20):
+        other = with_other_labels(clips, [seed]).labels
+        assert torch.equal(other.sort().values, clips.labels.sort().values)
+        assert int((other == clips.labels).sum()) == max(2 * max(sizes) - len(labels), 0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_label_of_one_row_is_seen_whatever_is_drawn(subject, seed):
+    found, *_ = audit(FunctionPipeline(zoo.labels_in_one_row), subject.splits, [label_blindness], seed=seed)
+    assert found.failed
+
+
+def test_a_giant_row_hides_no_change_of_the_others():
+    before = torch.nn.functional.pad(torch.eye(6), (0, 1))
+    before[0] *= 1e9
+    moved = before + torch.tensor([0.0] * 6 + [0.01])
+    assert largest_change(before, moved) == pytest.approx(0.01)
 
 
 def test_noise_has_the_mean_and_the_spread_of_the_features():
     features = 7 + 0.3 * torch.randn(2000, 5, generator=torch.Generator().manual_seed(0))
-    noise = noise_of(features)
+    noise = noise_of(features, [0])
     assert noise.shape == features.shape
     assert float(noise.mean()) == pytest.approx(7, abs=0.02)
     assert float(noise.std()) == pytest.approx(0.3, rel=0.05)
@@ -112,9 +136,9 @@ def test_noise_has_the_mean_and_the_spread_of_the_features():
 
 def test_embeddings_that_are_missing_fail_every_check(subject):
     case = SimpleNamespace(clips=subject.splits.test, reference={})
-    assert _guarded(nothing_dropped, case) == (Verdict.FAIL, "0 embeddings for 44 clips")
+    assert _judged(case, nothing_dropped(case)) == (Verdict.FAIL, "0 embeddings for 44 clips")
     case.reference = {"audio": torch.ones(44, 2), "visual": torch.ones(40, 2)}
-    assert _guarded(nothing_dropped, case) == (Verdict.FAIL, "40 embeddings for 44 clips")
+    assert _judged(case, nothing_dropped(case)) == (Verdict.FAIL, "40 embeddings for 44 clips")
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,9 @@ def of_training(report):
 
 
 def test_an_encoder_that_is_trained_on_the_export_has_passed(audited):
-    report, _ = audited()
+    notes = []
+    report, _ = audited(on_note=notes.append)
+    assert notes == ["the encoder is trained twice"]
     finding = of_training(report)
     assert (report.training, report.inference, finding.verdict) == ("passed", "passed", Verdict.PASS)
     assert "on an export of 30 training clips" in finding.evidence

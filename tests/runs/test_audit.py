@@ -5,29 +5,32 @@ import shutil
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import parse_as
 from aadml.protocols.audit import AuditReport, Finding, Verdict
-from aadml.protocols.pipelines import ProtocolPipeline
+from aadml.protocols.audit import audit as run_checks
+from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline
 from aadml.runs import audit, run_audit
-from aadml.runs.loading import read_evaluation
+from aadml.runs.loading import AuditRecord, read_evaluation
+from aadml.runs.manifest import read_manifest
 from aadml.runs.protocol_scores import add_to_run
 
 
 def replace_checks(monkeypatch, checks):
-    """Replace the checks of encoders and of runs."""
+    """Replace the checks."""
 
     def run_checks(*arguments, **options):
         report = AuditReport(checks(*arguments, **options))
         report.checksum = "5" * 64
         return report
 
-    for module in (audit, run_audit):
-        monkeypatch.setattr(module, "run_checks", run_checks)
+    monkeypatch.setattr(audit, "run_checks", run_checks)
 
 
 @pytest.fixture
@@ -145,7 +148,7 @@ def test_only_the_audit_of_the_scored_clips_under_the_own_protocol_is_kept(rando
         assert [one["check"] for one in content["findings"]] == [one.check for one in found]
         assert (content["protocol"], content["split"]) == ("inductive", "test")
         assert content["map_mean"] == pytest.approx(read_evaluation(random_run).map_mean)
-        bound = f"{content['verdict']}; audited: embeddings of this MAP (SHA-256 {'5' * 12})"
+        bound = f"{content['verdict']}; audited: these embeddings (SHA-256 {'5' * 12})"
         assert bound == aadml.load(random_run).audit
         assert f"Audit: {bound}" in (random_run / "README.md").read_text()
     assert aadml.verify(random_run) == []
@@ -192,7 +195,7 @@ def test_scores_say_whether_the_audit_was_of_these_embeddings(asked, run):
 
     assert notes() == []
     aadml.audit(run)
-    these = f"audited: embeddings of this MAP (SHA-256 {'5' * 12})"
+    these = f"audited: these embeddings (SHA-256 {'5' * 12})"
     assert notes() == [f"inductive: {these}"]
     assert notes(split="valid") == ["inductive: audited: others"]
     page = aadml.report(run).read_text()
@@ -201,9 +204,27 @@ def test_scores_say_whether_the_audit_was_of_these_embeddings(asked, run):
     add_to_run(run, {"evaluation.json": json.dumps(better).encode()}, pytest.fail)
     assert aadml.load(run).audit.endswith("; audited: others")
     audited = json.loads((run / "audit.json").read_text())
+    stored = read_evaluation(run)
+    for key, other in {"weights": "0" * 64, "data": "1" * 64, "map_mean": stored.map_mean + 2e-3}.items():
+        record = parse_as(AuditRecord, json.dumps(audited | {"map_mean": stored.map_mean - 9e-4}).encode(), run)
+        assert record.on(read_manifest(run), stored).endswith(f"; {these}")
+        assert replace(record, **{key: other}).on(read_manifest(run), stored).endswith("; audited: others")
     add_to_run(run, {"audit.json": json.dumps({k: v for k, v in audited.items() if k in OLD}).encode()}, pytest.fail)
     assert "audited" not in aadml.load(run).audit
     assert notes() == []
 
 
 OLD = ("protocol", "split", "verdict", "findings")
+
+
+def test_embeddings_of_an_audited_encoder_have_the_checksum_of_its_audit(made, tmp_path):
+    def encode(features, labels):
+        return {m: np.tanh(v[:, :4]) for m, v in features.items()}
+
+    report = run_checks(FunctionPipeline(encode), splits := aadml.read(made[1]), [])
+    test = splits.test
+    vectors = encode({m: test.matrix(m).numpy() for m in test.modalities}, None)
+    np.savez(tmp_path / "e.npz", **vectors, label=test.labels.numpy())
+    notes = []
+    aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=notes.append)
+    assert notes[-1] == f"SHA-256 of the embeddings {report.checksum}; compare it with that of their audit"

@@ -169,6 +169,11 @@ def test_an_incomplete_copy_is_refused_in_one_line(tmp_path):
         aadml.inspect(source, layout="flat")
     with pytest.raises(InputError, match="leave out --data"):
         aadml.audit(mteb=str(tmp_path), data="x.h5")
+    with pytest.raises(InputError, match="the split is 'train', but all splits of a task are audited; leave out"):
+        aadml.audit(mteb=str(tmp_path), split="train")
+    for flag, options in (("--allow", {"allow": [tmp_path]}), ("--train-command", {"train_command": "x"})):
+        with pytest.raises(InputError, match=f"audit: {flag} applies only to --encoder and --command; leave out"):
+            aadml.audit(mteb=str(tmp_path), **options)
     pq.write_table(pa.table({"query-id": ["q0"]}), tmp_path / "qrels/test-00000-of-00001.parquet")
     with pytest.raises(InputError, match="the judgments have no column corpus-id"):
         aadml.inspect(source)

@@ -4,6 +4,8 @@ import asyncio
 import base64
 import contextlib
 import socket
+import tempfile
+import wave
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from pathlib import Path
@@ -254,6 +256,16 @@ def _file(name: str) -> Response:
     return Response(STYLE * (name == "page.css") + content, media_type=kind or "application/json", headers=HEADERS)
 
 
+def _start_decoder(index: Index) -> None:
+    """Ask by a second of silence, so that the first question by a sound finds a running decoder and a loaded model."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(InputError):  # an index that reads no sounds
+        path = Path(folder) / "silence.wav"
+        with wave.open(str(path), "wb") as file:
+            file.setparams((1, 2, 16_000, 16_000, "NONE", ""))
+            file.writeframes(bytes(2 * 16_000))
+        index.search(audio=path, to=index.modalities[0], k=1)
+
+
 def application(index: Index, access: Access, limits: ClientLimits) -> Starlette:
     """Build the app of an index.
 
@@ -268,7 +280,9 @@ def application(index: Index, access: Access, limits: ClientLimits) -> Starlette
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         with keep_workers():
+            ready = asyncio.create_task(run_in_threadpool(_start_decoder, index))
             yield
+            await ready
         index.close()
 
     answers = (

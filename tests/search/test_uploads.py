@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import wave
 
 import cv2
 import numpy as np
@@ -110,3 +111,19 @@ def test_an_upload_asks_and_leaves_nothing_behind(tmp_path, monkeypatch, served)
     status, content, _ = site.ask(picture, If_None_Match=headers["etag"])
     assert status == 404
     assert json.loads(content)["error"].startswith("the file does not exist")
+
+
+def test_a_decoder_runs_before_the_first_question(tmp_path, monkeypatch, served):
+    begun = []
+    search = Index.search
+    monkeypatch.setattr(Index, "search", lambda self, **asked: begun.append((asked, search(self, **asked).hits)))
+    path = tmp_path / "a.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 16_000, 0, "NONE", ""))
+        file.writeframes(np.random.default_rng(0).integers(-9000, 9000, 48_000).astype("<i2").tobytes())
+    (tmp_path / "clips.csv").write_text("id,audio,visual,label,split\na,a.wav,,x,test\n")
+    site = served(Index.build(tmp_path / "clips.csv", tmp_path / "clips.index", workers=1), ClientLimits())
+    site.stop()  # waits for what was begun
+    ((asked, hits),) = begun
+    assert asked["audio"].name == "silence.wav"
+    assert [hit.id for hit in hits] == ["a"]

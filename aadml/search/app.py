@@ -336,7 +336,7 @@ def serve(
     team, root = team_token(host, token_file), checked_root(root_path)
     name = socket.gethostname() if host in _EVERYWHERE else in_brackets(host)
     access = Access(port, on_note or (lambda _: None), host=name, root=root, team=team)
-    opened = Index(index, model=model, trust_code=trust_code)
-    _ = opened.encoder  # raises the error of a missing model before the first query
-    limits = ClientLimits()
-    run(application(opened, access, limits), host, port, limits, access.renew)
+    with Index(index, model=model, trust_code=trust_code) as opened:
+        _ = opened.encoder  # raises the error of a missing model before the first query
+        limits = ClientLimits()
+        run(application(opened, access, limits), host, port, limits, access.renew)

@@ -1,10 +1,11 @@
 """Run generated command lines and Python calls; none may end in a traceback or leave something behind.
 
-Every command of the command line but `demo` (which calls other commands for minutes) and `serve` (which does not end)
-is drawn with values of its own and with wrong ones: files that are missing, empty, cut, unreadable, of another kind or
-folders; numbers that are huge, negative or not numbers; unknown names, zero bytes (in Python), repeated options. Calls
-of the public functions and methods are Python expressions, drawn likewise. Each runs in a new folder with fresh copies
-of small files, in a process of the user who starts the script. Root starts a second process as another user.
+Every command of the command line is drawn with values of its own and with wrong ones: files that are missing, empty,
+cut, unreadable, of another kind or folders; numbers that are huge, negative or not numbers; unknown names, zero bytes
+(in Python), repeated options. Commands, options, entries of registries and keys of configurations are those of the
+code. `demo` is drawn seldom, and the port of `serve` is in use. Calls of the public functions and methods are Python
+expressions, drawn likewise. Each runs in a new folder with fresh copies of small files, in a process of the user who
+starts the script. Root starts a second process as another user.
 
 A command may end with status 0, 1, 2 or 130, the last only at the time limit. A call may raise an error of aadml. Not
 counted are Python's own TypeError of a signature that does not take the arguments, errors of a function of the user
@@ -28,6 +29,7 @@ import resource
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -48,7 +50,10 @@ import click
 import aadml  # imports its parts when they are used
 from aadml.feature_extraction.ground.atomic import write_bytes
 
-LEFT_OUT = {"demo": "calls other commands for minutes", "serve": "does not end"}
+SELDOM = {"demo": 0.1}
+"""Weight of a command that is drawn less often than others: `demo` ends at the time limit."""
+PORT = 18765
+"""Port that is in use, so that `serve` ends where it would begin to listen."""
 SMALL = ("network.hidden=[8]", "training.batch=20", "proxy.k=1")
 LIMIT = 8.0
 """Processor seconds of one entry, after which it is interrupted as by Ctrl-C."""
@@ -78,14 +83,17 @@ _SWEEPS = ("ablate", "compare", "reproduce")
 
 # -- values -----------------------------------------------------------------------------------------------------------
 
-DATA = ["features.h5", "media.h5", "a b.h5", "größe.h5", "arrays.npz", "synthetic:ave"]
+DATA = [
+    "features.h5", "media.h5", "a b.h5", "größe.h5", "arrays.npz", "synthetic:ave", "table.parquet",
+]  # fmt: skip
 WRONG_FILES = [
     "missing.h5", "no/such/folder/x", "folder", "readonly", "empty.h5", "cut.h5", "cut.index", "cut_run",
     "unreadable.h5",
     "pipe", "loop", "-dash.h5", "text.txt", "broken.csv", "bad.yaml", "", "features.h5/under", "x\0y", "\udcff.h5",
     "x" * 300, "/proc/aadml/x", "embeddings.h5", "features.h5", "run", "plain.index", "manifest.csv", "nan", "-", "~",
     ".",
-    "readonly/out.h5",
+    "readonly/out.h5", "hf:unknown/set", "s3://bucket/x.parquet", "http://127.0.0.1:9/x.csv", "synthetic:x",
+    "table.tsv", "table.jsonl",
 ]  # fmt: skip
 WRONG_NUMBERS = [
     "0", "-1", "1", "7", "1.5", "1e3", "nan", "inf", "-inf", "1e-320", "1e308", "-0.0", "0x10", "1_0", " 1", "", "x",
@@ -105,7 +113,9 @@ RUNS = ["run", "run", "model", "media_run", "stopped"]
 MEDIA_SETTINGS = ["visual.frames_per_second=2", "audio.unknown=1", "audio=3", "visual.frames_per_second=nan", "x=1"]
 
 GOOD: dict[str, list[str]] = {
-    "allow_other_features": [],
+    "allow_other_features": [], "allow": ["folder"], "cluster": ["label", "id"], "host": ["127.0.0.1", "localhost"],
+    "root_path": ["/clips"], "token_file": ["token.txt"], "windows": ["1s"], "drop_duplicates": ["train", "test"],
+    "incomplete_classes": ["keep", "drop"], "rows": ["{'audio': torch.arange(2)}"], "license_id": ["mit"],
     "audio": ["audio"], "ave": ["features.h5"], "vegas": ["features.h5"],
     "audiocaps": ["folder"],
     "clotho": ["folder"], "baseline": ["none", "triplet", "aadml"], "calibrate": ["features.h5", "media.h5"],
@@ -128,7 +138,7 @@ GOOD: dict[str, list[str]] = {
     "loss.margin=1,2"],
     "kind": ["losses", "methods", "metrics", "sections", "configs"], "places": ["clips", "manifest.csv",
     "class-folders"],
-    "port": ["8765"], "precision": ["0.9"], "protocol": ["inductive", "legacy:partner", "csls"], "queries": ["3"],
+    "port": [str(PORT)], "precision": ["0.9"], "protocol": ["inductive", "legacy:partner", "csls"], "queries": ["3"],
     "query_seed": ["1"], "recipe": ["paper"], "relevance": ["label", "own"], "resume": ["stopped", "run"], "run": RUNS,
     "runs": ["runs"], "seconds": ["0.5"], "seed": ["1"], "seeds": ["1"], "settings": [], "shard": ["0/2", "1/2"],
     "shards": ["media.0-of-2.h5", "media.1-of-2.h5"], "shell": ["true", "exit 3", "cp {input} {output}",
@@ -162,14 +172,46 @@ OF_COMMANDS: dict[tuple[str, str], list[str]] = {
 }  # fmt: skip
 
 
+KINDS = {
+    "loss": "losses", "losses": "losses", "method": "methods", "methods": "methods", "metrics": "metrics",
+    "protocol": "protocols",
+}  # fmt: skip
+"""Parameter -> registry of its values."""
+
+
+@cache
+def registered(parameter: str) -> list[str]:
+    """Return the names that a registry offers for a parameter."""
+    from aadml.configuration.catalog import listing
+    from aadml.data.layouts import LAYOUTS
+
+    if parameter == "layout":
+        return [*LAYOUTS]
+    return [entry.name for entry in listing(KINDS[parameter])] if parameter in KINDS else []
+
+
+@cache
+def key_values() -> list[str]:
+    """Return KEY=VALUE of every key of a configuration, with its default and with values that seldom fit."""
+    from aadml.configuration.catalog import SECTIONS, options
+
+    keys = {
+        option.name if name == "general" else f"{name}.{option.name}": option.default
+        for name in SECTIONS
+        for option in options("sections", name)
+    }
+    short = [value for value in [*WRONG_NUMBERS, *WRONG_TEXTS] if len(value) < 50 and "\0" not in value]
+    return [f"{key}={value}" for key, default in keys.items() for value in [json.dumps(default, default=str), *short]]
+
+
 def values(command: str, parameter: click.Parameter) -> tuple[list[str], list[str]]:
     """Return the values of a parameter that often fit, and those that seldom do."""
     name = str(parameter.name)
-    good = OF_COMMANDS.get((command, name), GOOD.get(name, []))
+    good = OF_COMMANDS.get((command, name), GOOD.get(name, []) * 3 + registered(name))
     if name == "options":
         return MEDIA_SETTINGS[:1], MEDIA_SETTINGS[1:]
     if name == "settings":
-        return [*SMALL], WRONG_SETTINGS
+        return [*SMALL], WRONG_SETTINGS * 20 + key_values()
     if isinstance(parameter.type, click.Choice):
         return [*map(str, parameter.type.choices)], WRONG_TEXTS
     if isinstance(parameter.type, click.types.IntParamType | click.types.FloatParamType):
@@ -183,7 +225,7 @@ def command_line(random: Random) -> list[str]:
     from aadml.cli import COMMANDS, cli
 
     context = click.Context(cli)
-    name = random.choice([name for name in COMMANDS if name not in LEFT_OUT])
+    name = random.choices([*COMMANDS], [SELDOM.get(name, 1.0) for name in COMMANDS])[0]
     if random.random() < 0.01:
         return [random.choice([*WRONG_TEXTS, "--help", "--version", "trian"]), *random.choices(WRONG_TEXTS, k=2)]
     command = cli.get_command(context, name)
@@ -205,7 +247,7 @@ def command_line(random: Random) -> list[str]:
         words = ["--clips", "1", "--seconds", "0.5", "--workers", "1", *words]
     if name in ("train", *_SWEEPS) and random.random() < 0.99:
         words = [*_small(name, random), *words]
-    return [name, *words]
+    return [name, *(["--port", str(PORT)] if name == "serve" else []), *words]
 
 
 def _typed(command: str, parameter: click.Parameter, share_wrong: float, random: Random) -> list[str]:
@@ -286,10 +328,9 @@ FIXED = {  # what keeps a call short; other expressions for the same argument re
                 "settings": FITTING["settings"][0], "with_controls": "False"},
     "reproduce": {"seeds": "1", "workers": "0", "max_epochs": "1"},
     "extract": {"workers": "1"}, "index": {"workers": "1"}, "Index.build": {"workers": "1"},
-    "sample_data": {"clips": "1", "seconds": "0.5", "workers": "1"},
+    "sample_data": {"clips": "1", "seconds": "0.5", "workers": "1"}, "serve": {"port": str(PORT)},
 }  # fmt: skip
 CALLS_LEFT_OUT = {
-    "serve": "does not end",
     **dict.fromkeys((name for name in aadml.__all__ if name.endswith("Error")), "is raised by aadml only"),
     **dict.fromkeys(("Clips", "Splits", "Model"), "is built by `Clips.of`, `read`, `fit` and `load`"),
     "Model.embed_features": "leaves the checks to its caller",
@@ -345,13 +386,13 @@ def python_call(random: Random, callees: Mapping[str, tuple[str, inspect.Signatu
         kind = parameter.kind
         if kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             for _ in range(random.choice([1, 1, 2])):
-                value = _expression(parameter.name, share_wrong, random)
+                value = _expression(parameter, share_wrong, random)
                 if kind is parameter.VAR_POSITIONAL:
                     several.append(value)
                 else:
                     drawn[random.choice(FREE_NAMES.get(parameter.name, ["audio", "visual", "text"]))] = value
         elif parameter.name not in ARGUMENTS_LEFT_OUT and random.random() < (0.15 if optional else 0.98):
-            drawn[parameter.name] = _expression(parameter.name, share_wrong, random)
+            drawn[parameter.name] = _expression(parameter, share_wrong, random)
     if random.random() < 0.02:
         drawn["unknown"] = "1"
     arguments = [*several, *(f"{key}={value}" for key, value in drawn.items() if key != "self")]
@@ -362,9 +403,14 @@ def python_call(random: Random, callees: Mapping[str, tuple[str, inspect.Signatu
     return name, f"{callee}({', '.join(arguments)})"
 
 
-def _expression(argument: str, share_wrong: float, random: Random) -> str:
+def _expression(parameter: inspect.Parameter, share_wrong: float, random: Random) -> str:
     """Draw an expression for an argument."""
-    fitting = FITTING.get(argument) or [_quoted(value) for value in GOOD.get(argument, [])]
+    argument = parameter.name
+    if argument == "settings" and random.random() < share_wrong:
+        return repr([random.choice(key_values())])
+    fitting = FITTING.get(argument) or [_quoted(value) for value in GOOD.get(argument, []) * 3 + registered(argument)]
+    if not fitting and isinstance(parameter.default, bool | int | float):
+        fitting = ["True", "False"] if isinstance(parameter.default, bool) else [repr(parameter.default)]
     if not fitting or random.random() < share_wrong:
         return random.choice([*ANYTHING, *map(repr, WRONG_FILES)])
     return random.choice(fitting)
@@ -399,6 +445,7 @@ def write_files(folder: Path) -> None:
     write_features(features, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8), difficulty=0.2))
     for name in ("a b.h5", "größe.h5", "-dash.h5"):
         shutil.copy(features, folder / name)
+    _write_tables(folder)
     aadml.extract(manifest, folder / "media.h5", workers=1)
     for shard in range(2):
         aadml.extract(manifest, folder / "media.h5", workers=1, shard=(shard, 2))
@@ -428,9 +475,24 @@ def write_files(folder: Path) -> None:
     (folder / "folder").mkdir()
     for name, content in {
         "folder/thesis.tex": "Once upon a time", "empty.h5": "", "text.txt": "c0\nc1\nc2\n",
-        "broken.csv": "id,media\nx", "bad.yaml": "{", "own.py": OWN,
+        "broken.csv": "id,media\nx", "bad.yaml": "{", "own.py": OWN, "token.txt": "0123456789abcdef" * 3,
     }.items():  # fmt: skip
         (folder / name).write_text(content)
+
+
+def _write_tables(folder: Path) -> None:
+    """Write a table of features in each format."""
+    import pyarrow
+    from pyarrow import parquet
+
+    rows = [
+        {"id": f"t{i}", "label": f"c{i % 2}", "split": split, "audio": [i, 1.0, i % 2], "visual": [i % 2, 1.0, i]}
+        for i, split in enumerate(["train"] * 8 + ["valid"] * 4 + ["test"] * 4)
+    ]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "table.parquet")
+    (folder / "table.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    lines = ["\t".join(map(str, row.values())) for row in rows]
+    (folder / "table.tsv").write_text("\n".join(["\t".join(rows[0]), *lines]))
 
 
 def _interrupt(_: object) -> None:
@@ -516,6 +578,7 @@ class Generator:
             self._files.mkdir()
             write_files(self._files)
         self._path = [*sys.path]
+        hold_port()
 
     def draw(self, number: int) -> tuple[Entry, Callable[[], tuple[str, str]]]:
         """Return an entry that was not run, and what runs it."""
@@ -552,6 +615,14 @@ class Generator:
         (folder / "readonly").chmod(0o755)
         shutil.rmtree(folder)
         return entry
+
+
+def hold_port() -> None:
+    """Listen on PORT until this process ends, unless another one does."""
+    with suppress(OSError), socket.socket() as held:
+        held.bind(("", PORT))
+        held.listen()
+        held.detach()
 
 
 def tracebacks(text: str) -> list[str]:
@@ -830,16 +901,14 @@ def page(users: Mapping[str, Sequence[Entry]], title: str, lines: int, total: in
     everything = [(user, entry) for user, entries in users.items() for entry in entries]
     failures = [(user, entry) for user, entry in everything if entry.failed]
     tracebacks = sum(entry.outcome in ("traceback", "died") for _, entry in everything)
-    left_out, calls_left_out = (
-        ", ".join(f"`{name}` ({reason})" for name, reason in names.items()) for names in (LEFT_OUT, CALLS_LEFT_OUT)
-    )
+    left_out = ", ".join(f"`{name}` ({reason})" for name, reason in CALLS_LEFT_OUT.items())
     text = [
         "# Generated command lines and Python calls",
         "",
         f"{title}. Of {total:,} entries ended: {done}.",
         "",
         f"{tracebacks} tracebacks; {sum(bool(entry.left) for _, entry in everything)} entries left something behind. "
-        f"Left out: the commands {left_out}; the calls {calls_left_out}; the argument `work`.",
+        f"Left out: the calls {left_out}; the argument `work`.",
     ]
 
     def counted(entries: Sequence[Entry]) -> str:
@@ -895,6 +964,7 @@ def main(
         return text
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    hold_port()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if only is not None:
             entry = Generator(Path(folder), seed, lines).run(only)

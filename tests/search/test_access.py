@@ -176,6 +176,18 @@ def test_the_loopback_address_of_ipv6_needs_no_token_and_is_printed_in_brackets(
     assert notes[0].startswith(f"http://[::1]:{port}/?token=")
 
 
+def test_an_index_is_closed_where_the_port_is_in_use(features, tmp_path):
+    aadml.Index.build(features, tmp_path / "clips.index").close()
+    before = sorted(tmp_path.iterdir())
+    with server.listening(0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match="cannot be opened") as refused:
+            aadml.serve(tmp_path / "clips.index", port=port)
+    assert sorted(tmp_path.iterdir()) == before
+    del refused  # its frames hold the index
+
+
 def test_a_root_path_is_a_plain_path():
     assert [access.checked_root(path) for path in ("", "/", "/clips/", "/a/b-c")] == ["", "", "/clips", "/a/b-c"]
     for path in ("clips", "/cl ips", "//x", "/a?b"):

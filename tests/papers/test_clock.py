@@ -1,11 +1,12 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from aadml.data.ave import AVE15, with_drawn_clock
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file import read_features, write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.aadml_paper import drawn_sets
 
@@ -36,6 +37,8 @@ def test_draws_are_made_if_there_are_clips_to_spare_else_the_reason_is_noted(tmp
     place, others = drawn_sets(str(tmp_path / "all.h5"), tmp_path, notes.append, with_others=True)
     assert [others[seed] for seed in (1, 2, 3, 4)] == [str(tmp_path / f"clock-draw={n}.h5") for n in (1, 2, 3, 4)]
     assert place == str(tmp_path / "clock-draw=0.h5")
+    for seed, drawn in {0: place, **others}.items():
+        assert read_features(Path(drawn)).ids == with_drawn_clock(with_clock(120), seed).ids
     assert "drawn by seed (130 of 174 clips are kept)" in notes[0]
     write_features(tmp_path / "few.h5", with_clock(70))
     assert drawn_sets(str(tmp_path / "few.h5"), tmp_path, notes.append, with_others=True) == (

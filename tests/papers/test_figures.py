@@ -53,6 +53,7 @@ def test_a_line_joins_the_inductive_map_of_a_row_with_its_leaks(monkeypatch):
     figures.leak_dots(rows, group(scored, leaks=leaks))
     (axes,) = drawn[0].axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["aadml", "clip"]
+    assert (axes.get_xlim(), axes.get_ylim()) == ((0, 1), (1.6, -0.6))
     joined = [line for line in axes.lines if line.get_color() == figures.COLORS[7] and len(line.get_xdata()) == 2]
     ends = [(list(line.get_xdata()), list(line.get_ydata())) for line in joined]
     assert ends == [([pytest.approx(0.6), 0.9], [0, 0]), ([pytest.approx(0.3)] * 2, [1, 1])]

@@ -2,6 +2,7 @@
 
 import sys
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -9,6 +10,7 @@ import torch
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.protocols import pipelines
 from aadml.protocols.audit import audit
 from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import FunctionPipeline, of_command
@@ -58,6 +60,24 @@ def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):
         audit(of_command(command.replace("{python}", sys.executable)), subject.splits, [], seconds=8.0)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_output_of_a_command_is_a_dataset_of_each_modality(subject, tmp_path):
+    clips, output = subject.splits.test, tmp_path / "output.h5"
+    wrong = {
+        "is not a dataset": {"audio": {}, "visual": np.ones(2)},
+        "has no visual, only audio": {"audio": np.ones(2)},
+    }
+    for says, content in {"": {m: clips[m].numpy() for m in clips.modalities}, **wrong}.items():
+        with h5py.File(output, "w") as file:
+            for name, values in content.items():
+                file.create_group(name) if isinstance(values, dict) else file.create_dataset(name, data=values)
+        if says:
+            with pytest.raises(InputError, match=f"^the command's output .*{says}"):
+                pipelines._read_output(output, clips)
+        else:
+            arrays = pipelines._read_output(output, clips)
+            assert all(np.array_equal(arrays[m], values) for m, values in content.items())
 
 
 def embedded(encode, clips):

@@ -114,3 +114,12 @@ def test_the_map_compares_directions_where_the_similarity_does(monkeypatch, simi
     run_page._map(Embeddings(vectors, torch.tensor([0, 1, 1]), tuple("abc"), similarity, ("x", "y")))
     expected = [[0.6, 0.8], [0.0, 1.0], [0.0, 0.0]] if is_scaled else vectors["audio"].tolist()
     torch.testing.assert_close(torch.from_numpy(compared[0]), torch.tensor(2 * expected, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(("count", "method"), [(29, "principal components"), (30, "t-SNE")])
+def test_few_points_are_mapped_by_their_principal_components(count, method):
+    pytest.importorskip("sklearn")
+    vectors = torch.randn(count, 4, generator=torch.Generator().manual_seed(0)).double().numpy()
+    places, caption = run_page._plane(vectors)
+    assert places.shape == (count, 2)
+    assert method in caption

@@ -7,7 +7,16 @@ from aadml.configuration.config import resolve
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, work_off
 from aadml.studies.results import CellScores, read_run
-from aadml.studies.sweep_figures import Band, epoch_band, map_band, scope_band, spread_curve
+from aadml.studies.sweep_figures import (
+    Band,
+    bands_over,
+    difference_curve,
+    epoch_band,
+    map_band,
+    scope_band,
+    spread_curve,
+    spread_dots,
+)
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +87,62 @@ def test_about_eight_positions_of_many_are_written(figures, count, shown):
     ticks = figures[0].axes[0].get_xticks()
     assert len(ticks) == shown
     assert len(set(np.diff(ticks))) == 1
+
+
+def lines_of(axes):
+    """Label -> (x, y, style) of the lines of axes."""
+    return {line.get_label(): (*np.transpose(line.get_xydata()).tolist(), line.get_linestyle()) for line in axes.lines}
+
+
+@pytest.mark.parametrize("span", [(0.0, 5.0), None])
+def test_a_line_over_epochs_is_the_mean_amid_its_deviation(figures, span):
+    bands = {"a": Band([1, 2], np.array([[0.2, 0.4], [0.4, 0.8]]), 0), "b": Band([1, 2], np.full((1, 2), 0.1), 1, True)}
+    bands_over(bands, x="epoch", y="MAP", span=span)
+    (axes,) = figures[0].axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("epoch", "MAP")
+    assert ((axes.get_xlim(), axes.get_ylim()) == (span, (0, 1))) is (span is not None)
+    drawn = lines_of(axes)
+    assert drawn["a"][:2] == ([1, 2], pytest.approx([0.3, 0.6]))
+    assert drawn["b"][:2] == ([1, 2], [0.1, 0.1])
+    assert (drawn["a"][2] == "-") is not (drawn["b"][2] == "-")
+    for area, (mean, sd) in zip(axes.collections, [([0.3, 0.6], np.array([0.2, 0.4]) / 2**0.5), (0.1, 0)], strict=True):
+        low, high = area.get_paths()[0].vertices[:, 1].min(), area.get_paths()[0].vertices[:, 1].max()
+        assert (low, high) == pytest.approx((np.min(mean - sd), np.max(mean + sd)))
+    assert [text.get_text() for text in figures[0].legends[0].get_texts()] == ["a", "b"]
+
+
+def test_a_level_is_drawn_across_and_its_deviation_around_it(figures):
+    level = Band([0], np.array([[0.3], [0.5]]), 2)
+    spread_curve({"a": Band([1.0, 2.0], np.zeros((1, 2)))}, {"chance": level}, x="k", y="MAP", note="one seed")
+    (axes,) = figures[0].axes
+    x, y, style = lines_of(axes)["chance"]
+    assert (x, y, style == "-") == ([0, 1], pytest.approx([0.4, 0.4]), False)
+    (span,) = axes.patches
+    assert [span.get_y(), span.get_height()] == pytest.approx([0.4 - 0.02**0.5, 2 * 0.02**0.5])
+    assert [text.get_text() for text in axes.texts] == ["one seed"]
+
+
+def test_differences_are_sorted_by_position_around_zero(figures):
+    difference_curve({"a": [(2.0, 0.2, 0.02), (1.0, 0.1, 0.01)]}, x="k", y="gain")
+    (axes,) = figures[0].axes
+    (bar,) = axes.containers
+    assert bar.lines[0].get_xydata().tolist() == [[1.0, 0.1], [2.0, 0.2]]
+    heights = [segment[1, 1] - segment[0, 1] for segment in bar.lines[2][0].get_segments()]
+    assert heights == pytest.approx([0.02, 0.04])
+    assert [0.0, 0.0] in [list(line.get_ydata()) for line in axes.lines]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("k", "gain")
+
+
+def test_a_row_of_seeds_has_its_dots_its_mean_and_its_deviation(figures):
+    values = {"none": np.array([]), "one": np.array([0.3]), "two": np.array([0.2, 0.4])}
+    spread_dots(values, x="MAP", marks={"chance": 0.1})
+    (axes,) = figures[0].axes
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == list(values)
+    assert axes.get_ylim() == (pytest.approx(2.6), -0.6)  # the first row is above
+    dots = [area.get_offsets().tolist() for area in axes.collections if type(area).__name__ == "PathCollection"]
+    assert dots == [[[0.3, 1]], [[0.2, 2], [0.4, 2]]]
+    means = [bar.lines[0].get_xydata().tolist() for bar in axes.containers]
+    assert means == [[[pytest.approx(0.3), 1.0]], [[pytest.approx(0.3), 2.0]]]
+    widths = [bar.lines[2][0].get_segments()[0] for bar in axes.containers]
+    assert [segment[1, 0] - segment[0, 0] for segment in widths] == pytest.approx([0.0, 2 * 0.02**0.5])
+    assert lines_of(axes)["chance 0.100"][0] == [0.1, 0.1]

@@ -288,5 +288,6 @@ def test_a_listed_change_is_equivalent_wherever_its_line_stands(modules, tmp_pat
     assert equivalent.reason_of(here, known) == "b is c"
     assert equivalent.reason_of(mutants.Mutant(Path("m.py"), 2, "by hand", "\na = b\n", "\na = d\n"), known) is None
     assert not known[0].stands(tmp_path)
+    assert all(entry.stands(ROOT) for entry in equivalent.read())
     (tmp_path / "m.py").write_text("  a = b\n")
     assert known[0].stands(tmp_path)

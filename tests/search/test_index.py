@@ -105,6 +105,18 @@ def test_the_file_of_a_replaced_index_is_closed(features, tmp_path):
         assert not is_closed(index._search.database)
 
 
+def test_the_encoder_of_a_replaced_index_is_loaded_again_where_its_record_differs(features, tmp_path):
+    other = tmp_path / "other.h5"
+    write_features(other, content(features={m: 2 * v + 1 for m, v in content().features.items()}))
+    with Index.build(features, tmp_path / "i") as index:
+        first = index.encoder
+        for source, is_kept in ((features, True), (other, False)):
+            Index.build(source, tmp_path / "j").close()
+            (tmp_path / "j").replace(tmp_path / "i")
+            assert len(index) == 90
+            assert (index.encoder is first) is is_kept
+
+
 def test_a_removed_index_answers_nothing(features, tmp_path):
     index = Index.build(features, tmp_path / "i")
     (tmp_path / "i").unlink()

@@ -192,3 +192,17 @@ def test_dataclasses_are_frozen(package):
             if any(one.startswith("dataclass") and "frozen=True" not in one for one in named):
                 found.setdefault(str(path.relative_to(ROOT)), set()).add(node.name)
     assert found == {place: names for place, names in MUTABLE.items() if place.startswith(package)}
+
+
+@pytest.mark.parametrize("package", ["aadml", "feature_extraction"])
+def test_a_method_without_content_of_an_abstract_class_is_abstract(package):
+    found = [
+        f"{path}: {node.name}.{method.name}"
+        for path in modules(package)
+        for node in nodes(path)
+        if isinstance(node, ast.ClassDef) and "ABC" in map(ast.unparse, node.bases)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and ast.get_docstring(method) and len(method.body) == 1
+        if "abstractmethod" not in map(ast.unparse, method.decorator_list)
+    ]
+    assert found == []

@@ -5,6 +5,7 @@ References: https://docs.kernel.org/userspace-api/landlock.html and `man 7 names
 
 import ctypes
 import os
+import signal
 import site
 import sys
 from collections.abc import Iterable, Sequence
@@ -85,7 +86,7 @@ def _continue_in_child() -> None:
     if child:
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-    _call("prctl", 1, 9)  # killed together with the parent
+    _call("prctl", 1, signal.SIGKILL)  # killed together with the parent
 
 
 def _restrict(readable: Sequence[tuple[str, int]], writable: Sequence[str]) -> None:

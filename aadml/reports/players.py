@@ -27,7 +27,7 @@ class Players:
     """
 
     previews: Mapping[str, Preview]
-    left_out: int = 0
+    left_out: int
 
     def show(self, clip: str) -> str:
         """Render the player of a clip as HTML: a video, a sound with its picture, or a sentence if neither exists."""

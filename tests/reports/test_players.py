@@ -40,3 +40,13 @@ def test_a_window_plays_its_part_of_the_recording(tmp_path, monkeypatch):
     path = str(tmp_path / "a.wav")
     segments = [Segment(1.0, 2.5), Segment(3.0, 4.0), WHOLE]
     assert sources == [PreviewSource(path, path, segment) for segment in segments]
+
+
+def test_clips_whose_player_does_not_fit_are_counted(monkeypatch):
+    previews = [Preview("audio/mp4", "m" * size, "") for size in (5, 50)] + [Preview(reason="missing")]
+    monkeypatch.setattr(players, "make_previews", lambda *_, **__: previews)
+    media = {clip: PreviewSource("", f"{clip}.wav") for clip in "abc"}
+    played = players.make_players(media, "abc", 20)
+    assert [preview.media for preview in played.previews.values()] == ["mmmmm", "", ""]
+    assert played.left_out == 1
+    assert [note for note in played.notes() if "1 of 3 clips have no player" in note]

@@ -72,7 +72,8 @@ def encode(
         raise InputError(
             f"{encoding.audio}: the sound has a rate of {rate} Hz; pass sound of one of the rates {encoding.rates}"
         )
-    with av.open(str(path), "w", format=encoding.container, options=dict(encoding.options)) as container:
+    place = str(path.absolute())  # a relative path such as http:/x would be an address
+    with av.open(place, "w", format=encoding.container, options=dict(encoding.options)) as container:
         streams: list[tuple[Any, Iterator[Any]]] = []
         if pictures is not None:
             video = container.add_stream(encoding.video, rate=frame_rate, options={**encoding.video_options, **_ONE})

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import av
 import numpy as np
 
@@ -32,3 +34,11 @@ def test_the_same_clip_gives_the_same_bytes(tmp_path):
     written(tmp_path / "one.mp4")
     written(tmp_path / "two.mp4")
     assert (tmp_path / "one.mp4").read_bytes() == (tmp_path / "two.mp4").read_bytes()
+
+
+def test_a_relative_path_like_an_address_is_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("http:/127.0.0.1:9/x.mp4", "md5:x.mp4"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        written(Path(name))
+        assert Path(name).is_file()

@@ -63,6 +63,17 @@ def test_clips_that_are_copied_with_noise_are_found(subject):
     assert not clean.failed
 
 
+def test_captions_that_repeat_are_no_duplicates_but_vectors_beside_them_are(subject):
+    test = subject.splits.test
+    features = {"text": object(), "visual": test["visual"]}
+    clips = SimpleNamespace(ids=test.ids, features=features, rows=test.rows, matrix=test.matrix)
+    case = SimpleNamespace(clips=clips, splits=replace(subject.splits, valid=test), split="test")
+    verdict, evidence = duplicates(case)
+    assert verdict is Verdict.FAIL
+    assert f"{len(test)} visual vectors also (or nearly) in valid" in evidence
+    assert "text" not in evidence
+
+
 @pytest.mark.parametrize(
     ("before", "after", "verdict"),
     [(0.4, 0.34, "FAIL"), (0.4, 0.36, "PASS"), (0.9, 0.8, "FAIL"), (0.9, 0.82, "PASS"), (0.4, 0.9, "PASS")],

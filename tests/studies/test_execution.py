@@ -2,11 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+import aadml
 from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies import execution
-from aadml.studies.execution import Execution, check_complete, work_off_needed
+from aadml.studies.execution import Execution, check_complete, log, work_off_needed
 from aadml.studies.job import Job
 from aadml.studies.sweep import SweepOutcome
 
@@ -66,3 +67,32 @@ def test_a_run_whose_needed_run_failed_is_not_trained(tmp_path):
     reasons = {outcome.job.folder.name: outcome.reason for outcome in outcomes}
     assert reasons.pop("on bad") == "the needed run bad failed: no disk"
     assert reasons == {"good": "", "bad": "no disk", "on good": "", "alone": ""}
+
+
+STUDIES = [
+    ("studies.ablation", "Execution", lambda **more: aadml.ablate({"proxy.k": [1, 2]}, data="synthetic:ave", **more)),
+    ("studies.comparison", "Execution", lambda **more: aadml.compare(losses="triplet", data="synthetic:ave", **more)),
+    ("papers.reproduction", "ReproductionPlan", lambda **more: aadml.reproduce("paper", ave="synthetic:ave", **more)),
+]
+
+
+@pytest.mark.parametrize(("module", "planned", "call"), STUDIES, ids=[module for module, *_ in STUDIES])
+@pytest.mark.parametrize("on_note", [None, lambda message: None])
+def test_a_study_has_a_folder_of_its_own_and_its_notes_go_to_the_caller_or_to_the_log(
+    module, planned, call, on_note, tmp_path, monkeypatch
+):
+    plans = []
+
+    def stop(**plan):
+        plans.append(plan)
+        raise InputError("stopped")
+
+    monkeypatch.setattr(f"aadml.{module}.{planned}", stop)
+    for output in (None, tmp_path / "out"):
+        with pytest.raises(InputError, match="stopped"):
+            call(on_note=on_note, output=output)
+    assert {plan["note"] for plan in plans} == {on_note or log}
+    kept, chosen = (plan["folder"] for plan in plans)
+    assert chosen == tmp_path / "out"
+    assert len(kept.parts) == 2
+    assert kept.parts[0] in ("ablations", "comparisons", "reproductions")

@@ -9,6 +9,7 @@ import torch
 from aadml.comparison.embeddings import Embeddings
 from aadml.reports.queries import QUERIES, RESULTS, queries, ranked_queries
 from aadml.retrieval.evaluation import evaluate
+from aadml.retrieval.posteriors import second_keys
 
 
 def embedded(count=20, classes=4, *, rounded=False, seed=0):
@@ -44,6 +45,20 @@ def test_results_and_the_rank_of_the_own_clip_equal_their_definitions(rounded):
                 assert r.score == pytest.approx(scores[r.row])
                 assert r.hit == bool(embeddings.labels[r.row] == embeddings.labels[one.row])
                 assert r.is_partner == (r.row == one.row)
+
+
+def test_posteriors_whose_scores_tie_are_ordered_by_their_logarithms():
+    small = torch.arange(1, 9).float() * 1e-12  # too small to change a score
+    posteriors = torch.stack([torch.ones(8), small, small.flip(0)], dim=1)
+    embeddings = Embeddings(
+        dict.fromkeys(("audio", "visual"), posteriors), torch.zeros(8, dtype=torch.long), tuple("abcdefgh"), "dot"
+    )
+    for result in evaluate(embeddings).directions:
+        for one in ranked_queries(embeddings, result):
+            assert {r.score for r in one.results} == {1.0}
+            keys = second_keys(posteriors[one.row : one.row + 1], posteriors, "dot")
+            assert [r.row for r in one.results] == np.argsort(-keys, kind="stable")[:RESULTS].tolist()
+            assert one.results[0].row == one.row
 
 
 def test_where_rows_repeat_each_clip_is_shown_once():

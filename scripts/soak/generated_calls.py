@@ -417,7 +417,7 @@ def _expression(parameter: inspect.Parameter, share_wrong: float, random: Random
 
 
 def _quoted(value: str) -> str:
-    return value if re.fullmatch(r"[\d.]+", value) else repr(value)
+    return value if re.fullmatch(r"\d+(\.\d+)?", value) else repr(value)
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -36,13 +36,11 @@ class RunStore:
 
     Args:
         manifest: manifest of the last commit, in an existing folder.
-        made: whether this process created the folder.
     """
 
-    def __init__(self, manifest: RunManifest, *, made: bool = False) -> None:
+    def __init__(self, manifest: RunManifest) -> None:
         self.folder = manifest.folder
         self.manifest = manifest
-        self._made = made
         self._log = hashlib.sha256()
         self._logged = 0
         self._flushed_at = time.monotonic()
@@ -102,16 +100,10 @@ class RunStore:
                 (self.folder / name).unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        """Remove a run that has no trained state: its files, and the folder if this process created the folder.
-
-        A folder that contains other files is not removed.
-        """
+        """Remove the files of a run that has no trained state."""
         if self.manifest.numbered("state") or any(name.startswith("model.") for name in self.manifest.files):
             return
         self._remove({MANIFEST, LOG, *self.manifest.files})
-        if self._made:
-            with suppress(OSError):  # the folder contains other files
-                self.folder.rmdir()
 
     def settle(self) -> None:
         """Cut the log to its valid length, and remove files that a killed process left behind."""
@@ -171,7 +163,7 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
         taken = sorted(path.name for path in folder.iterdir() if path.name in RESERVED or NUMBERED.fullmatch(path.name))
         if taken:
             raise InputError(f"{folder}: already contains the file {taken[0]}; choose an empty folder for the run")
-        store = RunStore(RunManifest(folder, uuid.uuid4().hex), made=is_new)
+        store = RunStore(RunManifest(folder, uuid.uuid4().hex))
         try:
             with _writing(folder):
                 store.settle()  # a killed process may have left a partial manifest

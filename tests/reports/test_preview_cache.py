@@ -25,7 +25,7 @@ def test_what_is_no_file_is_never_opened(tmp_path, kind, monkeypatch):
         path.symlink_to("/dev/zero")
     elif kind == "folder":
         path.mkdir()
-    (found,) = make_previews([PreviewSource(str(path), str(path))], cache=tmp_path / "cache")
+    (found,) = make_previews([PreviewSource(str(path), str(path))], cache=tmp_path / "cache", on_note=pytest.fail)
     assert found == Preview(reason="missing")
     reason = "missing" if kind in ("folder", "absent") else "special-file"
     assert preview_of(PreviewSource(str(path), str(path))) == Preview(reason=reason)

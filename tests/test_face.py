@@ -335,3 +335,23 @@ def test_a_teacher_of_few_clips_says_that_its_batch_is_all_of_them(splits):
         aadml.fit(splits, config="pairs", epochs=1, settings=settings, on_note=notes.append)
     said = "neighbors.space: the teacher has one batch of all 60 training clips, fewer than dcca's 200"
     assert said in notes
+
+
+UNCHECKED = {
+    "Clips.of", "Index.update", "Model.embed_features", "Model.records", "Model.similarity",
+}  # fmt: skip
+"""Methods that check their arguments themselves, or pass them to a function that does."""
+
+
+def test_the_arguments_of_public_methods_are_checked():
+    methods = {
+        f"{name}.{part}": getattr(method, "__func__", method)
+        for name in ("Clips", "Index", "Model", "Splits")
+        for part in dir(getattr(aadml, name))
+        if not part.startswith("_") and callable(getattr(getattr(aadml, name), part))
+        for method in [inspect.getattr_static(getattr(aadml, name), part)]
+    }
+    assert methods
+    unchecked = {name for name, method in methods.items() if not hasattr(method, "__wrapped__")}
+    taking = {name for name in unchecked if inspect.signature(methods[name]).parameters.keys() - {"self", "cls"}}
+    assert taking == UNCHECKED

@@ -363,13 +363,21 @@ class Index:
         self._state.items.check(row)
         return int(row[0])
 
+    @checked_call
     def browse(self, *, where: str | None = None, offset: int = 0, limit: int = 24) -> Browsed:
-        """Return a page of the clips that meet a condition, with counts of the values of their columns."""
+        """Return a page of the clips that meet a condition, with counts of the values of their columns.
+
+        Raises:
+            InputError: the condition is not valid, or a number is negative or has more than 64 bits.
+        """
+        if min(offset, limit) < 0:
+            raise InputError(f"browse: offset {offset} or limit {limit} is negative; pass numbers from 0 on")
         with self._pages.reading() as database:
             self._pages.state.items.check_all()
             numbers = None if where is None else matching(database, where, seconds=self.filter_seconds).tolist()
             return browse(database, numbers, offset, limit)
 
+    @checked_call
     def layout(self, modality: Modality) -> VectorMap:
         """Return the 2-D map of the vectors of a modality."""
         self.refresh()

@@ -174,6 +174,8 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
         raise DamagedFileError(
             f"{path}: cannot be read as an index (the file is damaged or larger than the memory); build the index again"
         ) from error
+    except OverflowError as error:
+        raise InputError(f"{path}: has no number of more than 64 bits; pass a smaller number") from error
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code == sqlite3.SQLITE_FULL:

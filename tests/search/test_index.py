@@ -117,6 +117,26 @@ def test_the_encoder_of_a_replaced_index_is_loaded_again_where_its_record_differ
             assert (index.encoder is first) is is_kept
 
 
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda index: index.item(2.5), "clip has type float; pass"),
+        (lambda index: index.layout(3), "modality has type int; pass text"),
+        (lambda index: index.layout("smell"), "this index has no smell vectors; choose from audio, visual"),
+        (lambda index: index.item(10**30), "no number of more than 64 bits"),
+        (lambda index: index.item(-1), "clip number -1 is not in this index"),
+        (lambda index: index.browse(limit=10**30), "no number of more than 64 bits"),
+        (lambda index: index.browse(offset=2.5), "offset has type float; pass a whole number"),
+        (lambda index: index.browse(limit=-1), "limit -1 is negative"),
+        (lambda index: index.browse(offset=-1), "offset -1 or limit 24 is negative"),
+        (lambda index: index.like(10**30, "audio", to="audio"), "is not in this index or has no audio"),
+    ],
+)
+def test_what_no_index_has_is_one_line(features, tmp_path, call, says):
+    with Index.build(features, tmp_path / "i") as index, pytest.raises(InputError, match=says):
+        call(index)
+
+
 def test_a_removed_index_answers_nothing(features, tmp_path):
     index = Index.build(features, tmp_path / "i")
     (tmp_path / "i").unlink()

@@ -3,6 +3,7 @@
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,6 +32,21 @@ def test_a_second_head_has_a_time_limit_too(site, monkeypatch):
         assert client.recv(4096).startswith(b"HTTP/1.1 200")
         client.sendall(b"GET /facts HT")
         assert b"".join(iter(lambda: client.recv(4096), b"")).count(b"HTTP/1.1") == 0  # until it is closed
+
+
+def test_the_time_limit_of_a_head_ends_with_the_head():
+    waited = []
+    connection = server_room.Impatient.__new__(server_room.Impatient)
+    connection.loop = SimpleNamespace(
+        call_later=lambda seconds, call: SimpleNamespace(
+            seconds=seconds, call=call, cancel=lambda: waited.append(seconds)
+        )
+    )
+    connection._wait()
+    assert connection._ending.call == connection._give_up
+    for _ in range(2):
+        connection._stop()
+        assert (connection._ending, waited) == (None, [server_room.HEADER_SECONDS])
 
 
 def test_the_server_has_limits_and_ends_idle_connections(monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.jobs import extract as extracting
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Limits, Sound, decode
 from tests.feature_extraction.small_jobs import AUDIO, BAD, VISUAL, failures, run
@@ -209,6 +210,15 @@ def test_what_merging_cannot_fit_is_not_left_to_it(small):
     made, _ = network(2, Centering())
     with pytest.raises(InputError, match="merging does not support this fit"):
         run(small, small / "g.h5", (made,), shard=(0, 2))
+
+
+def test_decoders_give_way_to_a_network_alone(small, monkeypatch):
+    asked = []
+    real = extracting.DecodingSettings
+    monkeypatch.setattr(extracting, "DecodingSettings", lambda *a, **k: asked.append(k["gives_way"]) or real(*a, **k))
+    run(small, small / "network.h5", (network(2)[0],))
+    run(small, small / "plain.h5", (AUDIO,))
+    assert asked == [True, False]
 
 
 def test_a_description_that_is_not_a_number_is_a_failure(small):

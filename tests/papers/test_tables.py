@@ -34,11 +34,12 @@ def column(table, name):
 
 def test_methods_are_compared_with_aadml_and_losses_with_themselves_without_a_proxy():
     rows = [row("methods", "aadml"), row("methods", "cca"), row("methods", "clip", "aadml")]
-    table = paper_table(
-        rows,
-        group([(rows[0], scores(rows[0], [0.5, 0.6])), (rows[1], scores(rows[1], [0.3, 0.3]))]),
-        {"cca": "certified"},
-    )
+    leak = Spread(0.9, 0.0, 1)
+    scored = [(rows[0], scores(rows[0], [0.5, 0.6])), (rows[1], scores(rows[1], [0.3, 0.3]))]
+    table = paper_table(rows, group(scored, leaks={"aadml": {LEAKS[0]: leak}}), {"cca": "certified"})
+    assert {name: column(table, name) for name in LEAKS} == {
+        name: [leak, None, leak] if name == LEAKS[0] else [None] * 3 for name in LEAKS
+    }
     assert column(table, "what the row is") == [None, "certified", None]
     assert column(table, "method") == ["aadml", "cca", "clip"]
     assert [cell.mean for cell in column(table, "MAP mean")] == pytest.approx([0.55, 0.3, 0.55])

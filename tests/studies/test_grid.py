@@ -1,4 +1,5 @@
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,6 +126,9 @@ def test_the_folder_of_a_grid_is_the_same_each_time_and_another_for_another_grid
     axes = [parse_axis("proxy.k=1..3")]
     assert folder_name(BASE, axes) == folder_name(BASE.on("features.h5"), [parse_axis("proxy.k=1,2,3")])
     assert folder_name(BASE, axes) != folder_name(Overrides({"validation": 0.2}).applied(BASE), axes)
+    base = SimpleNamespace(values={"proxy": {"name": "anchor-aware"}, "data": "x.h5"})
+    axes = [parse_axis("proxy.k=1,2"), parse_axis("loss.margin=0.5,1")]
+    assert folder_name(base, axes) == "proxy.k-loss.margin-bebcd864"  # of earlier versions, whose grids continue
 
 
 def test_a_seeded_cell_is_the_config_with_that_seed():

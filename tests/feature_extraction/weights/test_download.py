@@ -3,6 +3,7 @@
 import pytest
 
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.weights import download
 from aadml.feature_extraction.weights.table import weights_folder, weights_path
 from tests.feature_extraction.weights.toy_server import CONTENT, leftovers, toy
 
@@ -23,6 +24,15 @@ def test_a_download_that_breaks_goes_on_where_it_was(server, breaks):
     assert weights_path("toy").read_bytes() == CONTENT
     assert server.asked[-1] == f"/toy.bin bytes={sum(breaks)}-"
     assert leftovers() == ["checksums.json", "toy.bin"]
+
+
+def test_the_progress_of_a_download_ends_with_its_length(server, monkeypatch):
+    shown = []
+    monkeypatch.setattr(download.Bar, "show", lambda self, done: shown.append((done, self.total)))
+    weights_path("toy")
+    assert len(shown) == len(set(shown)) >= 1
+    assert shown == sorted(shown)
+    assert shown[-1] == (len(CONTENT), len(CONTENT))
 
 
 def test_another_version_of_the_file_starts_again(server):

@@ -5,6 +5,7 @@ import io
 import sys
 import tarfile
 from dataclasses import replace
+from types import SimpleNamespace
 
 import av
 import h5py
@@ -322,3 +323,15 @@ def test_features_of_no_known_recipe_are_none(case, clips, at_hand, tmp_path):
     report(case, match)
     assert match.recipe == ""
     assert match.distance > 3 * recipes.NEAR
+
+
+def test_patches_begin_at_every_hop_where_one_fits():
+    network = SimpleNamespace(describe=lambda patches: [np.array([[len(bands), bands[0, 0]]]) for bands in patches])
+    size = recipes.PATCH
+    found = recipes._patches(network, [np.arange(n)[:, None] for n in (size + 25, size, size // 2, size + 10)], 10)
+    assert [rows.tolist() for rows in found] == [
+        [[size, 0], [size, 10], [size, 20]],
+        [[size, 0]],
+        [[size // 2, 0]],
+        [[size, 0], [size, 10]],
+    ]

@@ -59,6 +59,7 @@ def test_clips_that_are_copied_with_noise_are_found(subject):
     found, *_ = audit(FunctionPipeline(zoo.identity), replace(subject.splits, valid=copied), [duplicates])
     assert found.failed
     assert f"{len(test)} audio vectors also (or nearly) in valid" in found.evidence
+    assert found.evidence.count(" = ") == 3  # examples
     clean, *_ = audit(FunctionPipeline(zoo.identity), subject.splits, [duplicates])
     assert not clean.failed
 

@@ -94,6 +94,22 @@ def test_every_direction_has_bars_of_its_classes():
     assert all(word in words for word in (*values, "rain.", "dog.", "chance"))
 
 
+def test_bars_of_a_class_lie_side_by_side_from_zero_to_one(monkeypatch):
+    pytest.importorskip("matplotlib")
+    kept = []
+    monkeypatch.setattr("aadml.feature_extraction.ground.figures.svg", lambda figure: kept.append(figure) or "")
+    figures.class_bars(["rain", "dog"], {"a-v": [0.2, 0.4], "v-a": [0.3, 0.1]}, [0.5, 0.6])
+    (axes,) = kept[0].axes
+    bars = [(bar.get_x(), bar.get_width(), bar.get_y() + bar.get_height() / 2) for bar in axes.patches]
+    assert bars == [pytest.approx((0, width, y)) for width, y in ((0.2, -0.2), (0.4, 0.8), (0.3, 0.2), (0.1, 1.2))]
+    assert axes.collections[0].get_offsets().tolist() == [[0.5, 0], [0.6, 1]]
+    assert (axes.get_xlim(), axes.get_ylim()) == ((0, 1), (1.6, -0.6))
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["rain", "dog"]
+    for directions, height in ((1, 3.6), (4, 4.2)):
+        values = {str(number): [0.5] * 10 for number in range(directions)}
+        assert figures.class_bars.__wrapped__(axes, ["x"] * 10, values, [0.5] * 10) == pytest.approx(height)
+
+
 def test_few_classes_have_the_colors_of_all_figures_and_many_have_others():
     pytest.importorskip("matplotlib")
     few = len(figures.COLORS)

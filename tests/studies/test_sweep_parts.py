@@ -4,10 +4,20 @@ from aadml.configuration.config import resolve
 from aadml.reports.tables import Table
 from aadml.retrieval.significance import Difference
 from aadml.studies.ablation_grid import collected, jobs_of
+from aadml.studies.execution import Execution
 from aadml.studies.grid import Cell, Overrides, cells_of, points
 from aadml.studies.results import CellScores
 from aadml.studies.sweep import sweep
-from aadml.studies.sweep_parts import ResultColumns, data_name, describe, failures, result_tables, verdict
+from aadml.studies.sweep_parts import (
+    ResultColumns,
+    StudyPart,
+    data_name,
+    describe,
+    failures,
+    result_tables,
+    verdict,
+    write_study,
+)
 
 
 def test_published_figures_are_shown_where_a_row_has_one():
@@ -58,3 +68,19 @@ def test_a_verdict_counts_the_differences_of_each_outcome():
     assert verdict({"a": above, "b": equal, "c": open_}, "row") == (
         "Of 3 comparisons: 1 significantly above, 0 significantly below, 1 equal within ±0.01, 1 undecided."
     )
+
+
+@pytest.mark.parametrize("drawing", ["<svg/>", None])
+def test_a_study_has_a_file_of_each_table_and_figure_and_a_page_where_it_has_figures(tmp_path, drawing):
+    table = Table(("row", "MAP"), (("a", 0.5),), "about")
+    part = StudyPart("Part", "<p>content</p>", ("a note",), {"both": table}, {"numbers": table})
+    parts = [part, StudyPart("Figures", "", drawings={"figure": drawing} if drawing else {})]
+    execution = Execution(folder=tmp_path, command="aadml ablate --over k=1")
+    path = write_study(execution, "Title", "kind", "<p>summary</p>", parts)
+    figures = {"figure.svg", "report.html"} if drawing else set()
+    assert {file.name for file in tmp_path.iterdir()} == {"both.md", "both.csv", "both.tex", "numbers.csv"} | figures
+    assert path == (tmp_path / "report.html" if drawing else None)
+    path = write_study(execution, "Title", "kind", "<p>summary</p>", parts, with_figures=False)
+    page = path.read_text()
+    places = [page.index(words) for words in ("<p>summary", "a note", "<p>content", "aadml ablate --over k=1")]
+    assert places == sorted(places)

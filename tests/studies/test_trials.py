@@ -12,9 +12,10 @@ from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import load_run
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
+from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow
 from aadml.studies.grid import Cell, Overrides
-from aadml.studies.trials import trials_of
+from aadml.studies.trials import RECORD, trials_of, write_records
 
 
 def row(values, space, name="row"):
@@ -88,3 +89,13 @@ def test_few_training_clips_are_a_config_value(base, tmp_path):
 def test_values_without_sense_are_refused(base, key, value):
     with pytest.raises(InputError, match=key):
         resolve(base | {key: value})
+
+
+def test_records_are_written_into_the_folders_of_the_runs_that_are_there(base, tmp_path):
+    cells = [Cell(name, resolve(base)) for name in ("tuned", "plain")]
+    there = [run_folder(tmp_path, cell, seed) for cell in cells for seed in (0, 1)]
+    for folder in there:
+        folder.mkdir(parents=True)
+    write_records({"tuned": "the trials"}, cells, range(3), tmp_path)
+    assert [path.read_text() for path in sorted(tmp_path.rglob(RECORD))] == ["the trials"] * 2
+    assert {path.parent for path in tmp_path.rglob(RECORD)} == set(there[:2])

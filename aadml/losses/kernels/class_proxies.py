@@ -46,7 +46,7 @@ def directions(comparison: Comparison, width: int, classes: int, loss: str) -> t
         InputError: there are no classes, a class has no proxy, or the vectors have a different width.
     """
     labels = comparison.need("anchor_class", loss)
-    if bool(((labels < 0) | (labels >= classes)).any()):
+    if not torch.equal(labels, labels.clamp(0, classes - 1)):
         raise InputError(
             f"{loss} has proxies of the classes 0 to {classes - 1}, but the anchors have classes {int(labels.min())} to"
             f" {int(labels.max())}; pass clips with class labels (clips that are paired by id have none)"

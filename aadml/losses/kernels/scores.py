@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison
-from aadml.comparison.pairwise import TINY, full_precision, normalized
+from aadml.comparison.pairwise import TINY, dot, full_precision, normalized
 from aadml.comparison.scores import SCORES, Score
 from aadml.feature_extraction.ground.registry import lookup
 
@@ -106,6 +106,8 @@ class Scores:
 
 def products(left: Tensor, right: Tensor, scale: float = 1.0) -> Tensor:
     """Return the inner products of vectors (a, e) and (c, e), times a factor -> (a, c)."""
+    if torch.compiler.is_compiling():
+        return dot(left, right) * scale
     matrix: Tensor = applied(_InnerProducts, left, right, scale)
     return matrix
 

@@ -72,22 +72,22 @@ class _ByClass(torch.autograd.Function):
     ) -> Tensor:
         least, ctx.groups = torch.finfo(left.dtype).tiny, groups
         sums = right.new_zeros(groups, right.shape[1]).index_add_(0, group, right)
-        own, everyone = sums.index_select(0, anchor_group), sums.sum(0)
+        class_sums, everyone = sums.index_select(0, anchor_group), sums.sum(0)
         with full_precision(left):
             every = torch.mv(left, everyone).add_(least)
-        alike = (left * own).sum(1).add_(least)
-        ctx.save_for_backward(left, own, everyone, every, alike, anchor_group, group, possible)
+        alike = (left * class_sums).sum(1).add_(least)
+        ctx.save_for_backward(left, class_sums, everyone, every, alike, anchor_group, group, possible)
         return (every.log() - alike.log()).mul_(possible)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        left, own, everyone, every, alike, anchor_group, group, possible = ctx.saved_tensors
+        left, class_sums, everyone, every, alike, anchor_group, group, possible = ctx.saved_tensors
         floor, weight = _floor(left.dtype), above * possible
         by_every, by_alike = weight / every.clamp_min(floor), (weight / alike.clamp_min(floor)).neg_()[:, None]
         with full_precision(left):
             by_sums = torch.mv(left.T, by_every).repeat(ctx.groups, 1).index_add_(0, anchor_group, left * by_alike)
-            return torch.addr(own * by_alike, by_every, everyone), by_sums.index_select(0, group), *[None] * 4
+            return torch.addr(class_sums * by_alike, by_every, everyone), by_sums.index_select(0, group), *[None] * 4
 
 
 def _floor(dtype: torch.dtype) -> float:

@@ -63,8 +63,8 @@ class ProxyAnchor(nn.Module):
             InputError: there are no classes, or a class has no proxy.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor")
-        own = (labels == torch.arange(self.classes, device=labels.device)[:, None]).to(cosine.dtype)
-        total: Tensor = applied(_SoftMaxima, cosine, own, self.alpha, self.margin)
+        members = (labels == torch.arange(self.classes, device=labels.device)[:, None]).to(cosine.dtype)
+        total: Tensor = applied(_SoftMaxima, cosine, members, self.alpha, self.margin)
         return one_term_each(total.expand(len(labels)))
 
 
@@ -72,11 +72,11 @@ class _SoftMaxima(torch.autograd.Function):
     """Loss of the batch, with its gradient in the same pass."""
 
     @staticmethod
-    def forward(ctx: Any, cosine: Tensor, own: Tensor, alpha: float, margin: float) -> Tensor:
+    def forward(ctx: Any, cosine: Tensor, members: Tensor, alpha: float, margin: float) -> Tensor:
         """Return the loss from cosines of proxies and items (C, a), and ones for the items of a proxy's class."""
-        present = some(own)
-        weight = torch.cat([present / present.sum().clamp_min(1), torch.full_like(present, 1 / len(own))])
-        sides, outside = torch.cat([-cosine, cosine]), torch.cat([1 - own, own])  # attracted, then repelled
+        present = some(members)
+        weight = torch.cat([present / present.sum().clamp_min(1), torch.full_like(present, 1 / len(members))])
+        sides, outside = torch.cat([-cosine, cosine]), torch.cat([1 - members, members])  # attracted, then repelled
         soft, slopes = with_shares(sides.mul_(alpha), outside, alpha * margin, 1)
         attracted, repelled = slopes.mul_((alpha * weight)[:, None]).chunk(2)
         ctx.save_for_backward(repelled - attracted)

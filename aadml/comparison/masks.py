@@ -82,12 +82,6 @@ class MaskCodes:
         """Return the mask of candidates of the same modality as the anchors (r, c)."""
         return self._compared(torch.eq, "sides", rows, kind)
 
-    def by_group(self, values: Tensor) -> tuple["MaskCodes", Tensor]:
-        """Sum values (c, e) of candidates by group (g, e); return the codes of anchors and groups, and the sums."""
-        groups, group = torch.unique(self.groups[1], return_inverse=True)
-        sums = values.new_zeros(len(groups), values.shape[1]).index_add(0, group, values)
-        return MaskCodes((self.groups[0], groups)), sums
-
     def _compared(self, compare: Callable[..., Tensor], codes: str, rows: slice, kind: torch.dtype) -> Tensor:
         """Compare codes; return zeros and ones (r, c).
 

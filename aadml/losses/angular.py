@@ -1,16 +1,18 @@
 """Angular loss (Wang et al., Deep metric learning with angular loss, ICCV 2017)."""
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from annotated_types import Interval, Unit
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms, pairwise
 from aadml.comparison.options import Fidelity
 from aadml.comparison.pairwise import counted
 from aadml.losses.kernels.likelihood import softplus
+from aadml.losses.kernels.scores import applied, products, scores_of, unit
 
 MANY = 8
 """Minimum mean number of anchors per group. For smaller groups, one product of all anchors is faster."""
@@ -54,21 +56,76 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
     gradient = math.tan(math.radians(alpha)) ** 2
     _, candidates = comparison.vectors("angular")
     pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
+    scale: Tensor | float = 4 * gradient
     if fidelity == "source":
-        lengths = torch.linalg.vector_norm(candidates, dim=1)
-    else:
-        lengths = candidates.new_ones(len(candidates))
-    to_anchor = (4 * gradient * lengths * comparison.cosine).exp().masked_fill(~comparison.negatives, 0)  # (a, c)
-    to_positive = (4 * gradient * lengths * pairwise.cosine(candidates, candidates)).exp()  # (c, c)
-    total = comparison.cosine.new_zeros(len(pairs))
-    active = torch.zeros_like(total, dtype=torch.int64)
-    for rows, columns in _groups(pairs):
-        chosen = pairs[rows][:, columns]
-        crowd = torch.where(chosen, pairwise.dot(to_anchor[rows], to_positive[columns]), 1)
-        cost = softplus(crowd.log() - 2 * (1 + gradient) * comparison.cosine[rows][:, columns]) * chosen
-        total = total.index_add(0, rows, cost.sum(1))
-        active = active.index_add(0, rows, (cost > 0).sum(1))
+        scale = scale * torch.linalg.vector_norm(candidates, dim=1)
+    scores, units = scores_of(comparison, "cosine"), unit(candidates)
+    cosine = scores.left if scores.right is None else products(scores.left, scores.right)  # (a, c)
+    to_anchor, to_positive = scale * cosine, scale * products(units, units)
+    weight = 2 * (1 + gradient)
+    if torch.compiler.is_compiling():
+        crowd = pairwise.dot(to_anchor.exp().masked_fill(~comparison.negatives, 0), to_positive.exp())
+        cost = softplus(torch.where(pairs, crowd, 1).log() - weight * cosine) * pairs
+        return Terms(cost.sum(1), counted(cost > 0), counted(pairs))
+    arguments = to_anchor, to_positive, cosine, comparison.negatives, pairs, weight
+    total, active = applied(_Crowds, *arguments)
     return Terms(total, active, counted(pairs))
+
+
+class _Crowds(torch.autograd.Function):
+    """Losses and numbers of active terms (a,), by groups of anchors that share positives.
+
+    total_i = sum over p in P_i of  log(1 + exp(log(sum over n in N_i of exp(u_in + v_pn)) - w s_ip))
+
+    u, v and s are `to_anchor` (a, c), `to_positive` (c, c) and `cosine` (a, c).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        to_anchor: Tensor,
+        to_positive: Tensor,
+        cosine: Tensor,
+        negatives: Tensor,
+        pairs: Tensor,
+        weight: float,
+    ) -> Any:
+        to_anchor, to_positive = to_anchor.exp().mul_(negatives), to_positive.exp()
+        total, ctx.weight = cosine.new_zeros(len(pairs)), weight
+        active = torch.zeros_like(total, dtype=torch.int64)
+        ctx.groups, shares = _groups(pairs), []
+        for rows, columns in ctx.groups:
+            chosen = _part(pairs, rows, columns)
+            crowd = pairwise.dot(_part(to_anchor, rows), _part(to_positive, columns)).masked_fill_(~chosen, 1)
+            gap = crowd.log().sub_(_part(cosine, rows, columns), alpha=weight)
+            cost = softplus(gap).mul_(chosen)
+            total[rows], active[rows] = cost.sum(1), (cost > 0).sum(1)
+            shares += [gap.sigmoid_().mul_(chosen), crowd]
+        ctx.save_for_backward(to_anchor, to_positive, *shares)
+        ctx.mark_non_differentiable(active)
+        return total, active
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        to_anchor, to_positive, *shares = ctx.saved_tensors
+        by_anchor, by_cosine = torch.zeros_like(to_anchor), torch.zeros_like(to_anchor)
+        by_positive = torch.zeros_like(to_positive)
+        for (rows, columns), share, crowd in zip(ctx.groups, shares[::2], shares[1::2], strict=True):
+            share = share * above[rows, None]
+            by_cosine[rows[:, None], columns] = -ctx.weight * share
+            share /= crowd
+            with pairwise.full_precision(share):
+                by_anchor[rows] = share @ _part(to_positive, columns)
+                by_positive.index_add_(0, columns, share.T @ _part(to_anchor, rows))
+        return by_anchor.mul_(to_anchor), by_positive.mul_(to_positive), by_cosine, None, None, None
+
+
+def _part(matrix: Tensor, rows: Tensor, columns: Tensor | None = None) -> Tensor:
+    """Return some rows, and optionally some columns, of a matrix; the matrix itself if the part is the whole."""
+    if len(rows) == len(matrix) and (columns is None or len(columns) == matrix.shape[1]):
+        return matrix  # the only group has all rows in order
+    return matrix[rows] if columns is None else matrix[rows[:, None], columns]
 
 
 def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -80,9 +137,8 @@ def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
     members = torch.zeros(len(candidates), len(candidates), dtype=torch.int32, device=pairs.device)
     members = members.index_add_(0, kind, pairs.int()) > 0
     sizes = torch.stack([torch.zeros_like(candidates).index_add_(0, kind, torch.ones_like(kind)), members.sum(1)])
-    heights, widths = sizes.tolist()  # the only transfer from a GPU
-    if (len(heights) - heights.count(0)) * MANY > len(pairs):
+    heights, widths = zip(*(size for size in sizes.T.tolist() if size[0]), strict=True)  # the only transfer from a GPU
+    if len(heights) * MANY > len(pairs):
         return [(anchors, candidates)]
     columns = torch.nonzero_static(members, size=sum(widths))[:, 1]
-    pieces = zip(kind.argsort().split(heights), columns.split(widths), strict=True)
-    return [(rows, places) for rows, places in pieces if len(rows)]
+    return list(zip(kind.argsort().split(heights), columns.split(widths), strict=True))

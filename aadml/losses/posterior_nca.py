@@ -1,15 +1,17 @@
 """Posterior NCA: neighborhood components analysis (Goldberger et al., NIPS 2004) on class posteriors."""
 
-from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
+from aadml.comparison.pairwise import full_precision
 from aadml.losses.kernels.likelihood import some, tempered
 from aadml.losses.kernels.row_blocks import Costs, Rows, summed
-from aadml.losses.kernels.scores import Scores
+from aadml.losses.kernels.scores import Scores, applied
 
 
 def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> Terms:
@@ -43,10 +45,14 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
     anchors, candidates = comparison.vectors("posterior-nca")
     left, right = (_posteriors(tempered(vectors, temperature)) for vectors in (anchors, candidates))
     codes = comparison.codes_of_all_pairs()
-    if codes is not None and not torch.compiler.is_compiling():
-        codes, right = codes.by_group(right)
-        comparison = replace(comparison, positives=codes.positives, negatives=codes.negatives, within=None)
-    return summed(comparison, Scores(left, right), _cost)
+    if codes is None or torch.compiler.is_compiling():
+        return summed(comparison, Scores(left, right), _cost)
+    groups, place = torch.unique(torch.cat(codes.groups), return_inverse=True)
+    anchor_group, group = place.split([len(left), len(right)])
+    size = torch.zeros_like(groups).index_add_(0, group, torch.ones_like(group))
+    possible = ((size > 0) & (size < len(right))).index_select(0, anchor_group)
+    total: Tensor = applied(_ByClass, left, right, anchor_group, group, possible, len(groups))
+    return Terms(total, (total > 0).long(), possible.long())
 
 
 def _posteriors(logits: Tensor) -> Tensor:
@@ -54,9 +60,43 @@ def _posteriors(logits: Tensor) -> Tensor:
     return torch.softmax(logits, 1) if logits.shape[1] >= 16 else torch.softmax(logits.T.contiguous(), 0).T
 
 
+class _ByClass(torch.autograd.Function):
+    """Loss of each anchor (a,), from the sums s_g of the candidates of each of g classes.
+
+    total_i = -log(p_i.s_y / p_i.s), y the class of anchor i and s the sum of all candidates
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, left: Tensor, right: Tensor, anchor_group: Tensor, group: Tensor, possible: Tensor, groups: int
+    ) -> Tensor:
+        least, ctx.groups = torch.finfo(left.dtype).tiny, groups
+        sums = right.new_zeros(groups, right.shape[1]).index_add_(0, group, right)
+        class_sums, everyone = sums.index_select(0, anchor_group), sums.sum(0)
+        with full_precision(left):
+            every = torch.mv(left, everyone).add_(least)
+        alike = (left * class_sums).sum(1).add_(least)
+        ctx.save_for_backward(left, class_sums, everyone, every, alike, anchor_group, group, possible)
+        return (every.log() - alike.log()).mul_(possible)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        left, class_sums, everyone, every, alike, anchor_group, group, possible = ctx.saved_tensors
+        floor, weight = _floor(left.dtype), above * possible
+        by_every, by_alike = weight / every.clamp_min(floor), (weight / alike.clamp_min(floor)).neg_()[:, None]
+        with full_precision(left):
+            by_sums = torch.mv(left.T, by_every).repeat(ctx.groups, 1).index_add_(0, anchor_group, left * by_alike)
+            return torch.addr(class_sums * by_alike, by_every, everyone), by_sums.index_select(0, group), *[None] * 4
+
+
+def _floor(dtype: torch.dtype) -> float:
+    """Return the smallest divisor of gradients; below it, gradients of many candidates add up to infinity."""
+    return torch.finfo(dtype).tiny / torch.finfo(dtype).eps
+
+
 def _cost(rows: Rows) -> Costs:
-    least = torch.finfo(rows.scores.dtype).tiny
-    floor = least / torch.finfo(rows.scores.dtype).eps  # below it, gradients of many candidates add up to infinity
+    least, floor = torch.finfo(rows.scores.dtype).tiny, _floor(rows.scores.dtype)
     possible, rivals = some(rows.positives) * rows.has_negatives, rows.rivals
     alike = (rows.scores * rows.positives).sum(1) + least
     every = (rows.scores if rivals is None else rows.scores * rivals).sum(1) + least

@@ -1,18 +1,17 @@
 """Proxy-Anchor loss (Kim et al., Proxy anchor loss for deep metric learning, CVPR 2020)."""
 
-from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.masks import MaskCodes
 from aadml.comparison.options import Margin, Scale, Size
 from aadml.feature_extraction.ground.options import removing
-from aadml.losses.kernels.class_proxies import directions, drawn_proxies, one_term_each
+from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
 from aadml.losses.kernels.likelihood import some
-from aadml.losses.kernels.row_blocks import Costs, Rows, summed
-from aadml.losses.kernels.scores import Scores, unit
+from aadml.losses.kernels.scores import applied
 from aadml.losses.kernels.soft_sums import with_shares
 
 
@@ -63,19 +62,28 @@ class ProxyAnchor(nn.Module):
         Raises:
             InputError: there are no classes, or a class has no proxy.
         """
-        anchors, labels = directions(comparison, self.proxies.shape[1], self.classes, "proxy-anchor")
-        present = anchors.new_zeros(self.classes).index_fill_(0, labels, 1).sum().clamp_min(1)
-        shift = self.alpha * self.margin
+        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor")
+        members = (labels == torch.arange(self.classes, device=labels.device)[:, None]).to(cosine.dtype)
+        total: Tensor = applied(_SoftMaxima, cosine, members, self.alpha, self.margin)
+        return one_term_each(total.expand(len(labels)))
 
-        def cost(rows: Rows) -> Costs:
-            pulled, closer = with_shares(-rows.scores, rows.negatives, shift, 1)
-            pushed, apart = with_shares(rows.scores, rows.positives, shift, 1 / self.classes)
-            here = some(rows.positives) / present
-            total = pulled * here + pushed
-            return Costs(total, total, total, apart.addcmul_(closer, here[:, None], value=-1))
 
-        codes = MaskCodes((torch.arange(self.classes, device=labels.device), labels))
-        batch = replace(comparison, positives=codes.positives, negatives=codes.negatives, within=None)
-        proxies = unit(self.proxies.to(anchors.dtype))
-        total = summed(batch, Scores(proxies, anchors, scale=self.alpha), cost).total.sum()
-        return one_term_each(total.expand(len(anchors)))
+class _SoftMaxima(torch.autograd.Function):
+    """Loss of the batch, with its gradient in the same pass."""
+
+    @staticmethod
+    def forward(ctx: Any, cosine: Tensor, members: Tensor, alpha: float, margin: float) -> Tensor:
+        """Return the loss from cosines of proxies and items (C, a), and ones for the items of a proxy's class."""
+        present = some(members)
+        weight = torch.cat([present / present.sum().clamp_min(1), torch.full_like(present, 1 / len(members))])
+        sides, outside = torch.cat([-cosine, cosine]), torch.cat([1 - members, members])  # attracted, then repelled
+        soft, slopes = with_shares(sides.mul_(alpha), outside, alpha * margin, 1)
+        attracted, repelled = slopes.mul_((alpha * weight)[:, None]).chunk(2)
+        ctx.save_for_backward(repelled - attracted)
+        return (soft * weight).sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient with respect to the cosines."""
+        return above * ctx.saved_tensors[0], None, None, None

@@ -46,7 +46,9 @@ def directions(comparison: Comparison, width: int, classes: int, loss: str) -> t
         InputError: there are no classes, a class has no proxy, or the vectors have a different width.
     """
     labels = comparison.need("anchor_class", loss)
-    if bool(((labels < 0) | (labels >= classes)).any()):
+    if torch.compiler.is_compiling():  # compiled code cannot read the labels
+        torch._assert_async((labels == labels.clamp(0, classes - 1)).all(), f"{loss}: a class has no proxy")
+    elif not torch.equal(labels, labels.clamp(0, classes - 1)):
         raise InputError(
             f"{loss} has proxies of the classes 0 to {classes - 1}, but the anchors have classes {int(labels.min())} to"
             f" {int(labels.max())}; pass clips with class labels (clips that are paired by id have none)"

@@ -202,7 +202,7 @@ def test_refuses_what_it_has_no_proxies_for(name):
         loss(replace(comparison, anchor_class=torch.full((7,), 9)))
     with pytest.raises(InputError, match="have classes -1 to -1"):
         loss(replace(comparison, anchor_class=torch.full((7,), -1)))
-    with pytest.raises(InputError, match="vectors of width 3, but vectors of width 2 were given"):
+    with pytest.raises(InputError, match="vectors of width 3, but vectors of width 2 were passed"):
         loss(replace(comparison, anchors=comparison.anchors[:, :2]))
     with pytest.raises(InputError, match="'anchor_class'"):
         loss(replace(comparison, anchor_class=None))

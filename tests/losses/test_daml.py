@@ -196,5 +196,5 @@ def test_refuses_other_forms_phases_and_widths():
         checked_options(Daml, OptionValues(form="angular"), "loss")
     with pytest.raises(InputError, match="no phase 'warmup'"):
         daml().enter("warmup")
-    with pytest.raises(InputError, match="width 4, but features of width 5 were given"):
+    with pytest.raises(InputError, match="width 4, but features of width 5 were passed"):
         Daml(features=4)(Setting().comparison())

@@ -1,6 +1,8 @@
 """A seeded sample of `scripts/soak/generated_calls.py`: no traceback, and nothing left behind."""
 
 import traceback
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 from generated_calls import ENTRY, ROOT, Generator, kind_of, tracebacks
@@ -11,10 +13,16 @@ LINES, CALLS, SEED = 60, 120, 1
 """Of the sample."""
 
 
+def run_all(folder):
+    generator = Generator(folder, SEED, LINES, limit=4.0)
+    return [generator.run(number) for number in range(LINES + CALLS)]
+
+
 @pytest.fixture(scope="module")
 def entries(tmp_path_factory):
-    generator = Generator(tmp_path_factory.mktemp("generated"), SEED, LINES, limit=4.0)
-    return [generator.run(number) for number in range(LINES + CALLS)]
+    """Entries of a process of their own: servers and interrupted calls change streams and loggers of their process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(run_all, tmp_path_factory.mktemp("generated")).result()
 
 
 def test_no_entry_ends_in_a_traceback_or_leaves_something_behind(entries):

@@ -257,7 +257,7 @@ def _file(name: str) -> Response:
 
 
 def _start_decoder(index: Index) -> None:
-    """Ask by a second of silence, so that the first question by a sound finds a running decoder and a loaded model."""
+    """Search by silence, so that the first question by a sound finds a running decoder and a loaded model."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(InputError):  # an index that reads no sounds
         path = Path(folder) / "silence.wav"
         with wave.open(str(path), "wb") as file:

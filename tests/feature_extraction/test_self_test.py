@@ -122,7 +122,7 @@ def test_the_doctor_lists_packages_extras_and_weights(cache):
         assert words in result.stdout
     report = json.loads(CliRunner().invoke(cli, ["doctor", "--json"]).stdout)
     assert report["packages"]["torch"] == torch.__version__
-    assert report["extras"].keys() == {"tfhub", "hub", "lora", "onnx", "parquet", "plot", "serve", "datasets"}
+    assert report["extras"].keys() == {"tfhub", "hub", "lora", "onnx", "parquet", "plot", "ray", "serve", "datasets"}
     assert report["weights"].keys() == WEIGHTS.keys()
     assert report["weights"]["panns-cnn14"] == {
         "file": "Cnn14_mAP=0.431.pth",

@@ -6,6 +6,8 @@ import sys
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.protocols import audit_checks
+from aadml.protocols.audit import with_garbage_labels
 from aadml.protocols.audit_checks import CHECKS, label_blindness, one_modality_alone, partner_blindness
 from tests.protocols import channel_zoo as zoo
 from tests.protocols import channels
@@ -51,8 +53,14 @@ def test_a_leak_by_a_channel_fails_or_is_unknown(name, subject):
     assert found.inference != "passed", found
 
 
+def one_garbage(case):
+    """The first half of label blindness, whose draws the leak knows how to undo."""
+    (after,) = case.embed(with_garbage_labels(case.clips, case.draw(2)))
+    return audit_checks._unchanged(case, after, "labels were replaced by garbage")
+
+
 def test_garbage_of_a_known_seed_is_seen_through_and_that_of_a_drawn_one_is_not(subject):
-    checks = [label_blindness, partner_blindness]
+    checks = [one_garbage, partner_blindness]
     assert report("garbage_by_a_known_seed", subject, checks, seed=3).inference == "passed"
     assert report("garbage_by_a_known_seed", subject, checks).inference == "failed"
 

@@ -22,7 +22,6 @@ LIMITS = {"extract": ["--workers", "1"], "train": ["--epochs", "1"],
 MEDIA = {
     "Sound and captions": ("wav", "mp4"),
     "Videos": ("mp4",),
-    "Videos and captions": ("mp4",),
     "An encoder that `transformers` lacks": ("mp4",),
     "Trained further": ("mp4",),
     "Fine-tuning": ("mp4",),

@@ -115,7 +115,6 @@ def test_pairs_only(tmp_path, monkeypatch):
         ("Some labels: `few-labels`", "half"),
         ("When can a graph help?", "none"),
         ("Several texts per clip", "none"),
-        ("Hubs", "none"),
     ],
 )
 def test_other_sections_of_pairs(tmp_path, monkeypatch, section, labels):

@@ -1,5 +1,7 @@
 """Features computed in memory equal those of a feature file."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def test_features_equal_those_of_a_file(tmp_path, name, modality):
     paths = [str(tmp_path / f"{n}.mp4") for n in range(3)]
     for path in paths:
         frames = generator.integers(0, 256, (10, 64, 64, 3), dtype=np.uint8)
-        write_mp4(path, frames, 0.1 * generator.normal(size=48_000), frame_rate=10, rate=48_000)
+        write_mp4(Path(path), frames, 0.1 * generator.normal(size=48_000), frame_rate=10, rate=48_000)
     chosen = extractor(name, modality, {})
     rows = tuple(Row(path, {modality: path}, label="-", split="test", columns={}) for path in paths)
     execute(ExtractionPlan(Manifest("media", rows, ("-",)), tmp_path / "f.h5", [chosen], workers=1))

@@ -50,7 +50,7 @@ SHOWN = 3
 
 
 def label_blindness(case: Case) -> Outcome | Judgment:
-    """Check that garbage labels, and labels of which each is wrong, change no embedding."""
+    """Check that no embedding changes with permuted labels, or with labels that are nearly all wrong."""
     if not case.clips.class_names:
         return Verdict.NOT_CHECKABLE, "the clips have no labels"
     garbage = with_garbage_labels(case.clips, case.draw(2)), with_other_labels(case.clips, case.draw(9))

@@ -119,8 +119,8 @@ def seeds_and_clips(first: Values, second: Values) -> Difference:
 
     The differences d (s, n) are decomposed by a two-way analysis of variance. The variance of their mean is the seed
     component over s, plus the clip component over n, plus the residual over s n. The degrees of freedom are
-    Satterthwaite's (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). If the
-    component of seeds or of clips is negative, only the larger of their two mean squares counts.
+    Satterthwaite's (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). If the component of seeds or
+    of clips is negative, only the larger of their two mean squares counts.
 
     Two seeds estimate the variance of seeds poorly. The p value and the interval are then those of the test with the
     larger p value: this test, or the t test over seeds. With one seed there is no test.

@@ -346,7 +346,7 @@ def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
     for name in values:
         if name.lower() in names:
             raise InputError(
-                f"columns '{names[name.lower()]}' and '{name}' of an index differ at most in case; rename '{name}'"
+                f"column '{name}': '{names[name.lower()]}' has this name too (case does not count); rename '{name}'"
             )
         names[name.lower()] = name
     words = (CAPTION_COLUMNS[0], CAPTION_COLUMNS[2])

@@ -5,16 +5,20 @@
     PYTHONPATH="$PWD" python scripts/reproduction.py --page              # only the page
 
 Table 3 has three seeds, the figures have the first. Every finished run is a row of runs.csv, with its commit, processor
-seconds and the hash of its config and of the code that trains it. A run is made again only if this hash changed.
-Training stops before the run that would exceed the processor hours.
+seconds and the hash of its config and of the code that trains it, without docstrings and comments. A run is made again
+only if this hash changed. Training stops before the run that would exceed the processor hours of all rows together. Run
+with OMP_NUM_THREADS=1, as each process trains one run.
 """
 
 import argparse
+import ast
 import csv
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -60,8 +64,22 @@ def _code() -> str:
     digest = hashlib.sha256()
     for room in TRAINING:
         for path in sorted((ROOT / "aadml" / room).rglob("*.py")):
-            digest.update(path.read_bytes())
+            digest.update(code_of(path.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()
+
+
+def code_of(source: str) -> str:
+    """Return the code of a module without its docstrings, comments and layout."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [part for part in body if not _is_docstring(part)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def missing(jobs: Iterable[Job], rows: Sequence[Row]) -> list[Job]:
@@ -85,6 +103,25 @@ def write(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def affordable(jobs: Sequence[Job], expected: Mapping[str, float], seconds: float) -> list[Job]:
+    """Return the first runs that are expected to take at most `seconds` of processor time together."""
+    chosen: list[Job] = []
+    for job in jobs:
+        seconds -= expected[job.folder.name]
+        if seconds < 0:
+            break
+        chosen.append(job)
+    return chosen
+
+
+def train_all(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, dict[str, str], list[dict[str, str]]]]:
+    """Train runs in several processes, and yield each run with its row and curves when it ends."""
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        futures = {pool.submit(train, job): job for job in jobs}
+        for future in as_completed(futures):
+            yield futures[future], *future.result()
 
 
 def train(job: Job) -> tuple[dict[str, str], list[dict[str, str]]]:
@@ -179,6 +216,7 @@ def main() -> None:
     """Forecast, or train the missing runs; then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=12.0)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--forecast", action="store_true")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path("reproductions") / "full-length")
@@ -195,14 +233,13 @@ def main() -> None:
     expected = {row["run"]: float(row["seconds"]) for row in read(RESULTS / "forecast.csv")}
     if not options.page and not expected:
         raise SystemExit("there is no forecast; run with --forecast first, and commit forecast.csv")
-    for job in [] if options.page else missing(jobs, rows):
-        if time.process_time() + expected[job.folder.name] > options.hours * 3600:
-            break
-        row, by_epoch = train(job)
-        rows = [old for old in rows if (old["run"], old["seed"]) != (row["run"], row["seed"])] + [row]
+    spent = sum(float(old["seconds"]) for old in rows)
+    left = affordable(missing(jobs, rows), expected, options.hours * 3600 - spent) if not options.page else []
+    for job, row, by_epoch in train_all(left, options.processes):
+        rows = [*(old for old in rows if (old["run"], old["seed"]) != (row["run"], row["seed"])), row]
         write(RESULTS / "runs.csv", RUN, rows)
         if job.diagnosis == 1 and job.config.common.seed == 0:
-            curves = [old for old in curves if old["run"] != row["run"]] + by_epoch
+            curves = [*(old for old in curves if old["run"] != row["run"]), *by_epoch]
             write(RESULTS / "curves.csv", CURVE, curves)
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "README.md").write_text(page(rows, curves, len(jobs)), encoding="utf-8")

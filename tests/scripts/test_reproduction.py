@@ -37,6 +37,21 @@ def test_a_run_is_made_again_only_if_its_bytes_change(jobs):
     assert reproduction.kernels(changed) != reproduction.kernels(jobs[0])
 
 
+def test_words_do_not_change_the_hash_of_code():
+    source = '"""A module."""\n\nX = "text"\n\n\ndef f(x):\n    """Return x."""\n    return x\n'
+    code = reproduction.code_of(source)
+    assert reproduction.code_of(source.replace("Return x.", "Return `x`.").replace("A module", "Module")) == code
+    assert reproduction.code_of(source.replace("    return x", "    # unchanged\n    return x")) == code
+    assert reproduction.code_of(source.replace("return x\n", "return -x\n")) != code
+    assert reproduction.code_of(source.replace('"text"', '"other"')) != code
+
+
+def test_training_stops_before_the_budget_is_exceeded(jobs):
+    expected = {job.folder.name: 10.0 for job in jobs}
+    assert reproduction.affordable(jobs, expected, 35.0) == jobs[:3]
+    assert reproduction.affordable(jobs, expected, -1.0) == []
+
+
 def test_the_page_is_built_from_the_tables(jobs):
     rows = [row(job, f"{0.1 + 0.01 * number:.6f}") for number, job in enumerate(jobs[:30])]
     curves = [

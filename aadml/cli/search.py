@@ -72,8 +72,8 @@ def _table(results: Any) -> str:
         lines.append(f"no probabilities: {results.uncalibrated}")
     elif calibration is not None and results.nothing_fits:
         lines.append(
-            f"nothing fits: no hit reaches the threshold {calibration.threshold:.2f} (above it, "
-            f"{calibration.precision:.0%} of the best hits are relevant)"
+            f"no hit is certain: none reaches the threshold of {calibration.threshold:.0%}, above which "
+            f"{calibration.precision:.0%} of the best hits are relevant"
         )
     for rank, hit in enumerate(results.hits, 1):
         place = hit.media.get(next(iter(hit.ranks), results.to)) or next(iter(hit.media.values()), "")

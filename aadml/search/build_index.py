@@ -88,7 +88,7 @@ def build(
         workers: number of decoding processes; by default one per processor.
         calibrate: feature file whose validation clips fit the probabilities; by default the indexed clips.
         precision: share of best hits above the threshold that fit. If no hit reaches the threshold, a search reports
-            that nothing fits.
+            that no hit is certain.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         progress: called with a description of the work ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.

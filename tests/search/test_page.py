@@ -358,7 +358,7 @@ def test_a_hit_states_its_probability_times_links_and_ties(opened):
     assert "1:02:05 to the end · best at 1:01 · score 1.000000 · second key 0.5000" in first
     said = page.locator("#said")
     assert said.get_attribute("class") == "none"
-    assert said.inner_text().startswith("Nothing here fits. No hit reaches the threshold 97 % (above it, 90 % of")
+    assert said.inner_text().startswith("No hit is certain: none reaches the threshold of 97 %, above which 90 % of")
     links = page.locator("#hits .card").first.locator("a")
     assert [link.get_attribute("href") for link in links.all()] == ["https://example.org/a?b=1"]
     assert links.first.get_attribute("rel") == "noreferrer noopener"

@@ -76,7 +76,7 @@ const summary = (found) => {
   if (!found.hits.length) return "Nothing here: no clip meets the filter.";
   if (found.nothing_fits) {
     const { threshold, precision } = found.calibration;
-    return `Nothing here fits. No hit reaches the threshold ${percent(threshold)} (above it, ${percent(precision)} of the best hits fit). `
+    return `No hit is certain: none reaches the threshold of ${percent(threshold)}, above which ${percent(precision)} of the best hits fit. `
       + `The nearest clips are shown. (${many})`;
   }
   return !found.uncalibrated ? many : `${many}; no probabilities: ${found.uncalibrated}`;

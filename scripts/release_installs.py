@@ -26,9 +26,11 @@ ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 LOWEST = "lowest"
 IMPORTS = """
-import importlib, sys
+import importlib.util, sys
 from importlib.metadata import packages_distributions
 wanted, imported = set(sys.argv[1:]), set()
+if importlib.util.find_spec("triton"):
+    import triton  # crashes if imported after TensorFlow 2.20: https://github.com/tensorflow/tensorflow/issues/124205
 for module, names in packages_distributions().items():
     if wanted & set(names) and module.isidentifier() and not module.startswith("_"):
         importlib.import_module(module)

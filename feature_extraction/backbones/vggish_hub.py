@@ -84,6 +84,8 @@ def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
     if missing:
         raise MissingExtraError.of("vggish-hub", " and ".join(missing), "aadml[tfhub]")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if find_spec("triton") is not None:  # crashes if imported after TensorFlow 2.20, whose LLVM is global
+        import_module("triton")  # https://github.com/tensorflow/tensorflow/issues/124205
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a dozen deprecations inside TensorFlow and its dependencies
         import tensorflow_hub

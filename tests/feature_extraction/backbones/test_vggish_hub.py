@@ -1,3 +1,4 @@
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,3 +33,18 @@ def test_short_sound_is_padded_and_other_outputs_are_an_error(monkeypatch, tmp_p
     assert network.about == {"tensorflow": "1", "tensorflow-hub": "1"}
     with pytest.raises(InputError, match=r"returns \(1, 64\) for 20000 samples, not \(t, 128\)"):
         network.describe([np.zeros(20_000, np.float32)])
+
+
+def test_triton_is_imported_before_tensorflow(monkeypatch, tmp_path):
+    (tmp_path / "order.py").write_text("names = []\n")
+    for name in ("triton", "tensorflow", "tensorflow_hub"):
+        (tmp_path / f"{name}.py").write_text("import order\norder.names.append(__name__)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in list(sys.modules):
+        if name.split(".")[0] in ("triton", "tensorflow", "tensorflow_hub"):
+            monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(InputError, match="cannot be loaded"):
+        vggish_hub.vggish_hub(weights=str(tmp_path))
+    assert sys.modules.pop("order").names[:2] == ["triton", "tensorflow_hub"]
+    for name in ("triton", "tensorflow_hub"):
+        sys.modules.pop(name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.tables import Table
-from aadml.retrieval.significance import paired_t
+from aadml.retrieval.significance import Pair, paired_t
 from scripts.experiments.anchor_aware.finals import SECOND, finals
 from scripts.experiments.anchor_aware.ledger import Ledger
 from scripts.experiments.anchor_aware.statistics import PRIMARY
@@ -18,24 +18,28 @@ CLIPS = "clips.csv"
 COLUMNS = ("person", "container")
 
 
-def group_table(name: str, ledger: Ledger, seeds: Sequence[int]) -> Table:
+def group_table(
+    name: str, ledger: Ledger, seeds: Sequence[int], pairs: Sequence[Pair] = PRIMARY, stage: str = SECOND
+) -> Table:
     """Lay out paired differences of the mean average precision of each group's queries, over seeds.
 
     Args:
         name: data set.
-        ledger: rows of stage 2, with the average precision of every query.
-        seeds: seeds on which all contenders have a row; fewer than two give an empty table.
+        ledger: rows of the stage, with the average precision of every query.
+        seeds: seeds on which all methods have a row; fewer than two give an empty table.
+        pairs: differences.
+        stage: stage of the rows.
 
     Raises:
         InputError: clips.csv has another number of clips than the rows have queries.
     """
     clips = _clips(ledger.folders[0], name)
-    header = ("queries of", "clips", *(" - ".join(pair) for pair in PRIMARY))
+    header = ("queries of", "clips", *(" - ".join(pair) for pair in pairs))
     if not clips or len(seeds) < 2:
         return Table(header, ())
-    rows, precisions = finals(name, ledger), ledger.precisions(SECOND)
+    rows, precisions = finals(name, ledger, stage), ledger.precisions(stage)
     by_method = {
-        method: np.stack([precisions[rows[method][seed].key] for seed in seeds]) for pair in PRIMARY for method in pair
+        method: np.stack([precisions[rows[method][seed].key] for seed in seeds]) for pair in pairs for method in pair
     }
     if {len(clips)} != (counts := {values.shape[1] for values in by_method.values()}):
         raise InputError(
@@ -47,7 +51,7 @@ def group_table(name: str, ledger: Ledger, seeds: Sequence[int]) -> Table:
         for value in sorted({clip[column] for clip in clips}):
             own = np.array([clip[column] == value for clip in clips])
             maps = {method: values[:, own].mean(1) for method, values in by_method.items()}
-            found = [paired_t(maps[first], maps[second]) for first, second in PRIMARY]
+            found = [paired_t(maps[first], maps[second]) for first, second in pairs]
             lines.append((f"{column} {value}", int(own.sum()), *(f"{signed(one.mean)} {ends(one)}" for one in found)))
     return Table(header, tuple(lines))
 

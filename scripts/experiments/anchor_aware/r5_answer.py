@@ -8,15 +8,19 @@ from scipy import stats
 
 from aadml.reports.tables import Table, markdown
 from aadml.retrieval.significance import LEVEL, holm
+from scripts.experiments.anchor_aware.clip_groups import group_table
 from scripts.experiments.anchor_aware.finals import finals
 from scripts.experiments.anchor_aware.ledger import Ledger
 from scripts.experiments.anchor_aware.r5 import NO_PROXY, PLANNED, PLUG_INS, R5, STAGE
 from scripts.experiments.anchor_aware.statistics import ByMethod, complete_seeds
+from scripts.experiments.anchor_aware.tables import clip_table, titled
 
 EQUAL = 0.008
 """Half of the gain: a control within it reproduces R5."""
 FIRST, SECOND = PLANNED
 """Set that decides, and set that may object."""
+OTHERS = (NO_PROXY, *PLUG_INS)
+"""Rows that R5 is compared with."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,11 @@ class Against:
 
 def differences(rows: ByMethod, count: int) -> dict[str, Against]:
     """Return R5 minus every other row; empty before `count` seeds are complete."""
-    seeds = complete_seeds(rows, [R5, NO_PROXY, *PLUG_INS])
+    seeds = complete_seeds(rows, [R5, *OTHERS])
     if len(seeds) < count:
         return {}
-    own = {name: np.array([rows[name][seed].test_map for seed in seeds]) for name in (R5, NO_PROXY, *PLUG_INS)}
-    return {name: Against.of(own[R5] - own[name]) for name in (NO_PROXY, *PLUG_INS)}
+    own = {name: np.array([rows[name][seed].test_map for seed in seeds]) for name in (R5, *OTHERS)}
+    return {name: Against.of(own[R5] - own[name]) for name in OTHERS}
 
 
 def states(found: Mapping[str, Against]) -> dict[str, str]:
@@ -94,10 +98,13 @@ def r5_section(ledger: Ledger) -> list[str]:
         if not rows:
             continue
         by_set[name] = differences(rows, planned.seeds)
-        done = len(complete_seeds(rows, [R5, NO_PROXY, *PLUG_INS]))
+        done = len(complete_seeds(rows, [R5, *OTHERS]))
         parts.append(f"{name}: {done} of {planned.seeds} seeds of all eight rows are finished.")
         if by_set[name]:
             parts.append(markdown(_table(by_set[name])))
+            seeds, pairs = complete_seeds(rows, [R5, *OTHERS]), [(R5, other) for other in OTHERS]
+            parts += titled(f"{name}, over test clips in both roles", clip_table(name, ledger, seeds, pairs, STAGE))
+            parts += titled(f"{name}, by person and container", group_table(name, ledger, seeds, pairs, STAGE))
     return ["## What reading R5 does", "By [the plan](r5_plan.md). " + answer(by_set), *parts] if parts else []
 
 

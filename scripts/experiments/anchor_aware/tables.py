@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from aadml.reports.tables import Cell, Table, markdown
-from aadml.retrieval.significance import LEVEL, Difference, paired_t, seeds_and_clips, spread
+from aadml.retrieval.significance import LEVEL, Difference, Pair, paired_t, seeds_and_clips, spread
 from aadml.runs.run_names import file_name
 from aadml.studies.results import signed
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
@@ -183,17 +183,28 @@ def difference_table(found: Sequence[Compared], *, tested: bool) -> Table:
     return Table(columns, tuple(rows))
 
 
-def clip_table(name: str, ledger: Ledger, seeds: Sequence[int]) -> Table:
-    """Lay out differences with seeds and test clips (or clusters) as random factors; empty without their values."""
-    rows, values = finals(name, ledger), ledger.pseudo_values(SECOND)
+def clip_table(
+    name: str, ledger: Ledger, seeds: Sequence[int], pairs: Sequence[Pair] = PRIMARY, stage: str = SECOND
+) -> Table:
+    """Lay out differences with seeds and test clips (or clusters) as random factors.
+
+    Args:
+        name: data set.
+        ledger: rows of the stage, with the pseudo-value of every clip.
+        seeds: seeds on which all methods have a row; those without pseudo-values are left out.
+        pairs: differences; a pair with values of fewer than two seeds has no line.
+        stage: stage of the rows.
+    """
+    rows, values = finals(name, ledger, stage), ledger.pseudo_values(stage)
     lines: list[tuple[Cell, ...]] = []
-    for pair in PRIMARY if len(seeds) > 1 else ():
-        keys = [[rows[method][seed].key for seed in seeds] for method in pair]
-        if not all(key in values for side in keys for key in side):
+    for pair in pairs:
+        keys = [[rows[method][seed].key for method in pair] for seed in seeds]
+        complete = [key for key in keys if all(one in values for one in key)]
+        if len(complete) < 2:
             continue
-        found = seeds_and_clips(*(np.stack([values[key] for key in side]) for side in keys))
-        units = len(values[keys[0][0]])
-        lines.append((" - ".join(pair), len(seeds), units, signed(found.mean), ends(found), _p(found.p)))
+        sides = (np.stack([values[key] for key in side]) for side in zip(*complete, strict=True))
+        found, units = seeds_and_clips(*sides), len(values[complete[0][0]])
+        lines.append((" - ".join(pair), len(complete), units, signed(found.mean), ends(found), _p(found.p)))
     return Table(("difference", "seeds", "clips or clusters", "mean", "95 %, seeds and clips", "p"), tuple(lines))
 
 

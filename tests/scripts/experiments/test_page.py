@@ -560,15 +560,21 @@ def test_differences_are_given_by_the_groups_of_clips_csv(tmp_path):
         group_table("toy", ledger, [0, 1, 2])
 
 
-def test_clips_in_both_roles_stand_beside_the_planned_intervals_where_every_row_has_them(tmp_path):
+def test_clips_in_both_roles_stand_beside_the_planned_intervals_for_the_seeds_that_have_them(tmp_path):
     ledger, draw = Ledger((tmp_path,)), np.random.default_rng(0)
     values = {}
     for method in CONTENDERS:
         rows = [Row(data_set="toy", method=method, options="{}", seed=seed, test_map=0.5) for seed in range(5)]
         values[method] = np.round(draw.normal(0.5, 0.1, (5, 12)), 4)
-        own = {row.key: values[method][row.seed] for row in rows}
-        ledger.add("stage-2", rows, {}, own if method != MEMORY else {})
+        own = {row.key: values[method][row.seed] for row in rows if method != MEMORY or row.seed < 1}
+        ledger.add("stage-2", rows, {}, own)
     (line,) = clip_table("toy", ledger, range(5)).rows
     expected = seeds_and_clips(values[ANCHOR_AWARE], values[PLAIN])
+    pair = (PLAIN, MEMORY)
+    assert clip_table("toy", ledger, range(5), [pair]).rows == ()
+    ledger.add("stage-2", [], {}, {replace(row.key, seed=3): values[MEMORY][3] for row in rows[:1]})
+    (partial,) = clip_table("toy", ledger, range(5), [pair]).rows
+    two = seeds_and_clips(values[PLAIN][[0, 3]], values[MEMORY][[0, 3]])
+    assert partial[:4] == ("triplet - xbm-triplet", 2, 12, signed(two.mean))
     assert line[:3] == ("aa-triplet - triplet", 5, 12)
     assert line[3:5] == (signed(expected.mean), ends(expected))

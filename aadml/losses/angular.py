@@ -17,21 +17,21 @@ from aadml.losses.kernels.scores import applied, products, scores_of, unit
 MANY = 8
 """Minimum mean number of anchors per group. For smaller groups, one product of all anchors is faster."""
 STEEPEST = 70.0
-"""Largest angle in degrees that lets the exponentials of unit vectors, at most exp(8 tan^2(alpha)), fit float32."""
+"""Upper limit of the angle in degrees: exponentials of unit vectors, at most exp(8 tan^2(alpha)), then fit float32."""
 Angle = Annotated[float, Interval(gt=0, le=STEEPEST), Unit("degrees")]
 
 
 def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity = "repaired") -> Terms:
-    """Compute the loss that bounds the negative's angle in triangles of anchor, positive and negative (N-pair form).
+    """Compute the loss that bounds the angle at the negative in triangles of anchor, positive and negative.
 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(f_ipn))
         f_ipn = 4 t^2 (x_i + r_p) . r_n - 2 (1 + t^2) x_i . r_p
 
-    with t = tan(alpha) and all vectors normalized to length 1. The inner sum over n is one entry of a matrix product,
-    exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are never stored. Memory is O(a c + c^2). Only entries
-    of positive pairs are computed, class by class: O(a c^2 / C) time for C classes of equal size. The time is cubic:
-    f depends on x_i + r_p, which differs for every pair. The sum of exponentials over negatives has no shorter exact
-    form.
+    with t = tan(alpha) and all vectors normalized to length 1 (the paper's N-pair form). The inner sum over n is one
+    entry of a matrix product, exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are never stored. Memory is
+    O(a c + c^2). Only entries of positive pairs are computed, class by class: O(a c^2 / C) time for C classes of equal
+    size. The time is cubic, because f depends on x_i + r_p, which differs for every pair. The sum of exponentials over
+    negatives has no shorter exact form.
 
     Args:
         comparison: a anchors against c candidates.

@@ -18,21 +18,21 @@ Degrees = Annotated[float, Interval(ge=0, lt=180)]
 
 @removing(length=1.0)
 class ArcFace(nn.Module):
-    """Softmax over one learned direction per class, with a margin added to the angle of the anchor's class.
+    """Softmax over one learned proxy per class, with a margin added to the angle between anchor and own proxy.
 
         total_i = -log( exp(z_iy) / sum over classes c of exp(z_ic) ),   z_ic = scale cos(theta_ic)  for c != y,
         z_iy = scale cos(theta_iy + margin)  where theta_iy + margin <= 180 degrees, else scale (cos(theta_iy) - r),
         r = margin sin(margin)
 
-    theta is the angle between anchor and direction, y the class of anchor i. Past 180 degrees the cosine would rise
-    again; the authors' code continues with a straight line. The class directions replace candidates and masks, and are
-    shared by all directions of the comparison. The class directions are trained with the encoders.
+    theta is the angle between anchor and proxy, and y is the class of anchor i. Past 180 degrees, where the cosine
+    would rise again, a straight line continues it, as in the authors' code. The proxies replace candidates and masks,
+    and are shared by all directions of the comparison. The proxies are trained with the encoders.
 
     Args:
         dimension: width d of the vectors (set from the data, not by the user).
         classes: number C of classes (set from the data).
-        margin: m, in degrees (28.6, which is 0.5 in radians: the paper).
-        scale: s (64: the paper).
+        margin: margin of the angle in degrees (28.6, which is 0.5 radians: the paper).
+        scale: factor of the cosines (64: the paper).
 
     Raises:
         InputError: the data have no classes.
@@ -63,7 +63,7 @@ class ArcFace(nn.Module):
             One term per anchor.
 
         Raises:
-            InputError: there are no classes, or a class has no proxy.
+            InputError: the anchors have no classes or no vectors of the proxies' width, or a class has no proxy.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "arcface")
         target = cosine.gather(0, labels[None]).clamp(-1, 1)

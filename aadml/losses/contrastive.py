@@ -25,6 +25,9 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
         Per anchor, the sum of the terms and the number of nonzero terms. Positives count without negatives and vice
         versa; the loss of an anchor with neither is 0.
 
+    Raises:
+        InputError: the comparison has relevance scores instead of vectors.
+
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
         >>> terms = contrastive(comparison, margin=1.0)

@@ -127,10 +127,12 @@ class Daml(nn.Module):
             comparison: a anchors against c candidates, with `anchor_features`, `candidate_features`, `candidate_head`.
 
         Returns:
-            Per anchor, the loss of its triples; 0 for anchors without positives or without negatives.
+            Per anchor, the loss of its triples; 0 for anchors without positives or without negatives. The n-pair form
+            also has a penalty on the lengths of the vectors.
 
         Raises:
-            InputError: one of these fields is missing, or the features have a different width.
+            InputError: one of these fields is missing, the features have a different width, or the comparison has
+                relevance scores instead of vectors.
         """
         triples, features = self._triples(comparison)
         anchors, candidates = comparison.vectors("daml")

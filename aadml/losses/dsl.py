@@ -33,6 +33,9 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
         One term per anchor; no terms for anchors without positives. Without negatives, several positives still compete
         with each other.
 
+    Raises:
+        InputError: the temperature is not above 0.
+
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)
         >>> terms = dsl(pairs, temperature=0.05)

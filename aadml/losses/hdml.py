@@ -136,10 +136,11 @@ class Hdml(nn.Module):
             comparison: a anchors against c candidates, with `candidate_head`.
 
         Returns:
-            Per anchor, the loss of its triples; 0 for anchors without positives or without negatives.
+            Per anchor, the loss of its triples; 0 for anchors without positives or without negatives. The n-pair form
+            also has a penalty on the lengths of the vectors.
 
         Raises:
-            InputError: the head is missing.
+            InputError: the head is missing, or the comparison has relevance scores instead of vectors.
         """
         head = candidate_head(comparison, "hdml")
         triples = self._triples(comparison)
@@ -159,10 +160,12 @@ class Hdml(nn.Module):
         """Compute the loss of generator and classifier: a scalar, 0 if there are no triples.
 
         Args:
-            comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`.
+            comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`, and for
+                `source` with `anchor_features` and `anchor_class` too.
 
         Raises:
-            InputError: one of these fields is missing, or a class is outside the range the loss was built for.
+            InputError: one of these fields is missing, a class is not among the classes of the loss, or the comparison
+                has relevance scores instead of vectors.
         """
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         labels = comparison.need("candidate_class", "hdml")
@@ -180,7 +183,7 @@ class Hdml(nn.Module):
         return cost + average(F.cross_entropy(self.classifier(features), labels, reduction="none"))
 
     def pulled(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Pull negatives toward their anchors, but not nearer than the positives: m vectors (m, d) each -> (m, d)."""
+        """Pull negatives toward their anchors, but not nearer than the positives, all (m, d) -> (m, d)."""
         near = ((anchor - positive).square().sum(1, keepdim=True) + TINY).sqrt()
         far = ((anchor - negative).square().sum(1, keepdim=True) + TINY).sqrt()
         near, far = (near, far) if self.as_source else (near.detach(), far.detach())

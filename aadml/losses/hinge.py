@@ -22,6 +22,9 @@ def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1
         Per anchor, the sum of the terms and the number of nonzero terms. Positives count without negatives and vice
         versa; the loss of an anchor with neither is 0.
 
+    Raises:
+        InputError: the comparison has relevance scores instead of vectors.
+
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
         >>> terms = hinge(comparison, threshold=0.3, margin=1.0)

@@ -12,8 +12,7 @@ from aadml.losses.kernels.likelihood import tempered
 def row_norm(outputs: Tensor, labels: Tensor) -> Tensor:
     """Compute the mean distance of outputs from their one-hot labels: mean over i of |f(x_i) - Y_i|.
 
-    This loss is the default. AADML's label loss has this form in the code of its predecessor (DSCMR, Zhen et al.,
-    CVPR 2019).
+    This loss is the default. The released code of DSCMR (Zhen et al., CVPR 2019) has this form.
 
     Args:
         outputs: (b, C), C the number of classes.
@@ -29,7 +28,7 @@ def row_norm(outputs: Tensor, labels: Tensor) -> Tensor:
 def frobenius(outputs: Tensor, labels: Tensor) -> Tensor:
     """Compute the Frobenius norm of a batch's error, divided by b: |F - Y|_F / b (AADML, Zeng et al., ICMR 2024).
 
-    The value falls as 1 / sqrt(b): at the paper's batch size of 400 it is twenty times smaller than `row_norm`.
+    The value falls as 1 / sqrt(b): at the paper's batch size of 400, the value is about a twentieth of `row_norm`.
 
     Args:
         outputs: (b, C).
@@ -67,6 +66,9 @@ def ce(outputs: Tensor, labels: Tensor, *, temperature: Temperature = 1.0, label
 
     Returns:
         A scalar; 0 for an empty batch.
+
+    Raises:
+        InputError: the temperature is not above 0.
     """
     logits = tempered(at_least_float32(outputs), temperature)
     cost = F.cross_entropy(logits, labels, label_smoothing=label_smoothing, reduction="sum")

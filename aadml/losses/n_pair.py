@@ -34,6 +34,9 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
         positives is 0. The loss of an anchor without negatives is 0 too, except in the multi-positive form, where its
         positives still compete with each other.
 
+    Raises:
+        InputError: `l2` is above 0, but the comparison has relevance scores instead of vectors.
+
     Example:
         >>> comparison = one_pair_a_class(Comparison.of_labels(audio, visual, labels, labels), generator)
         >>> terms = n_pair(comparison, l2=0.003)

@@ -25,6 +25,9 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
     Returns:
         One term per positive; no terms for anchors without positives or without negatives in the sum.
 
+    Raises:
+        InputError: the temperature is not above 0.
+
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)
         >>> terms = nt_xent(pairs, temperature=0.07)

@@ -21,8 +21,9 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 
     p_i.p_j is the probability that two items with independent classes have the same class; posterior read-outs rank by
     this score. The vectors are used as logits, one per class. The score is linear in p_j. Where all pairs count, the
-    candidates of each of g classes are therefore summed first. The result is exact, and the time is O(a g). Add the
-    loss to a cross-entropy. Training with only this loss fails, because it does not assign outputs to classes.
+    candidates of each class are therefore summed first. The result is exact, and the time is O((a + c) d) for vectors
+    of width d. Add the loss to a cross-entropy. Training with only this loss fails, because the loss does not assign
+    outputs to classes.
 
     Args:
         comparison: a anchors against c candidates, both in label space.
@@ -32,7 +33,7 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
         One term per anchor; no terms for anchors without positives or without negatives.
 
     Raises:
-        InputError: the comparison has relevance scores instead of vectors.
+        InputError: the comparison has relevance scores instead of vectors, or the temperature is not above 0.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)

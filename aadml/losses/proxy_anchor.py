@@ -29,7 +29,7 @@ class ProxyAnchor(nn.Module):
     Args:
         dimension: width d of the vectors (set from the data, not by the user).
         classes: number C of classes (set from the data).
-        margin: delta (0.1: the paper).
+        margin: margin of the cosines, delta in the paper (0.1: the paper).
         alpha: sharpness of the soft maximum over items (32: the paper).
 
     Raises:
@@ -60,7 +60,7 @@ class ProxyAnchor(nn.Module):
             The same term for every anchor.
 
         Raises:
-            InputError: there are no classes, or a class has no proxy.
+            InputError: the anchors have no classes or no vectors of the proxies' width, or a class has no proxy.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor")
         members = (labels == torch.arange(self.classes, device=labels.device)[:, None]).to(cosine.dtype)

@@ -52,7 +52,8 @@ class ProxyNca(nn.Module):
             One term per anchor.
 
         Raises:
-            InputError: there are no classes, or a class has no proxy.
+            InputError: the anchors have no classes or no vectors of the proxies' width, a class has no proxy, or the
+                temperature is not above 0.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-nca")
         # a squared distance of unit vectors is 2 - 2 cosine, and the softmax ignores the constant

@@ -41,7 +41,8 @@ def ranking(
         One term per positive, for anchors that have negatives; no terms for other anchors.
 
     Raises:
-        InputError: `full_reduce` is unknown.
+        InputError: `full_reduce` or `score` is unknown, or `score` is a distance but the comparison has relevance
+            scores instead of vectors.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)

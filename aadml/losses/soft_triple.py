@@ -34,9 +34,9 @@ class SoftTriple(nn.Module):
         dimension: width d of the vectors (set from the data, not by the user).
         classes: number C of classes (set from the data).
         centers: K, number of centers per class (10: the paper).
-        scale: lambda (20: the paper).
-        margin: delta (0.01: the paper).
-        merge: tau, weight of the penalty (0.2: the paper).
+        scale: factor of the similarities, lambda in the paper (20: the paper).
+        margin: margin of the similarity to the own class, delta in the paper (0.01: the paper).
+        merge: weight of the penalty, tau in the paper (0.2: the paper).
 
     Raises:
         InputError: the data have no classes.
@@ -76,7 +76,7 @@ class SoftTriple(nn.Module):
             One term per anchor, and the penalty.
 
         Raises:
-            InputError: there are no classes, or a class has no center.
+            InputError: the anchors have no classes or no vectors of the centers' width, or a class has no center.
         """
         anchors, labels = directions(comparison, self.proxies.shape[1], self.classes, "soft-triple")
         units = unit(self.proxies.to(anchors.dtype))

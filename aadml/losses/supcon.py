@@ -25,6 +25,9 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
         One term per anchor; no terms for anchors without positives. Without negatives, several positives still compete
         with each other: the minimum is log |P_i|.
 
+    Raises:
+        InputError: the temperature is not above 0.
+
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
         >>> terms = supcon(comparison, temperature=0.07)

@@ -38,7 +38,7 @@ OF_CLASSES: dict[str, Recipe] = {
         ("proxy-nca", "Softmax over one learned proxy per class (Movshovitz-Attias et al., ICCV 2017)."),
         ("proxy-anchor", "Learned class proxies, each compared with the whole batch (Kim et al., CVPR 2020)."),
         ("soft-triple", "Softmax over several learned centers per class (Qian et al., ICCV 2019)."),
-        ("arcface", "Softmax over one learned direction per class, with an angular margin (Deng et al., CVPR 2019)."),
+        ("arcface", "Softmax over one learned proxy per class, with an angular margin (Deng et al., CVPR 2019)."),
     )
 }
 

@@ -17,6 +17,9 @@ def text_based_hard(comparison: Comparison, generator: torch.Generator) -> Compa
     Args:
         comparison: with `guides["text"]`, (a, c) similarities of the items' texts.
         generator: not used.
+
+    Raises:
+        InputError: the comparison does not have this guide.
     """
     return _guided(comparison, "text", sign=-1)
 
@@ -27,6 +30,9 @@ def text_based_easy(comparison: Comparison, generator: torch.Generator) -> Compa
     Args:
         comparison: with `guides["text"]`, (a, c) similarities of the items' texts.
         generator: not used.
+
+    Raises:
+        InputError: the comparison does not have this guide.
     """
     return _guided(comparison, "text", sign=1)
 
@@ -37,6 +43,9 @@ def audio_based_hard(comparison: Comparison, generator: torch.Generator) -> Comp
     Args:
         comparison: with `guides["audio"]`, (a, c) similarities of the items' audio.
         generator: not used.
+
+    Raises:
+        InputError: the comparison does not have this guide.
     """
     return _guided(comparison, "audio", sign=-1)
 
@@ -47,6 +56,9 @@ def audio_based_easy(comparison: Comparison, generator: torch.Generator) -> Comp
     Args:
         comparison: with `guides["audio"]`, (a, c) similarities of the items' audio.
         generator: not used.
+
+    Raises:
+        InputError: the comparison does not have this guide.
     """
     return _guided(comparison, "audio", sign=1)
 

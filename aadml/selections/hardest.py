@@ -24,6 +24,9 @@ def hardest(
         generator: generator that draws random positives.
         score: measure of nearness, a key of SCORES.
         positive: the positive to select: a "random" one, the anchor's "own" partner, the "hardest", or "all".
+
+    Raises:
+        InputError: `score` is unknown, or is a distance but the comparison has relevance scores instead of vectors.
     """
     distance = dissimilarity(comparison, score)
     return comparison.narrow(
@@ -38,5 +41,8 @@ def batch_hard(comparison: Comparison, generator: torch.Generator, *, score: Sco
         comparison: a anchors against c candidates.
         generator: not used.
         score: measure of nearness, a key of SCORES.
+
+    Raises:
+        InputError: `score` is unknown, or is a distance but the comparison has relevance scores instead of vectors.
     """
     return hardest(comparison, generator, score=score, positive="hardest")

@@ -30,6 +30,9 @@ def semi_hard(
         score: measure of nearness, a key of SCORES.
         margin: largest excess of a negative's distance over d_ap; 0: no limit.
         keep: keep the "nearest" of these negatives, or "all" of them.
+
+    Raises:
+        InputError: `score` is unknown, or is a distance but the comparison has relevance scores instead of vectors.
     """
     distance = dissimilarity(comparison, score).detach()
     positives = drawn(comparison.positives, generator)
@@ -50,6 +53,9 @@ def semi_hard_two_sided(comparison: Comparison, generator: torch.Generator, *, s
         comparison: a anchors against c candidates.
         generator: not used.
         score: measure of nearness, a key of SCORES.
+
+    Raises:
+        InputError: `score` is unknown, or is a distance but the comparison has relevance scores instead of vectors.
     """
     distance = dissimilarity(comparison, score).detach()
     positives = own_positives(comparison)

@@ -1,1 +1,1 @@
-"""Kernels that several losses share: likelihoods, exact violation counts, generated negatives."""
+"""Kernels that several losses share: scores, blocks of rows, likelihoods, violation counts, generated negatives."""

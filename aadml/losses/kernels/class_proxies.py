@@ -43,7 +43,7 @@ def directions(comparison: Comparison, width: int, classes: int, loss: str) -> t
         Directions (a, d), a zero vector for a zero anchor, and classes (a,).
 
     Raises:
-        InputError: there are no classes, a class has no proxy, or the vectors have a different width.
+        InputError: the anchors have no classes or no vectors of width d, or a class has no proxy.
     """
     labels = comparison.need("anchor_class", loss)
     if torch.compiler.is_compiling():  # compiled code cannot read the labels

@@ -71,7 +71,7 @@ class Triples:
 
 
 def draw_triples(comparison: Comparison, generator: torch.Generator) -> Triples:
-    """Draw one positive and one negative for each anchor, as in the papers' batches of triplets.
+    """Draw one positive and one negative for each anchor, as in the batches of triplets of DAML and HDML.
 
     Args:
         comparison: a anchors against c candidates; anchors without positives or without negatives have no triples.

@@ -28,11 +28,11 @@ EXCLUDED = 1e30
 LOWEST = -78.0
 """Lower limit of exponents: the exponential vanishes beside 1, and is not denormal even when divided by thousands."""
 HIGHEST = 30.0
-"""Upper limit of exponents relative to a log-mean: an entry exceeds the mean by at most the log of their number."""
+"""Upper limit of exponents relative to a log-mean; an entry exceeds a log-mean by at most the log of the entry count."""
 
 
 PER_BIT = math.log2(math.e)
-"""Factor of the exponents of powers of two, which take a third of the time of powers of e."""
+"""Factor that converts exponents of e to exponents of 2; powers of 2 take a third of the time."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Near:
         return values.sub_(amounts) if self.columns is None else values.scatter_add_(1, self.columns, -amounts)
 
     def left_out(self, scores: Tensor, room: Tensor | None) -> Tensor:
-        """Subtract EXCLUDED from the scores (r, c) of the positives; in place if `room` is `scores`."""
+        """Subtract EXCLUDED from the scores (r, c) of positives; with `columns`, in place if `room` is `scores`."""
         if self.columns is None:
             return without(scores, self.weights)
         return self.taken(scores if room is scores else scores.clone(), EXCLUDED * self.weights)
@@ -190,7 +190,8 @@ class _BlockTask:
     ) -> tuple[Counts, "_Inputs", Tensor | None]:
         """Compute totals and counts (a,) by blocks, and gradients of the totals weighted by `weights` (a,).
 
-        With `keep` and a single slab, its gradients with respect to the products (a, c) are returned instead.
+        With `keep`, a single slab of vectors and no `columns`, gradients with respect to the products (a, c) are
+        returned instead.
         """
         left, right, columns = inputs
         assert left is not None
@@ -309,7 +310,7 @@ def without(scores: Tensor, outside: Tensor) -> Tensor:
 
 
 def exp_of_falls(values: Tensor) -> Tensor:
-    """Replace numbers up to 0 by their exponentials, in place; the lower limit avoids underflow, which is slow."""
+    """Replace numbers of at most 0 by their exponentials, in place; the lower limit avoids underflow, which is slow."""
     return values.clamp_min_(LOWEST).mul_(PER_BIT).exp2_()
 
 

@@ -22,7 +22,7 @@ ROWS = 256
 NARROW = 32
 """Width of vectors from which a product with the rows of a matrix is as fast by rows as by columns."""
 ALIGNED = 16
-"""Number of columns of which a multiple is as fast by rows as by columns; other widths take up to 1.3 times as long."""
+"""Products with multiples of this width are as fast by rows as by columns; others take up to 1.3 times as long."""
 
 NO_DISTANCE = (1.01 * TINY) ** 0.5
 """Largest distance of vectors that count as equal."""
@@ -91,7 +91,7 @@ class Scores:
         return _cut(slice(0, len(self.left)), max(self._height(SLAB), self._height(self._block), width))
 
     def blocks(self, rows: slice) -> list[slice]:
-        """Divide the rows of a slab into blocks, whose losses are computed together; two blocks are joined."""
+        """Divide the rows of a slab into blocks, whose losses are computed together; two blocks or fewer are joined."""
         height = self._height(self._block)
         return _cut(rows, 2 * height if rows.stop - rows.start <= 2 * height else height)
 
@@ -173,7 +173,11 @@ def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0)
 
 
 def dissimilarities(comparison: Comparison, name: Score) -> Scores:
-    """Return scores that are smaller for nearer candidates, see SCORES."""
+    """Return scores that are smaller for nearer candidates, see SCORES.
+
+    Raises:
+        InputError: the score is unknown, or is a distance but the comparison has relevance scores instead of vectors.
+    """
     lookup(SCORES, name, "score")
     return scores_of(comparison, name, 1.0 if "euclidean" in name else -1.0)
 

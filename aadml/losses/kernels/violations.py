@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 BLOCK = 1 << 17
-"""Entries sorted at once: a mebibyte of keys, so every pass over them stays in a core's cache. With many fewer
-entries, threads would mostly wait for the interpreter between passes."""
+"""Number of entries sorted at once: a mebibyte of keys, which stays in a core's cache. With far fewer entries, threads
+would mostly wait for the interpreter between passes."""
 
 FLAG = np.uint32(1 << 31)
 INDEX = np.uint32((1 << 31) - 1)

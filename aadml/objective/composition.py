@@ -74,7 +74,7 @@ class ProxySection(EntrySection):
     key, table = "proxy", PROXIES
 
     def build_for(self, space: Space) -> Proxy | None:
-        """Build the proxy; None for a proxy that leaves every clip unchanged."""
+        """Build the proxy; None for a proxy with an empty prefix, which represents each clip by itself."""
         proxy: Proxy | None = self.part(lambda: self._built(space))
         return proxy
 

@@ -28,7 +28,7 @@ def is_left_out(table: Registry[Any], name: str) -> bool:
 
 
 class LeftOut(nn.Module):
-    """Loss, selection or proxy that is built on its first call; its weights are stored until then.
+    """Loss, selection or proxy that is built only when called, from stored weights.
 
     Args:
         build: function that imports the code, with consent, and returns the part.

@@ -54,6 +54,9 @@ class NeighborOptions:
         temperature: temperature of softmax weights.
         candidates: candidates of an anchor: the "batch", or the "bank" of all training clips as embedded before the
             epoch.
+
+    Raises:
+        InputError: all clips are positives of equal weight.
     """
 
     positives: Literal["none", "own", "either", "agreeing", "all"] = "none"

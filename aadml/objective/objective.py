@@ -120,7 +120,7 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
 
 
 class Objective(nn.Module):
-    """Training objective: loss(selection(comparison(proxy(anchors), candidates))) over all directions.
+    """Training objective: the reduced terms of loss(selection(comparison)) over all directions.
 
     Args:
         losses: functions comparison -> terms: one for all directions, or one per direction if a loss has parameters.
@@ -131,6 +131,9 @@ class Objective(nn.Module):
         directions: sides to compare, see `parse_directions`.
         reduced: options for reducing all terms to one number.
         divided: whether each process computes the loss of its own anchors only, instead of all anchors.
+
+    Raises:
+        InputError: a direction has another form, or the number of losses is neither 1 nor that of the directions.
     """
 
     def __init__(

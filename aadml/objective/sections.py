@@ -31,7 +31,7 @@ class EntrySection(OwnSection):
     Attributes:
         name: name of the entry.
         options: options of the entry, and options that all entries of the registry share. All are set, unless a file
-            names code from outside aadml as the entry. The section of this entry is unchanged until the entry is built.
+            names code from outside aadml as the entry: its options are completed when the entry is built.
         key: key of the section in a config.
         table: registry of the entries.
         groups: dataclasses of the options that all entries share.
@@ -93,7 +93,7 @@ class EntrySection(OwnSection):
         return {"name": self.name, **self.options.plain()}
 
     def part(self, build: Callable[[], Any]) -> Any:
-        """Return the result of `build`; a loaded model omits code from outside aadml."""
+        """Return the result of `build`, or a `LeftOut` in its place for code from outside aadml in a loaded model."""
         return LeftOut(build) if is_left_out(self.table, self.name) else build()
 
 

@@ -20,7 +20,7 @@ PROXIES: Registry["ProxyFactory"] = Registry(
     of="aadml.proxies.contract:ProxyFactory",
 )
 """Classes by name, called as `(dimension, modalities, *, options) -> Proxy`. The attribute `prefix` of a class is added
-to the names of losses ("aa-"). The prefix is empty if every clip represents itself."""
+to the names of losses ("aa-"). The prefix of the identity is empty."""
 
 
 def prefix_of(name: str) -> str:

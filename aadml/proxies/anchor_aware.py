@@ -36,8 +36,8 @@ class AnchorAware(Unchanged):
 
         proxy_i = x_i + A(query_i, neighbors of i),   A = attention under a reading of Equation 7 (see READINGS)
 
-    Call `refresh` before each epoch: the bank and the neighbor lists are not saved in the state. The proxy of an anchor
-    without neighbors is the anchor itself.
+    Call `refresh` before each epoch: the bank and the neighbor lists are not saved in the state. In readings R3 and R5,
+    the proxy of an anchor without neighbors is the anchor itself. In R1 and R6, the anchor then attends only to itself.
 
     Args:
         dimension: d of the embeddings.
@@ -50,7 +50,7 @@ class AnchorAware(Unchanged):
         live: encode the neighbors again, with gradient, instead of reading them from the bank.
 
     Raises:
-        InputError: an option crosses modalities, but there are not two.
+        InputError: an option crosses modalities, but there are not two, or the attention heads do not divide d.
     """
 
     prefix = "aa-"
@@ -125,7 +125,8 @@ class AnchorAware(Unchanged):
             (m, d).
 
         Raises:
-            InputError: there is no bank, or the reading is R5, which mixes the items of a batch.
+            InputError: there is no bank, the reading is R5, which mixes the items of a batch, or the vectors are not
+                finite or have another width.
         """
         if self.reading == "R5":
             raise InputError(
@@ -187,7 +188,7 @@ def degeneracy(options: OptionValues) -> str | None:
     if chosen.aa_mix == 0:
         return "proxy.aa_mix is 0, so training does not use the anchor-aware proxies"
     if chosen.reading == "R1":
-        return "reading R1 makes attention an affine map of the anchor, so graph, k and query have no effect"
+        return "reading R1 makes attention an affine map of the anchor, so the neighbors and query have no effect"
     if chosen.reading == "R5":
         return "in reading R5, every clip attends to the whole batch, so proxies depend on the composition of the batch"
     if reaches_no_encoder(chosen):

@@ -16,7 +16,7 @@ from aadml.feature_extraction.ground.option_types import OnlyWith
 Kind = Literal["mha", "identity-start", "free"]
 Heads = Annotated[int, Interval(ge=1, le=65_536)] | Literal["auto"]
 LEARNED = OnlyWith("attention", "mha", "identity-start")
-MOST_HEADS = 5  # of "auto"
+MOST_HEADS = 5  # largest number that "auto" chooses
 
 
 @dataclass(frozen=True, kw_only=True)

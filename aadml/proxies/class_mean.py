@@ -19,8 +19,8 @@ class ClassMean(Unchanged):
 
         proxy_i = x_i + 1/(n_c - 1) sum over j in the class c of i, j != i, of  b_j
 
-    The means are computed from the bank of the anchor-aware proxy, without gradient or parameters. Without labels all
-    clips are one class. The proxy of a new clip, or of the only clip of a class, is the clip itself.
+    The means are computed from the bank b of embeddings at the start of the epoch, without gradient or parameters.
+    Without labels all clips are one class. The proxy of a new clip, or of the only clip of a class, is the clip itself.
 
     Args:
         dimension: d of the embeddings.

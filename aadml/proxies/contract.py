@@ -79,7 +79,7 @@ class Proxy(Protocol):
         Args:
             embeddings: modality -> (b, d); row i of all modalities is one clip.
             index: (b,) rows of the batch in the training set.
-            encode: (modality, rows (m,) of the training set) -> (m, d), for live neighbors; called once for each row.
+            encode: (modality, rows (m,) of the training set) -> (m, d), for live neighbors; rows are distinct.
 
         Returns:
             modality -> (b, d).

@@ -29,6 +29,9 @@ class GraphOptions:
             other modality (the sentence after Equation 2). "agreeing" uses the minimum cosine over modalities
             (AVID-CMA, CVPR 2021).
         neighbors: the "nearest" clips, or k "random" clips (a control).
+
+    Raises:
+        InputError: a cross graph is searched in input space.
     """
 
     k: Annotated[int, Interval(ge=1, le=10_000)] = 3

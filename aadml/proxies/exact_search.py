@@ -254,7 +254,7 @@ def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor,
     """Return bank rows (r, s) with the best `wanted` of every query, sorted by product.
 
     Returns:
-        These rows, and two (r,) bool: whether they certainly contain the best, and whether their order is certain.
+        The rows, and two (r,) bool: whether the rows certainly contain the best, and whether their order is certain.
     """
     queries, error = [view[rows] for view in prepared.queries], prepared.error[rows]
     few = min(wanted + SLACK_ITEMS, prepared.count)

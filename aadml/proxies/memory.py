@@ -108,7 +108,8 @@ class Memory(Unchanged):
             The comparison with c candidates of the batch, then m stored candidates for each modality of `columns`.
 
         Raises:
-            InputError: the comparison has relevance scores or guides, or `refresh` was not called.
+            InputError: the comparison has relevance scores or guides, or has no classes or no `within`; or `size` is
+                "all", but `refresh` was not called.
         """
         if comparison.relevance is not None or comparison.guides:
             raise InputError(

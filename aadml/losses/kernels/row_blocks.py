@@ -28,7 +28,7 @@ EXCLUDED = 1e30
 LOWEST = -78.0
 """Lower limit of exponents: the exponential vanishes beside 1, and is not denormal even when divided by thousands."""
 HIGHEST = 30.0
-"""Upper limit of exponents relative to a log-mean; an entry exceeds a log-mean by at most the log of the entry count."""
+"""Upper limit of exponents relative to a log-mean; an entry exceeds a log-mean by at most the log of the count."""
 
 
 PER_BIT = math.log2(math.e)

@@ -180,4 +180,4 @@ def _plain(values: object) -> object:
 
 
 _KNOWN = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.bool_)
-"""Types that torch supports; numbers of other types are converted to float64, which does not change their value."""
+"""Types that torch supports; numbers of other types (unsigned integers of 16 bits or more) are converted to float64."""

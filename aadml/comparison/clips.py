@@ -1,4 +1,4 @@
-"""Clips, before the encoder, and the three splits of a data set."""
+"""Clips, the inputs of encoders, and the three splits of a data set."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +38,10 @@ class Clips:
             Modalities that all clips have are omitted.
         texts: all texts of clips with several texts, until `aadml.data.captions.several_texts` converts them to rows.
         drawn_by: n names; each epoch of training draws one of the rows that share a name. None uses all rows.
+
+    Raises:
+        InputError: shapes, types or numbers of rows do not match, a label is out of range, features are not finite, or
+            a name of a modality is invalid.
     """
 
     IN_WORDS: ClassVar[str] = "Clips (of arrays: aadml.Clips.of(labels, audio=..., visual=...))"
@@ -72,7 +76,8 @@ class Clips:
             features: modality -> (n, d), a NumPy array or tensor of any float or integer type, or lists.
 
         Raises:
-            InputError: features are not numbers or contain NaN, counts differ, or a modality is unknown.
+            InputError: features are not finite numbers, labels or ids are neither names nor whole numbers, the numbers
+                of rows differ, or a name of a modality is invalid or absent.
 
         Example:
             >>> clips = aadml.Clips.of(["dog", "cat", "dog"], audio=[[0, 1], [1, 0], [0, 2]], visual=[[1], [2], [1]])
@@ -157,7 +162,7 @@ class Clips:
 
     @checked_call
     def dimension(self, modality: Modality) -> int:
-        """Return the number of feature dimensions d of a modality of vectors."""
+        """Return the number of feature dimensions d of a modality of vectors; errors are those of `vectors`."""
         return self.vectors(modality).shape[1]
 
     @checked_call
@@ -197,7 +202,11 @@ class Clips:
     def __getitem__(self, key: slice | Sequence[int] | NDArray[Any] | Tensor) -> "Clips": ...
 
     def __getitem__(self, key: Any) -> "Features | Clips":
-        """Return the features of a modality, or some of the clips: a slice, row numbers, or a mask (n,)."""
+        """Return the features of a modality, or some of the clips: a slice, row numbers, or a mask (n,).
+
+        Raises:
+            InputError: the modality is absent.
+        """
         if isinstance(key, slice | list | tuple | np.ndarray | Tensor):
             return self.select(torch.arange(len(self))[torch.as_tensor(key) if not isinstance(key, slice) else key])
         if not isinstance(key, str) or key not in self.features:
@@ -320,7 +329,7 @@ class Splits:
         name: source of the data, for messages.
         notes: steps that derived the splits (a drawn validation split, dropped clips), one sentence per step.
         provenance: modality -> origin of its features, as in the feature file; empty if unknown.
-        clusters: id of a clip -> its cluster, which intervals resample instead of clips; None for clips.
+        clusters: id of a clip -> its cluster, which intervals resample instead of clips; None resamples clips.
     """
 
     train: Clips
@@ -340,7 +349,7 @@ class Splits:
 
     @checked_call
     def having(self, split: str, clips: Clips) -> "Splits":
-        """Return the same data with other clips in the part `split`."""
+        """Return the same data with other clips in the part `split` ("train", "valid" or "test")."""
         part = {name: clips if name == split else self[name] for name in ("train", "valid", "test")}
         return replace(self, train=part["train"], valid=part["valid"], test=part["test"])
 

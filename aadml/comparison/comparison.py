@@ -143,7 +143,7 @@ class Comparison:
         return None if value is None else rows_of(value, rows, kind)
 
     def codes_of_all_pairs(self) -> MaskCodes | None:
-        """Return the codes of the masks if every pair is known, without masks, to be a positive or a negative."""
+        """Return the codes of the masks if the codes make every pair a positive or a negative, else None."""
         codes = self.codes_of_masks()
         return codes if codes is not None and codes.cover_all_pairs() else None
 

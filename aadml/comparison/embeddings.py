@@ -30,7 +30,10 @@ class Embeddings:
         present: modality -> (n,) bool, False for a clip without the modality, which is neither a query nor a result in
             the modality.
         clusters: id of a clip -> its cluster (speaker, recording), which intervals of MAP resample instead of clips;
-            None for clips.
+            None resamples clips.
+
+    Raises:
+        InputError: shapes, types or numbers of rows do not match, or a vector is not finite.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -75,7 +78,7 @@ class Embeddings:
         return self.relevance or relevance_of(self)
 
     def of(self, modality: Modality, index: Tensor) -> Tensor:
-        """Return the vectors (b, d) of clips `index` (b,) in a modality, uncopied if they are all vectors in order."""
+        """Return the vectors (b, d) of clips `index` (b,) in a modality; all vectors in order are not copied."""
         vectors = self.vectors[modality]
         rows = self.rows[modality][index] if modality in self.rows else index
         return vectors if torch.equal(rows, torch.arange(len(vectors))) else vectors[rows]
@@ -95,7 +98,10 @@ class Embeddings:
 
 
 def checksum_of(vectors: Mapping[Modality, Tensor]) -> str:
-    """Return the SHA-256 of vectors (n, d) by modality as float32; rounding differs between machines and threads."""
+    """Return the SHA-256 of vectors (n, d) by modality, as float32.
+
+    Vectors that are computed on another machine, or with another number of threads, may be rounded differently.
+    """
     checksum = hashlib.sha256()
     for modality in sorted(vectors):
         checksum.update(modality.encode() + vectors[modality].float().contiguous().numpy().tobytes())

@@ -31,6 +31,9 @@ def interpolated(
 
     Returns:
         Comparison against c + m candidates, the first c unchanged.
+
+    Raises:
+        InputError: the comparison has relevance scores instead of vectors, or same-class lines but no classes.
     """
     anchors, candidates = comparison.vectors("interpolation")
     points, positives, negatives = [candidates], [comparison.positives], [comparison.negatives]

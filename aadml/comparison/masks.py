@@ -10,7 +10,7 @@ from torch import Tensor
 
 M = TypeVar("M", Tensor, Tensor | None)
 FEW = 4
-"""Inverse of the largest share of candidates that are positives of an anchor, for reading positives by column."""
+"""Positives are read by column if no anchor has more than 1 / FEW of the candidates as positives."""
 RowsOfMask = Callable[[slice, torch.dtype], Tensor]
 """Function that returns some rows of a mask as booleans, or as zeros and ones."""
 

@@ -33,7 +33,7 @@ def as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def dot(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Compute the inner product of all pairs (a, c)."""
+    """Compute the inner product of all pairs: (a, d), (c, d) -> (a, c)."""
     with full_precision(anchors):
         return anchors @ candidates.T
 
@@ -45,7 +45,7 @@ def full_precision(values: Tensor) -> AbstractContextManager[object]:
 
 
 def cosine(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Compute the cosine similarity of all pairs (a, c), in [-1, 1]; 0 for a zero vector."""
+    """Compute the cosine similarity of all pairs: (a, d), (c, d) -> (a, c), in [-1, 1]; 0 for a zero vector."""
     return dot(normalized(anchors), normalized(candidates)).clamp(-1, 1)
 
 

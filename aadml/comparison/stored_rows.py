@@ -73,6 +73,6 @@ class StoredRows:
         return loaded
 
     def content(self) -> Iterator[bytes]:
-        """Yield the bytes of the rows, for a hash of the content."""
+        """Yield the bytes of the rows, for a checksum of the content."""
         for rows in self.split(BLOCK):
             yield rows.numpy().tobytes()

@@ -41,7 +41,10 @@ def processes_here() -> int:
 
 
 def one_voice() -> None:
-    """Discard stdout and stderr except on rank 0, and raise ProcessLost when the launcher sends SIGTERM."""
+    """Discard stdout and stderr of a worker other than rank 0, and raise ProcessLost when the launcher sends SIGTERM.
+
+    Without `torchrun`, do nothing.
+    """
     if not started():
         return
     signal.signal(signal.SIGTERM, _stopped)

@@ -93,7 +93,8 @@ class Inputs:
     """The `inputs` section of a config.
 
     Attributes:
-        scaling: "none", "standard" (mean 0, deviation 1; a constant column becomes 0), "minmax" (to 0..1), "l2".
+        scaling: "none", "standard" (mean 0, deviation 1; a constant column becomes 0), "minmax" (to 0..1), or "l2"
+            (every item to length 1).
         clamp: largest number of standard deviations, for "standard"; 0 for no limit.
     """
 
@@ -113,6 +114,9 @@ def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
 
     Returns:
         The scaling, for any split.
+
+    Raises:
+        InputError: no training clip has some modality, or the name of the scaling is unknown.
     """
     statistics = lookup(SCALINGS, inputs.scaling, "scaling")
     fitted = {m: statistics(_present(train, m)) for m in train.modalities if isinstance(train[m], Matrix)}

@@ -46,8 +46,8 @@ def lookalike_triplet(
         source:    sum over directions (m, o) of  max(0, margin + sum over i of (5 |m_i - o_i|^2 - |m_i - o_n|^2) / 2)
         n = argmax over j of another class of cos(x_i, x_j),   x the inputs of modality m
 
-    In the source, the cosine of clips of the same class counts as 0. Such a clip is therefore chosen if the cosines of
-    all other classes are negative.
+    With `source`, the cosine of clips of the same class counts as 0. A clip of the same class is therefore chosen if
+    the cosines of all clips of other classes are negative.
 
     Args:
         vectors: modality -> embeddings (b, d).
@@ -95,10 +95,13 @@ class AdversarialLearner(Learner):
         dimension: size of the embedding (40: released code).
         visual_hidden: hidden layers of the visual encoder; tanh follows each layer and the output (512, 100: same
             source).
-        hidden: hidden layers of every other modality's encoder (40, 100: same source, for its text).
+        hidden: hidden layers of every other modality's encoder (40, 100: same source, for text).
         margin: margin of the triplets (0.1: same source).
         adv_weight: weight of the adversarial term; 0 reproduces the released code.
         fidelity: form of the triplets: "source" for one hinge per batch, "repaired" for one per clip.
+
+    Raises:
+        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
     """
 
     def __init__(

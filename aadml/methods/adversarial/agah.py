@@ -37,7 +37,8 @@ WEIGHTS = {"triplet": 1.0, "balance": 1.0, "code": 1e-3, "quantization": 1.0}
 class HashingLearner(Learner):
     """Binary codes of both modalities, with critics that align the features (Gu et al., ICMR 2019).
 
-        f = encoder(x) / |.|,   f' = 0.8 f + 0.2 (share of each class) M,   share ~ sigmoid(5 f M^T),   h = tanh(W f')
+        u = encoder(x),   f = u / |u|
+        f' = 0.8 f + 0.2 (share of each class) M,   share ~ sigmoid(5 f M^T),   h = tanh(W f')
         J = triplets of h in both directions, over a whole batch, in cosine, with `margin`
             + sum of 1 / (1 + exp(cos(|h|, 1))) + class_weight sum of binary cross-entropies of f'
             + 0.001 sum of (h . b_c - k S_c)^2 + sum of |h - sign h|^2
@@ -64,6 +65,9 @@ class HashingLearner(Learner):
         adv_weight: weight of the critics' scores (1: same source).
         critic_learning_rate: learning rate of the critics' Adamax, with betas 0.5, 0.9 and weight decay 1e-4 (all: same
             source).
+
+    Raises:
+        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
     """
 
     similarity = "hamming"

@@ -31,12 +31,12 @@ class CaptionedLearner(Learner):
         """Return sound and captions as inputs of the networks."""
 
     def settled(self, clips: Clips) -> Clips:
-        """Return clips with vectors instead of the inputs of frozen networks."""
+        """Return clips with vectors instead of the inputs of frozen networks; by default, the clips are unchanged."""
         return clips
 
 
 class AudioText(LearnedMethod):
-    """A learner of sound and captions as a method.
+    """Method that trains a learner of sound and captions.
 
     Args:
         learner: learner to train.
@@ -52,7 +52,11 @@ class AudioText(LearnedMethod):
         self.start = start
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Build the vocabulary of `train`, then train; see `aadml.methods.training.loop.train`."""
+        """Build the vocabulary of `train`, then train; see `aadml.methods.training.loop.train`.
+
+        Raises:
+            InputError: the clips have no sound or no captions, or `start` is not a run of the same networks.
+        """
         for modality in ("audio", "text"):
             if modality not in train.modalities:
                 raise InputError(

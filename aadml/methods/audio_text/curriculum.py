@@ -19,7 +19,7 @@ from aadml.methods.training.learner import Epoch, ResizedBuffers, Stage
 from aadml.methods.training.settings import Training
 
 STAGES = {"easy": "audio", "median": "text", "hard": "all"}
-"""Stage -> trained modality; the other modality is frozen."""
+"""Stage -> trained modality, or "all"; a modality that is not trained is frozen."""
 
 Described = Callable[[Clips], tuple[Tensor, Tensor, Tensor]]
 """Training clips -> unit vectors of sound and of captions (n, d), and flags (n,) of present pairs."""
@@ -73,7 +73,7 @@ class Curriculum(ResizedBuffers):
         return self.options.mining and epoch.stage == "easy" and epoch.number == 0
 
     def build(self, audio: Tensor, text: Tensor, present: Tensor, train: Clips) -> None:
-        """Build the batches of all stages from unit vectors (n, d) of both sides of the pairs that are present (n,)."""
+        """Build the easy and hard batches from unit vectors (n, d) of both sides and flags `present` (n,)."""
         rows = present.nonzero()[:, 0]
         vectors = F.normalize(audio + text, dim=1)[rows]
         codes = [code[rows] for code in self._codes(train)]
@@ -82,7 +82,11 @@ class Curriculum(ResizedBuffers):
             setattr(self, name, rows[batches].to(self.get_buffer(name).device))
 
     def check_clips(self, train: Clips) -> None:
-        """Check, before the ancillary model is trained, that batches can be built from the training clips."""
+        """Check, before the ancillary model is trained, that batches can be built from the training clips.
+
+        Raises:
+            InputError: there are too few clips, or too many clips with equal captions.
+        """
         if self.options.mining:
             check_partition(len(train), self.batch, self._codes(train), seed=self.seed)
 
@@ -112,7 +116,7 @@ def divided(epochs: int, shares: Sequence[float]) -> list[int]:
 
 
 def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
-    """Return the model that is trained first, and whose vectors define the batches, or None.
+    """Return the model that is trained first, and whose vectors define the batches; None if the options need no model.
 
     Args:
         options: options of the curriculum.

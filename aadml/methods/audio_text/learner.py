@@ -30,7 +30,7 @@ from aadml.objective import Embedded, Objective
 
 
 class TwoTowers(CachingLearner, CaptionedLearner):
-    """An audio and a text tower into one space, compared by cosine.
+    """Audio tower and text tower that embed into one space, where vectors are compared by cosine.
 
     Args:
         audio: the audio tower.
@@ -104,7 +104,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """Check that a curriculum can divide the training clips into batches.
 
         Raises:
-            InputError: there are too few clips.
+            InputError: there are too few clips, or too many clips with equal captions.
         """
         if self.curriculum is not None:
             self.curriculum.check_clips(train)

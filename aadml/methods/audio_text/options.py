@@ -45,7 +45,7 @@ class CaptionedOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FrameWordOptions:
-    """A CRNN on sound, and vectors of words.
+    """Options of a CRNN on sound, and of vectors of words.
 
     Attributes:
         channels: number of channels of the CRNN's wide convolutions (128: published size).
@@ -77,7 +77,7 @@ class RelevanceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TowerOptions(FineTuning):
-    """Two towers into a common space.
+    """Options of two towers that embed into a common space.
 
     Attributes:
         audio: "resnet38", "cnn14", "cnn10", or hf:MODEL for a pretrained network of `transformers` with its weights and
@@ -130,13 +130,13 @@ class Freezing:
 
 @dataclass(frozen=True, kw_only=True)
 class CurriculumOptions:
-    """Division of training into an easy, a median and a hard stage, and construction of their batches.
+    """Options of training in an easy, a median and a hard stage, and of building their batches.
 
     Attributes:
         shares: shares of training.epochs for the stages easy, median and hard; each stage has at least one epoch.
-        ancillary_epochs: epochs of the model whose vectors of the pairs build the batches: the method `audio-text` with
-            the same options; 0 uses the initial network.
-        ancillary_batch: pairs per batch of that model; 0 for training.batch.
+        ancillary_epochs: epochs of the ancillary model, the method `audio-text` with the same options. Its vectors of
+            the pairs determine the batches; 0 uses the vectors of the initial network.
+        ancillary_batch: pairs per batch of the ancillary model; 0 for training.batch.
         mining: whether batches are built from vectors; false: all stages shuffle (the paper's "without mining").
         dedupe: whether hard batches separate pairs with equal captions or clips.
         until: last stage of training.

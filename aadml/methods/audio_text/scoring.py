@@ -15,7 +15,7 @@ def recall_sums(embeddings: Embeddings, reading: Literal["text-audio", "both"]) 
         reading: directions of "recall_sum": "text-audio" (the released code of Mei et al.) or "both".
 
     Returns:
-        "recall_sum", and the sum and MAP of both directions.
+        "recall_sum", and the sum and MAP of each direction.
     """
     clips = int(embeddings.labels.unique().numel())
     cutoffs = tuple(k for k in (1, 5, 10) if k <= clips)

@@ -186,7 +186,7 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
 
 
 def with_sound(clips: Clips) -> Clips:
-    """Return the clips whose sound can be decoded; a warning has already named the other files.
+    """Return the clips whose sound can be decoded; a warning names the other files.
 
     Spectrograms are cached in memory and on disk within the configured budgets, so that sound is not decoded twice.
 
@@ -203,7 +203,7 @@ def with_sound(clips: Clips) -> Clips:
 
 
 def nothing_to_learn(index: Tensor) -> dict[str, Tensor]:
-    """Return zero, the loss of a batch (b,) without decodable sound."""
+    """Return a loss of zero without active terms, for a batch `index` (b,) without decodable sound."""
     zero = torch.zeros((), device=index.device)
     return {"loss": zero, "active": zero}
 

@@ -28,7 +28,7 @@ _BuildPrior = Callable[[Training], Method]
 
 
 class ThreeStages(AudioText):
-    """Method that `three_stages` builds.
+    """Two towers that are trained in stages, after an ancillary model whose vectors determine the batches.
 
     Args:
         learner: two towers.
@@ -57,7 +57,7 @@ class ThreeStages(AudioText):
         self._curriculum.described = trained.learner.describe_pairs
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Train the ancillary model, unless `take_prior` passed one, then train in three stages."""
+        """Train the ancillary model, unless `take_prior` passed a trained model, then train in stages."""
         if self._prior and self._curriculum.described is None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self._seed)
@@ -90,6 +90,9 @@ def audio_text(
         loss: `name` (a key of LOSSES) and its options.
         selection: `name` (a key of SELECTIONS) and its options.
         directions: pairs of anchors and candidates.
+
+    Raises:
+        InputError: a file of weights cannot be read, or the options leave no network and no head to train.
     """
     learner = _learner(context, towers, freezing, captioned, (loss, selection, directions), None)
     return AudioText(learner, context, settings, towers.start)
@@ -107,9 +110,9 @@ def three_stages(
     selection: SelectionSection = ALL_PAIRS,
     directions: Directions = BOTH_WAYS,
 ) -> Method:
-    """Build 3CMLF: the model of `audio_text`, trained in three stages on easy, random and hard batches.
+    """Build 3CMLF (Chao et al.): the model of `audio_text`, trained in stages on easy, random and hard batches.
 
-    The paper leaves many choices open (see `Curriculum`); each such choice has an option.
+    Choices that the paper leaves open are options (see `CurriculumOptions`).
 
     Args:
         context: see `audio_text`.
@@ -120,6 +123,9 @@ def three_stages(
         loss: `name` (a key of LOSSES) and its options.
         selection: `name` (a key of SELECTIONS) and its options.
         directions: pairs of anchors and candidates.
+
+    Raises:
+        InputError: a file of weights cannot be read, or the options leave no network and no head to train.
     """
     stages = Curriculum(curriculum, batch=settings.batch, seed=context.seed)
     learner = _learner(context, towers, NOT_FROZEN, captioned, (loss, selection, directions), stages)

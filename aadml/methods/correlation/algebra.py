@@ -16,7 +16,7 @@ EIGENVALUE_FLOOR = 1e-9
 
 @dataclass(frozen=True)
 class Canonical:
-    """A solved correlation problem.
+    """Solution of a correlation problem.
 
     Attributes:
         first: (d1, k) projection of the first modality.
@@ -93,7 +93,7 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
         dimension: number of directions, k.
 
     Raises:
-        InputError: k is larger than the smaller number of feature dimensions.
+        InputError: k is below 1, or larger than the smaller number of feature dimensions.
     """
     possible = min(cross.shape)
     if not 1 <= dimension <= possible:
@@ -105,6 +105,6 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
 
 
 def _signed(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Flip directions so that their largest weight is positive and equal data produce equal bytes."""
+    """Flip directions so that the largest weight of `first`, in magnitude, is positive; equal data have equal bytes."""
     signs = first.gather(0, first.abs().argmax(0, keepdim=True)).sign()
     return first * signs, second * signs

@@ -32,6 +32,9 @@ def cca(
 
     Returns:
         A method whose embeddings are compared by cosine.
+
+    Raises:
+        InputError: the clips do not have exactly two modalities of vectors.
     """
     names = context.need_pair("cca")
     return LinearMethod(partial(_fit, names, dimension, ridge, 1.0, weight_by_correlation))
@@ -59,6 +62,9 @@ def c_cca(
         ridge: constant added to the diagonals of both covariances.
         pair_weight: beta, weight of the pairs (0.2: AADML paper's group).
         weight_by_correlation: whether to multiply every direction by its correlation.
+
+    Raises:
+        InputError: the clips do not have exactly two modalities of vectors, or some do not have exactly one class.
     """
     names = context.need_pair("c-cca")
     context.need_classes("c-cca")

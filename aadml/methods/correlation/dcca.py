@@ -59,7 +59,7 @@ def total_correlation(
     """Compute the sum of the canonical correlations, or of their squares, with a finite gradient.
 
         T = S_aa^{-1/2} S_av S_vv^{-1/2}, with singular values s;   "trace": sum of s;   "squared": sum of s^2
-        "source": sum of sqrt(s^2 + ridge) over the `top` largest, as in the code of docs/fidelity.md
+        "source": sum of sqrt(s^2 + ridge) over the `top` largest, as in the released code (docs/fidelity.md)
 
     Args:
         first: (d, d) covariance of the first modality, with its ridge.
@@ -95,6 +95,9 @@ class CorrelationLearner(Learner):
         hidden: modality -> sizes of the hidden layers.
         options: see `CorrelationOptions`.
         pair_weight: weight of the pairs in the cross-covariance, beside clusters; None for only pairs.
+
+    Raises:
+        InputError: there are more directions than outputs.
     """
 
     in_bfloat16 = "no"
@@ -191,6 +194,10 @@ def dcca(
         options: see `CorrelationOptions`.
         hidden_audio: hidden layers of the first modality (code of the AADML paper's group).
         hidden_visual: hidden layers of the second modality (same source).
+
+    Raises:
+        InputError: the clips do not have exactly two modalities of vectors, the batch is not larger than `outputs`, or
+            there are more directions than outputs.
     """
     hidden = dict(zip(context.need_pair("dcca"), (hidden_audio, hidden_visual), strict=True))
     _check_batch(settings, options.outputs, "dcca")
@@ -214,6 +221,10 @@ def c_dcca(
         options: see `CorrelationOptions`.
         hidden: hidden layers of both encoders (code of the AADML paper's group).
         pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
+
+    Raises:
+        InputError: the clips do not have exactly two modalities of vectors, some do not have exactly one class, the
+            batch is not larger than `outputs`, or there are more directions than outputs.
     """
     _check_batch(settings, options.outputs, "c-dcca")
     hiddens = dict.fromkeys(context.need_pair("c-dcca"), hidden)

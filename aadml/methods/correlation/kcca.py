@@ -98,6 +98,9 @@ def kcca(
         kernel: "rbf" with gamma = 1 / (median distance)^2, or "polynomial" of degree 3.
         ridge: constant c above; without a ridge, kernel CCA correlates any two views perfectly.
         landmarks: number of clips used as landmarks of the kernels; with at most as many clips, the result is exact.
+
+    Raises:
+        InputError: the kernel is unknown, or the clips do not have exactly two modalities of vectors.
     """
     lookup(KERNELS, kernel, "kernel")
     names = context.need_pair("kcca")

@@ -64,7 +64,7 @@ class Projection:
 
 
 class LinearMethod(Method):
-    """A method in closed form.
+    """Method whose projection has a closed form.
 
     Args:
         fitted: sets of clips, treated as one set -> projection.

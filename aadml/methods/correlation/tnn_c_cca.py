@@ -38,6 +38,9 @@ class ClusterSolution(nn.Module):
     Args:
         sizes: modality -> number of input dimensions.
         dimension: number of directions.
+
+    Raises:
+        InputError: there are more directions than input dimensions.
     """
 
     def __init__(self, sizes: Mapping[Modality, int], dimension: int) -> None:
@@ -97,6 +100,10 @@ class TripletLearner(Learner):
         selection: the `selection` section: "all" triplets of a batch, or "batch-hard" (both in the code).
         fidelity: "source" to exclude an anchor's partner from its positives and to count triplets without loss,
             "repaired" to include the partner and to omit these triplets.
+
+    Raises:
+        InputError: the clips do not have exactly two modalities of vectors, some do not have exactly one class, or
+            there are more directions than input dimensions.
     """
 
     def __init__(

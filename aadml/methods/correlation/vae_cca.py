@@ -68,7 +68,7 @@ class VariationalLearner(Learner):
         z -> shared layer -> layer of m -> reconstruction of x_m
         J = 1e-4 sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
             + sum of mean |p_i - Y_i|                                        p: linear classifier on z
-            + 1e-3 (T_aa + T_av + T_vv)                                      T: see `same_class_loss`, Pearson's cosine
+            + 1e-3 (T_aa + T_av + T_vv)                                      T: see `same_class_loss`, centered latents
             + 0.1 mean |z_v - z_a|
             + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
 
@@ -85,6 +85,9 @@ class VariationalLearner(Learner):
         inner: size of the shared layer before mean and variance (64: same source).
         center_weight: weight of the distance to the class centers (0.01: same source).
         fidelity: "repaired" for learned centers, "source" for centers that are redrawn for every batch.
+
+    Raises:
+        InputError: some clips do not have exactly one class, or features are not vectors.
     """
 
     def __init__(

@@ -58,6 +58,10 @@ class LabelSpaceLearner(Learner):
         proxy: `name` (a key of PROXIES), and its options.
         directions: (anchors, candidates), such as ["audio-visual", "visual-audio"]; "all" ordered pairs by default.
         readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
+
+    Raises:
+        InputError: some clips do not have exactly one class, features are not vectors, or the clips lack a modality of
+            `directions`.
     """
 
     in_bfloat16 = "shown"
@@ -131,7 +135,7 @@ class LabelSpaceLearner(Learner):
         ]
 
     def check_clips(self, train: Clips) -> None:
-        """Check that the training clips have as many neighbors as the proxy needs."""
+        """Raise InputError if no training clip can have as many neighbors as the proxy needs."""
         if self.metric_weight:
             self.objective.check_size(len(train), train.labels)
 
@@ -196,7 +200,7 @@ class LabelSpaceLearner(Learner):
         return total / len(order) if len(order) else None
 
     def proxy(self) -> Proxy | None:
-        """Return the proxy of the metric loss."""
+        """Return the proxy of the metric loss; None if clips represent themselves."""
         return self.objective.proxy
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
@@ -275,6 +279,9 @@ def cctl(
         label_loss: a name of LABEL_LOSSES, `weight` and options.
         readout: see READOUTS.
         margin: margin in squared distance (about 1: AADML paper's group; not published for this loss alone).
+
+    Raises:
+        InputError: some clips do not have exactly one class, or features are not vectors.
     """
     learner = LabelSpaceLearner(
         context,

@@ -35,6 +35,9 @@ class CommonSpaceLearner(Learner):
         dimension: size of the common space (1024: same source).
         alpha: weight of the likelihood of pairs (1e-3: same source).
         beta: weight of the distance between partners (0.1: same source).
+
+    Raises:
+        InputError: some clips do not have exactly one class, or features are not vectors.
     """
 
     def __init__(

@@ -47,6 +47,9 @@ class DualSubspaceLearner(Learner):
         explicit: size of the explicit subspace.
         hidden: layers of each modality below the explicit subspace.
         margin: margin of the triplets, in squared distance.
+
+    Raises:
+        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
     """
 
     def __init__(

@@ -46,6 +46,9 @@ class MultiScaleLearner(Learner):
         visual_hidden: size of the visual hidden layer (512: same source); other modalities have no hidden layer.
         dropout: share of units dropped (0.5: same source).
         center_weight: weight of the distance to the class centers (0.001 to 0.01: same source).
+
+    Raises:
+        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
     """
 
     def __init__(

@@ -47,6 +47,9 @@ class CurriculumLearner(Learner):
         label_loss: a name of LABEL_LOSSES, `weight` and options.
         margin: margin of the triplets, in squared distance (1.2: AADML, section 5.2).
         first_share: share of the epochs in stage 1, 0 to 1.
+
+    Raises:
+        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
     """
 
     def __init__(

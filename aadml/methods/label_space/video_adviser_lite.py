@@ -51,6 +51,9 @@ class AdvisedLearner(Learner):
         dropout: share of the teacher's hidden units dropped in training.
         teacher_share: share of the epochs that train the teacher.
         advice_weight: weight of the distillation into the students; 0 for students without a teacher.
+
+    Raises:
+        InputError: some clips do not have exactly one class, or features are not vectors.
     """
 
     criterion = "score"

@@ -84,6 +84,9 @@ class BilateralLearner(Learner):
         hidden: hidden layers of the global branch.
         dropout: share of units dropped.
         margin: margin of the ranking loss, in cosine (0.2: released code).
+
+    Raises:
+        InputError: features are not vectors, or there is only one modality.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class ContrastiveLearner(LearnedScale, Learner):
 
     The scale s is learned, between 1 and 100. All other clips of the batch are negatives, even clips of the same class,
     which lowers scores of retrieval by class. The AADML paper does not state how CLIP was applied to features for its
-    table: heads and schedule are configurable.
+    table, so heads and schedule are configurable.
 
     Args:
         context: dimensions and classes.
@@ -38,6 +38,9 @@ class ContrastiveLearner(LearnedScale, Learner):
         hidden: hidden layers of the heads; [] for linear heads as in CLIP.
         dropout: share of hidden units dropped.
         temperature: 1 / s at the start (0.07: Radford et al.).
+
+    Raises:
+        InputError: features are not vectors, or there is only one modality.
     """
 
     takes_missing = True

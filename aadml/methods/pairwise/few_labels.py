@@ -39,8 +39,8 @@ class FewLabelsLearner(Learner):
     """Classification of the labeled clips and matching of all clips, with one trunk per modality.
 
     Two linear layers follow each trunk. The first layer maps into label space, under the label loss of the labeled
-    clips. The second layer maps onto the sphere that matches pairs, as in `pairs`. Embeddings are the posteriors,
-    compared by inner product: two items rank by the probability of equal classes. With `loss.weight: 0`, the method
+    clips. The second layer maps onto the sphere where pairs are matched, as in `pairs`. Embeddings are the posteriors,
+    compared by inner product: the probability that two items have the same class. With `loss.weight: 0`, the method
     trains only on labels, as a control.
 
     Args:
@@ -52,6 +52,10 @@ class FewLabelsLearner(Learner):
         selection: selection of the pairs in the loss.
         neighbors: positives besides a clip's partner, and their weights.
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
+
+    Raises:
+        InputError: the clips have no class or several classes, features are not vectors, or the sections contradict
+            each other (see `Matching`).
     """
 
     similarity = "dot"
@@ -86,7 +90,7 @@ class FewLabelsLearner(Learner):
         self._rows = torch.empty(0, dtype=torch.int64)
 
     def check_clips(self, train: Clips) -> None:
-        """Check that the training clips have as many neighbors as the options require."""
+        """Raise InputError if no training clip can have as many neighbors as the options require."""
         self.matching.check_clips(train)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:

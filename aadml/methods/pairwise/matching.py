@@ -47,7 +47,8 @@ class Matching(LearnedScale):
         seed: seed of a teacher.
 
     Raises:
-        InputError: the options contradict each other.
+        InputError: the loss ignores the weights of neighbors, proxies replace the candidates of a bank, neighbors in
+            the space of a DCCA do not have exactly two modalities, or a direction has a modality that `space` lacks.
     """
 
     __call__: Callable[..., dict[str, Tensor]]
@@ -87,7 +88,7 @@ class Matching(LearnedScale):
         self._train: Clips | None = None
 
     def check_clips(self, train: Clips) -> None:
-        """Check that the training clips have as many neighbors as the options require."""
+        """Raise InputError if no training clip can have as many neighbors as the options require."""
         if self.neighbors is not None:
             self.neighbors.check_size(len(train))
         self.objective.check_size(len(train), None)

@@ -59,6 +59,9 @@ class PairLearner(Learner):
         proxy: proxies that replace clips in training; anchor-aware proxies use no labels in this method.
         neighbors: positives besides a clip's partner, determined without labels, and their weights.
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
+
+    Raises:
+        InputError: features are not vectors, or the sections contradict each other (see `Matching`).
     """
 
     divides_batches = True
@@ -87,7 +90,7 @@ class PairLearner(Learner):
         self.takes_missing = self.matching.of_batch_alone  # bank, proxies and neighbors need all modalities
 
     def check_clips(self, train: Clips) -> None:
-        """Check that the training clips have as many neighbors as the options require."""
+        """Raise InputError if no training clip can have as many neighbors as the options require."""
         self.matching.check_clips(train)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:

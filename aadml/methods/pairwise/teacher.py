@@ -16,7 +16,7 @@ TRAINING = Training(epochs=100, batch=200, optimizer="rmsprop", learning_rate=0.
 
 
 def smaller_batch(clips: int) -> list[str]:
-    """Return a warning if there are fewer clips than in a batch of the teacher."""
+    """Return a list with a warning if there are fewer clips than in a batch of the teacher, else an empty list."""
     if clips >= TRAINING.batch:
         return []
     message = f"the teacher has one batch of all {clips} training clips, fewer than dcca's {TRAINING.batch}"

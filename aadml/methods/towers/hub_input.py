@@ -88,6 +88,9 @@ class HubInput(ResizedBuffers):
     Attributes:
         dimension: d of a vector.
         saved: description of the network, from which the network can be built without the files of its model.
+
+    Raises:
+        InputError: the network cannot be read, or differs from the network under the adapters of a saved model.
     """
 
     __call__: Callable[..., Tensor]

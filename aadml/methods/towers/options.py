@@ -32,8 +32,8 @@ class FineTuning:
             layers after them. Only the adapters are trained, and a saved model contains only the adapters. 0 trains the
             weights.
         lora_alpha: strength of the adapters, which are multiplied by `lora_alpha / lora_rank`.
-        micro_batch: number of items of a network that are processed together in training, each part again for its
-            gradient (GradCache); 0 for the whole batch. Gradients and dropout are those of the whole batch.
+        micro_batch: number of items that a network processes together in training; each part of the batch is computed
+            again for its gradient (GradCache). 0 processes the whole batch. Gradients and dropout do not change.
         checkpointing: whether the activations inside the trained blocks are computed again for the gradient instead of
             stored: less memory, more time, the same gradients.
         learning_rate: learning rate of the networks hf:MODEL; null for `training.learning_rate`, which the other layers
@@ -61,6 +61,9 @@ class PretrainedOptions(FineTuning):
             [] freezes all networks, so that only the method's own layers are trained.
         memory_mib: memory that caches prepared windows, frames and texts, so that they are decoded once.
         disk_mib: total disk space in `$AADML_CACHE/decoded` for decoded media of trained networks.
+
+    Raises:
+        InputError: no network is set.
     """
 
     audio: HubModel | None = None

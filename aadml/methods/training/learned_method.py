@@ -23,7 +23,7 @@ P = ParamSpec("P")
 
 
 class LearnedMethod(Method):
-    """A learner as a method.
+    """Method that trains a learner.
 
     Args:
         learner: learner to train.
@@ -46,7 +46,7 @@ class LearnedMethod(Method):
         return self.learner.similarity
 
     def check_clips(self, train: Clips) -> None:
-        """Check that the learner can be trained on the clips."""
+        """Raise InputError if the learner cannot be trained on the clips."""
         self.learner.check_clips(train)
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
@@ -66,7 +66,7 @@ class LearnedMethod(Method):
         return self.learner.read_off(outputs)
 
     def proxy(self) -> Proxy | None:
-        """Return the trained proxy."""
+        """Return the trained proxy; None if the learner has no proxy."""
         proxy = self.learner.proxy()
         return proxy.built() if isinstance(proxy, LeftOut) else proxy
 
@@ -84,7 +84,7 @@ class LearnedMethod(Method):
         return self.learner.architecture()
 
     def readout(self) -> Mapping[str, str | float]:
-        """Return the name and options of the learner's read-out."""
+        """Return the name and temperature of the learner's read-out; empty if there is no choice."""
         return self.learner.readout()
 
     def parameters_count(self) -> int:

@@ -44,7 +44,7 @@ class Batch:
     """Input of a player's loss.
 
     Attributes:
-        features: modality -> (b, d), or the padded batch of a source; each of several processes holds its own rows.
+        features: modality -> (b, d), or the padded batch of a source; with several processes, only this process's rows.
         labels: (b,) int64.
         index: (b,) rows in the training set.
         generator: the only source of draws.

@@ -146,6 +146,9 @@ def build_optimizer(parameters: Iterable[Any], settings: Training) -> torch.opti
     """Build the optimizer of `settings` for parameters, or for torch's parameter groups.
 
     The fused implementation is used where torch has one.
+
+    Raises:
+        InputError: the name of the optimizer is unknown.
     """
     build = _without_compiler(lookup(OPTIMIZERS, settings.optimizer, "training.optimizer"))
     known = inspect.signature(build).parameters

@@ -54,7 +54,7 @@ def gradient_warning(norm: float) -> str | None:
     if norm == 0:
         return "the gradient is zero, so nothing is trained; check the weights and options of the losses"
     if norm != norm or norm == float("inf"):
-        return "the gradient is not finite; try a smaller learning rate, or gradient clipping"
+        return "the gradient is not finite; lower training.learning_rate, or set training.clip_norm"
     return None
 
 

@@ -15,7 +15,7 @@ from aadml.methods.training.settings import Training
 
 
 class RandomMethod(Method):
-    """Method that `random_vectors` builds."""
+    """Method that draws a random vector for every item; equal items have equal vectors."""
 
     def __init__(self, dimension: int, seed: int) -> None:
         self._dimension, self._seed = dimension, seed

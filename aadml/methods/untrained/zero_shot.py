@@ -21,7 +21,7 @@ _HOW = (
 
 
 class ZeroShot(Method):
-    """Method that `zero_shot` builds."""
+    """Method whose embeddings are the features of pretrained towers."""
 
     takes_statistics = False
 

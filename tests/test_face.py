@@ -333,7 +333,7 @@ def test_a_teacher_of_few_clips_says_that_its_batch_is_all_of_them(splits):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("aadml.methods.pairwise.matching.dcca_space", lambda train, seed: train.matrices)
         aadml.fit(splits, config="pairs", epochs=1, settings=settings, on_note=notes.append)
-    said = "neighbors.space: the teacher has one batch of all 60 training clips, fewer than dcca's 200"
+    said = "neighbors.space: the DCCA teacher trains on one batch of all 60 clips, as there are fewer than 200"
     assert said in notes
 
 

@@ -97,7 +97,8 @@ class Comparison:
             candidates: (c, d).
             labels: (a,) classes of the anchors.
             candidate_labels: (c,) classes of the candidates.
-            own: (a,) partner of each anchor or -1; by default row i of both sides if the counts are equal, else -1.
+            own: (a,) partner of each anchor or -1. By default, row i of both sides if the counts are equal and `itself`
+                is None, else -1.
             itself: (a,) column of the anchor itself or -1; this candidate is neither a positive nor a negative.
         """
         codes = MaskCodes((labels, candidate_labels), itself=itself)

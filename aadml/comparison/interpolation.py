@@ -30,7 +30,8 @@ def interpolated(
         lines: kinds of lines.
 
     Returns:
-        Comparison against c + m candidates, the first c unchanged.
+        Comparison against c + m candidates, the first c unchanged, without guides, `within`, and features, head and
+        classes of the candidates.
 
     Raises:
         InputError: the comparison has relevance scores instead of vectors, or same-class lines but no classes.

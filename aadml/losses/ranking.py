@@ -34,7 +34,8 @@ def ranking(
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
         margin: required difference of the scores (1.0: the paper; the published configuration has 0.5). With trimmed
             relevance of unit vectors, S is in [0, 1], and a margin of 1 keeps every term above 0.
-        score: "dot" or "cosine" (a frame/word relevance replaces both), "euclidean" or "squared-euclidean".
+        score: "dot" or "cosine" (a frame/word relevance replaces both), or "euclidean" or "squared-euclidean", where S
+            is minus the distance.
         full_reduce: "hinge_then_mean" or "mean_then_hinge".
 
     Returns:

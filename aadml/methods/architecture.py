@@ -1,4 +1,4 @@
-"""Description of the networks of a saved model, so that it loads without the files that defined the networks."""
+"""Description of the networks of a saved model, so that the model loads without the files that defined them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

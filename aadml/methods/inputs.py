@@ -134,7 +134,7 @@ def _present(train: Clips, modality: Modality) -> Matrix:
     rows = train.rows(modality)
     if not len(rows):
         raise InputError(
-            f"no training clip has {modality}; leave out this modality (--set modalities=A,B, the modalities to use)"
+            f"no training clip has {modality} features; omit the modality (list the others: --set modalities=A,B)"
         )
     features = train.vectors(modality)
     if len(rows) == len(train):

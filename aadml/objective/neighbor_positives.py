@@ -25,7 +25,7 @@ FURTHER = OnlyWith("positives", "own", "either", "agreeing", "all")
 @removing(own_share=None)
 @dataclass(frozen=True, kw_only=True)
 class NeighborOptions:
-    """The `neighbors` section: additional positives beside the anchor's partner, and their weights.
+    """The `neighbors` section: positives besides the anchor's partner, and their weights.
 
     Options that correspond to published methods:
 
@@ -36,9 +36,9 @@ class NeighborOptions:
       "input" does.
     - HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss supcon, in the space of a DCCA teacher: "dcca".
 
-    Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by such similarities. FNAC (Sun et al.,
-    CVPR 2023) uses them to find false negatives. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its nearest
-    neighbor.
+    Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by these similarities. FNAC (Sun et
+    al., CVPR 2023) uses them to find false negatives. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its
+    nearest neighbor.
 
     Attributes:
         positives: "none" for no further positives, "all" for all clips by similarity, or a choice of the k nearest

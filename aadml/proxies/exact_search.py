@@ -178,7 +178,7 @@ class _Search:
     def best_of_ranked(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Return scores and bank rows (r, k) of the first ranked candidates (r, s), without those of the same code."""
+        """Return scores and bank rows (r, k) of the first ranked candidates (r, s) that lack the code of the query."""
         candidates = candidates[:, : self.wanted]
         left_out = _equal(codes, bank_codes, candidates)
         order = left_out.byte().sort(dim=1, stable=True).indices[:, :k]
@@ -188,7 +188,7 @@ class _Search:
     def best(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Return scores and bank rows (r, k) of the best of candidates (r, s), without those of the same code."""
+        """Return scores and bank rows (r, k) of the best candidates (r, s) that lack the code of the query."""
         candidates = candidates.sort(1).values
         exact = self._scores(rows, candidates).masked_fill_(_equal(codes, bank_codes, candidates), -torch.inf)
         score, order = exact.sort(dim=1, descending=True, stable=True)

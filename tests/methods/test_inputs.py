@@ -70,7 +70,7 @@ def test_statistics_are_of_the_clips_that_have_a_modality():
     train = clips(present=present)
     fitted = fit_scaling(train, Inputs(clamp=0.0))
     torch.testing.assert_close(fitted.shift["audio"], train.matrix("audio")[present].mean(0))
-    with pytest.raises(InputError, match="no training clip has audio; leave out this modality"):
+    with pytest.raises(InputError, match="no training clip has audio features; omit the modality"):
         fit_scaling(clips(present=torch.zeros(50, dtype=torch.bool)))
 
 

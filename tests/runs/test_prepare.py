@@ -134,7 +134,7 @@ def test_scaling_is_fitted_on_the_clips_that_have_a_modality(scaling):
 
 def test_a_modality_that_no_training_clip_has_is_refused():
     clips = Clips.of([0, 1], present={"flow": [False, False]}, audio=[[1], [2]], flow=[[0], [0]])
-    with pytest.raises(InputError, match="no training clip has flow; leave out this modality"):
+    with pytest.raises(InputError, match="no training clip has flow features; omit the modality"):
         fit_scaling(clips)
 
 

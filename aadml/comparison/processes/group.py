@@ -103,7 +103,7 @@ def is_first() -> bool:
 
 
 def own_device(device: torch.device) -> torch.device:
-    """Return the GPU of this worker if `device` is a GPU, else `device`."""
+    """Return the GPU of this worker if `device` is a GPU and `torchrun` started the worker, else `device`."""
     if device.type != "cuda" or not launch.started():
         return device
     return torch.device("cuda", launch.local_rank() % torch.cuda.device_count())

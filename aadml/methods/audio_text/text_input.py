@@ -160,7 +160,10 @@ class WordInput(ResizedBuffers):
         unknown = {word for text in captions.texts for word in text.split()} - index.keys()
         if unknown:
             shown = ", ".join(sorted(unknown)[:_SHOWN]) + ", ..." * (len(unknown) > _SHOWN)
-            warnings.warn(f"{len(unknown)} words of {len(captions)} captions share one vector: {shown}", stacklevel=2)
+            warnings.warn(
+                f"{len(unknown)} words of {len(captions)} captions are unknown and share one vector: {shown}",
+                stacklevel=2,
+            )
         return tokens(captions, lambda texts: [[index.get(word, last) for word in text.split()] for text in texts])
 
     def forward(self, batch: Padded) -> Tensor:

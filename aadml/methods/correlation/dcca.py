@@ -94,7 +94,7 @@ class CorrelationLearner(Learner):
         context: dimensions of the two modalities.
         hidden: modality -> sizes of the hidden layers.
         options: see `CorrelationOptions`.
-        pair_weight: weight of the pairs in the cross-covariance, beside clusters; None for only pairs.
+        pair_weight: weight of the pairs in the cross-covariance, besides clusters; None for only pairs.
 
     Raises:
         InputError: there are more directions than outputs.

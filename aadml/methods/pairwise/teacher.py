@@ -19,7 +19,7 @@ def smaller_batch(clips: int) -> list[str]:
     """Return a list with a warning if there are fewer clips than in a batch of the teacher, else an empty list."""
     if clips >= TRAINING.batch:
         return []
-    message = f"the teacher has one batch of all {clips} training clips, fewer than dcca's {TRAINING.batch}"
+    message = f"the DCCA teacher trains on one batch of all {clips} clips, as there are fewer than {TRAINING.batch}"
     return [f"neighbors.space: {message}"]
 
 

@@ -109,7 +109,7 @@ class TowerLearner(CachingLearner):
         }
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Call `before_epoch` of the inner learner, if it depends on all training clips."""
+        """Call `before_epoch` of the inner learner on the vectors of the clips, unless `before_epoch` does nothing."""
         if type(self.inner).before_epoch is not Learner.before_epoch:
             self.inner.before_epoch(self.described(train), epoch)
 

@@ -86,7 +86,7 @@ class Optimization:
         return first
 
     def step(self, name: str, player: Player, batch: Batch, *, probed: bool = False) -> Mapping[str, Tensor]:
-        """Run one step of a player's optimizer on `batch`.
+        """Run one step of a player's optimizer on `batch`, unless the loss is not finite or has no gradient.
 
         Args:
             name: name of the player.

@@ -14,7 +14,7 @@ def test_a_caption_is_the_mean_of_its_words_and_padding_has_no_effect(pooled):
     network = WordInput("untrained", dimension=5, seed=0, pooled=pooled)
     network.learn_words(Captions(("a dog barks", "rain", "a bell rings twice")))
     captions = Captions(("dog", "a bell barks", "thunder rain"))
-    with pytest.warns(UserWarning, match=r"^1 words of 3 captions share one vector: thunder$"):
+    with pytest.warns(UserWarning, match=r"^1 words of 3 captions are unknown and share one vector: thunder$"):
         inputs = network.tokens(captions)
     vectors_of_captions = network(input_batch(inputs, torch.arange(3), torch.device("cpu")))
     known = {
@@ -43,7 +43,7 @@ def test_a_word2vec_file_is_read_for_the_words_of_the_captions_alone(tmp_path, m
     monkeypatch.setattr("aadml.feature_extraction.backbones.word2vec._NEARLY_ORTHOGONAL", 1)
     network.learn_words(given)
     assert read[0].keys() == {"Rain", "bell"}
-    with pytest.warns(UserWarning, match=r"^1 words of 2 captions share one vector: a$"):
+    with pytest.warns(UserWarning, match=r"^1 words of 2 captions are unknown and share one vector: a$"):
         network.tokens(given)
 
 

@@ -206,6 +206,7 @@ class Clips:
 
         Raises:
             InputError: the modality is absent.
+            IndexError: a row number is out of range, or a mask has another length.
         """
         if isinstance(key, slice | list | tuple | np.ndarray | Tensor):
             return self.select(torch.arange(len(self))[torch.as_tensor(key) if not isinstance(key, slice) else key])

@@ -78,7 +78,7 @@ class Embeddings:
         return self.relevance or relevance_of(self)
 
     def of(self, modality: Modality, index: Tensor) -> Tensor:
-        """Return the vectors (b, d) of clips `index` (b,) in a modality; all vectors in order are not copied."""
+        """Return the vectors (b, d) of clips `index` (b,) in a modality, without a copy for all vectors in order."""
         vectors = self.vectors[modality]
         rows = self.rows[modality][index] if modality in self.rows else index
         return vectors if torch.equal(rows, torch.arange(len(vectors))) else vectors[rows]

@@ -30,8 +30,8 @@ def interpolated(
         lines: kinds of lines.
 
     Returns:
-        Comparison against c + m candidates, the first c unchanged, without guides, `within`, and features, head and
-        classes of the candidates.
+        Comparison against c + m candidates, the first c unchanged. The result has no guides, no `within`, and no
+        features, head or classes of candidates.
 
     Raises:
         InputError: the comparison has relevance scores instead of vectors, or same-class lines but no classes.

@@ -159,7 +159,7 @@ class Relevance(ABC):
 
     @abstractmethod
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
-        """Return the relevance of gallery items to queries.
+        """Return the relevance of the items `gallery` to the items `queries`.
 
         Args:
             items: all items.
@@ -180,7 +180,7 @@ class OwnPartner(Relevance):
     words = "the query's own partner only"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
-        """Return the relevance of gallery items to queries."""
+        """Return the relevance of gallery rows (n,) to query rows (q,)."""
         codes = np.unique(np.asarray(items.ids), return_inverse=True)[1]
         return Grouped(codes[queries], codes[gallery])
 
@@ -193,7 +193,7 @@ class SameLabel(Relevance):
     words = "an item of the query's class"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
-        """Return the relevance of gallery items to queries."""
+        """Return the relevance of gallery rows (n,) to query rows (q,)."""
         labels = items.labels.cpu().numpy()
         absent = UNLABELLED - 1  # a class for unlabeled queries that no item has
         return Grouped(np.where(labels == UNLABELLED, absent, labels)[queries], labels[gallery])
@@ -212,7 +212,7 @@ class SharedLabels(Relevance):
     words = "an item that shares a class with the query"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
-        """Return the relevance of gallery items to queries."""
+        """Return the relevance of gallery rows (n,) to query rows (q,)."""
         marked = labels_of(items)
         return Sharing(marked[queries], marked[gallery], graded=self.graded)
 
@@ -239,7 +239,7 @@ class Judgments(Relevance):
     words = "an item that the file of judgments lists for the query"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
-        """Return the relevance of gallery items to queries."""
+        """Return the relevance of gallery rows (n,) to query rows (q,)."""
         columns: dict[str, list[int]] = {}
         for column, row in enumerate(gallery.tolist()):
             columns.setdefault(items.ids[row], []).append(column)
@@ -275,6 +275,11 @@ def labels_of(items: Items) -> NDArray[np.bool_]:
 
 def check_relevance(rule: Relevance, items: Items, place: str) -> None:
     """Check that a rule can be applied to data.
+
+    Args:
+        rule: rule of relevance.
+        items: all items.
+        place: subject of the message.
 
     Raises:
         InputError: the rule needs classes but no item has a class, or one class per item but an item has several.

@@ -195,7 +195,7 @@ class Objective(nn.Module):
             labels: (count,) classes of the clips; None if the proxy has no classes.
 
         Raises:
-            InputError: no clip can; the message contains the largest possible number.
+            InputError: no clip can have as many neighbors; the message contains the largest possible number.
         """
         if self.proxy is not None:
             self.proxy.check_size(count, labels)

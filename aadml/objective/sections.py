@@ -30,8 +30,8 @@ class EntrySection(OwnSection):
 
     Attributes:
         name: name of the entry.
-        options: options of the entry, and options that all entries of the registry share. All are set, unless a file
-            names code from outside aadml as the entry: its options are completed when the entry is built.
+        options: options of the entry, and options that all entries of the registry share. All options are set, except
+            for an entry from outside aadml in a file, whose options are completed when the entry is built.
         key: key of the section in a config.
         table: registry of the entries.
         groups: dataclasses of the options that all entries share.
@@ -64,7 +64,11 @@ class EntrySection(OwnSection):
         return entry
 
     def completed(self: S, *, check: bool = False) -> S:
-        """Return the section with the defaults of all omitted options; `check` also checks the values."""
+        """Return the section with the defaults of all omitted options; `check` also checks the values.
+
+        Raises:
+            InputError: an option is unknown, or a checked value is not valid.
+        """
         options, complete = self.options, checked_options if check else completed
         parts = []
         for group in self.groups:
@@ -109,6 +113,9 @@ def stored_section(key: str, kind: Any, value: Any) -> Any:
         key: name of the section.
         kind: type of the section.
         value: plain values.
+
+    Returns:
+        The section, or `value` if it is not a mapping.
     """
     if not isinstance(value, Mapping):
         return value

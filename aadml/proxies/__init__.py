@@ -24,9 +24,9 @@ to the names of losses ("aa-"). The prefix of the identity is empty."""
 
 
 def prefix_of(name: str) -> str:
-    """Return the prefix that a proxy adds to the names of losses; by default it is the proxy's name.
+    """Return the prefix that a proxy adds to the names of losses; by default, the name of the proxy and a hyphen.
 
     Raises:
-        InputError: there is no such proxy.
+        InputError: the proxy does not exist.
     """
     return str(getattr(lookup(PROXIES, name, "proxy"), "prefix", f"{name.replace(':', '-')}-"))

@@ -57,6 +57,9 @@ def xie(
         captioned: see `CaptionedOptions`.
         loss: `name` (a key of LOSSES) and its options.
         directions: pairs of anchors and candidates.
+
+    Raises:
+        InputError: a direction has a modality other than audio and text.
     """
     dimension = networks.text_dimension
     space = Space(("audio", "text"), dimension)

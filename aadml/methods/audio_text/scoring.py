@@ -10,6 +10,8 @@ from aadml.retrieval.evaluation import evaluate
 def recall_sums(embeddings: Embeddings, reading: Literal["text-audio", "both"]) -> dict[str, float]:
     """Sum R@1, R@5 and R@10 (hit rates, 0..3 per direction), with one row per clip on the audio side.
 
+    Cutoffs above the number of clips are omitted.
+
     Args:
         embeddings: `audio` and `text`, with the clip as label.
         reading: directions of "recall_sum": "text-audio" (the released code of Mei et al.) or "both".

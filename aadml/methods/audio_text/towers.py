@@ -105,7 +105,8 @@ def build_tower(
     """Build the tower of a modality from the options of a method.
 
     Raises:
-        InputError: the towers have no heads, and the network's dimension differs from that of the common space.
+        InputError: the towers have no heads, and the network's dimension differs from that of the common space, or a
+            file of weights cannot be read.
     """
     source, architecture, hidden = getattr(options, modality), context.architecture or Architecture(), 1024
     if source.startswith(PREFIX):

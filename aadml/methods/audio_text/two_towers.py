@@ -92,7 +92,8 @@ def audio_text(
         directions: pairs of anchors and candidates.
 
     Raises:
-        InputError: a file of weights cannot be read, or the options leave no network and no head to train.
+        InputError: a file of weights cannot be read, the options leave no network and no head to train, or a direction
+            has a modality other than audio and text.
     """
     learner = _learner(context, towers, freezing, captioned, (loss, selection, directions), None)
     return AudioText(learner, context, settings, towers.start)
@@ -125,7 +126,8 @@ def three_stages(
         directions: pairs of anchors and candidates.
 
     Raises:
-        InputError: a file of weights cannot be read, or the options leave no network and no head to train.
+        InputError: a file of weights cannot be read, the options leave no network and no head to train, or a direction
+            has a modality other than audio and text.
     """
     stages = Curriculum(curriculum, batch=settings.batch, seed=context.seed)
     learner = _learner(context, towers, NOT_FROZEN, captioned, (loss, selection, directions), stages)

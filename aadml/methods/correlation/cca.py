@@ -49,7 +49,7 @@ def c_cca(
     pair_weight: Share = 0.2,
     weight_by_correlation: bool = False,
 ) -> Method:
-    """Build cluster CCA: every audio clip is paired with every visual clip of its class (Rasiwasia et al., 2014).
+    """Build cluster CCA, which pairs a clip with all clips of its class in the other modality (Rasiwasia et al., 2014).
 
     The cross-covariance is beta S_pair + (1 - beta) S_cluster. S_cluster has rank C - 1 at most, so C or more
     directions need some weight on the pairs. Covariances are unweighted, as in the code of the AADML paper's group; the

@@ -30,7 +30,8 @@ class CorrelationOptions:
     """Options of deep CCA and its cluster form.
 
     Attributes:
-        dimension: number of directions of the linear solution on the encoders' outputs (10: code of AADML's authors).
+        dimension: number of directions of the linear solution on the encoders' outputs (10: code of the AADML paper's
+            group).
         outputs: size of the encoders' last layer (10, or 100 in the cluster form: same source).
         dropout: share of units dropped (same source).
         ridge: constant added to the diagonals of the covariances (1e-3 to 1e-4: same source).
@@ -189,7 +190,7 @@ def dcca(
     """Build deep CCA: encoders trained for the sum of canonical correlations of a batch (Andrew et al., ICML 2013).
 
     Args:
-        context: dimensions of audio and visual.
+        context: dimensions of the two modalities.
         settings: the `training` section; its batch must be well above `outputs`.
         options: see `CorrelationOptions`.
         hidden_audio: hidden layers of the first modality (code of the AADML paper's group).
@@ -216,7 +217,7 @@ def c_dcca(
     """Build cluster deep CCA, whose cross-covariance also pairs all clips of a class (Zeng et al., TOMM 2020).
 
     Args:
-        context: dimensions of audio and visual.
+        context: dimensions of the two modalities.
         settings: the `training` section; its batch must be well above `outputs`.
         options: see `CorrelationOptions`.
         hidden: hidden layers of both encoders (code of the AADML paper's group).

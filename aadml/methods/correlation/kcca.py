@@ -43,6 +43,12 @@ class KernelFeatures:
 
     If every training clip is a landmark, the features are exact (kernel PCA). With fewer landmarks, they are Nystroem's
     approximation (Williams and Seeger, NIPS 2000).
+
+    Args:
+        kernel: a key of KERNELS.
+        landmarks: (m, d).
+        whitening: (m, r).
+        parameter: gamma, a scalar.
     """
 
     def __init__(self, kernel: str, landmarks: Tensor, whitening: Tensor, parameter: Tensor) -> None:

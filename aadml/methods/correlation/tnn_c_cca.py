@@ -93,7 +93,7 @@ class TripletLearner(Learner):
 
     Args:
         context: dimensions of the two modalities.
-        dimension: dimensions of the cluster CCA and of the embedding (10: code of AADML's authors).
+        dimension: dimensions of the cluster CCA and of the embedding (10: code of the AADML paper's group).
         hidden: hidden layers of a branch (same source).
         dropout: share of units dropped, in the output layer too (same source).
         margin: margin of the triplets (0.5: the peak of the published sweep from 0.1 to 1.1).

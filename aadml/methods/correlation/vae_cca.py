@@ -66,7 +66,7 @@ class VariationalLearner(Learner):
 
         x_m -> layer of m, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
         z -> shared layer -> layer of m -> reconstruction of x_m
-        J = 1e-4 sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
+        J = 1e-4 sum over modalities of [mean squared error of x_m + sum over clips and dimensions of KL]
             + sum of mean |p_i - Y_i|                                        p: linear classifier on z
             + 1e-3 (T_aa + T_av + T_vv)                                      T: see `same_class_loss`, centered latents
             + 0.1 mean |z_v - z_a|

@@ -20,7 +20,7 @@ def label_space_encoders(context: Context, method: str, network: NetworkOptions)
         network: layers of the encoders, see `NetworkOptions`.
 
     Raises:
-        InputError: the features of a modality are not vectors, or the clips have no classes.
+        InputError: the features of a modality are not vectors, or some clips do not have exactly one class.
     """
     return encoders(context, method, context.need_classes(method), network)
 

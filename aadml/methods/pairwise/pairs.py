@@ -102,7 +102,7 @@ class PairLearner(Learner):
         self._update_average()
 
     def proxy(self) -> Proxy | None:
-        """Return the proxy that replaces clips in training."""
+        """Return the proxy that replaces clips in training; None if clips represent themselves."""
         return self.matching.objective.proxy
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

@@ -47,7 +47,7 @@ class Batch:
         features: modality -> (b, d), or the padded batch of a source; with several processes, only this process's rows.
         labels: (b,) int64.
         index: (b,) rows in the training set.
-        generator: the only source of draws.
+        generator: generator of the draws of selections and losses; dropout and noise use torch's global generator.
         epoch: position of the epoch in its stage.
         present: modality -> (b,) bool, whether a clip has the modality, if some training clips lack it.
     """

@@ -56,7 +56,7 @@ class Training:
         patience: epochs without a rise of the validation score after which training stops; 0 never stops early.
         train_map: epochs between two scores of the training clips (their MAP and loss, and the loss of the validation
             clips). The scores are for the log only: training does not depend on them. 0 never computes them.
-        drop_last: leave out the last batch if it is smaller than the other batches.
+        drop_last: leave out a last batch that is smaller than `batch`, unless it is the only batch.
         precision: precision of the products of hidden layers, and of a loss's generator, in training: "float32",
             "bfloat16" or "auto". "auto" is bfloat16 for wide layers of methods that score the same in both precisions,
             on machines that multiply bfloat16 in hardware (docs/lab/speed.md). The config of a run records the choice.

@@ -50,6 +50,7 @@ class Hdml(nn.Module):
         z~ = head(G(z^))                                      the generator turns a vector into features
         encoders:   w J(a, p, n) + (1 - w) J(a, p, z~),       w = exp(-10^4 / J_gen)
         generator:  1/2 sum of |f - G(z)|^2 + 1/2 10^4 mean of CE(classifier(G(z^)), class of n)
+        classifier: mean of CE(classifier(f), class of f)     f the real features of the candidates
 
     d+ and d- are the distances of positive and negative from the anchor. J_avg is a running mean, over steps, of the
     metric loss on real triples, summed over the batch. J_gen is a running mean of the generator's loss. Neither mean
@@ -66,7 +67,7 @@ class Hdml(nn.Module):
     There are two players, each with its own optimizer, in one phase. The encoders minimize the terms that a call
     returns: their gradient passes through the generator into the vectors, but not into the parameters of the loss.
     Generator and classifier (`parameters()`) minimize `generator_loss`, whose gradient reaches neither encoders nor
-    heads. The classifier is trained on real features only.
+    heads.
 
     Update one player before computing the loss of the other. Candidates are of one modality, so use one instance per
     direction. Triples are redrawn after each training call. The draws depend on a counter in the state.
@@ -157,7 +158,7 @@ class Hdml(nn.Module):
         return by_anchor(weight * real + (1 - weight) * synthetic, triples, len(anchors), penalty)
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
-        """Compute the loss of generator and classifier: a scalar, 0 if there are no triples.
+        """Compute the loss of generator and classifier, a scalar.
 
         Args:
             comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`, and for

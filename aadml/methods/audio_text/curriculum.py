@@ -85,7 +85,7 @@ class Curriculum(ResizedBuffers):
         """Check, before the ancillary model is trained, that batches can be built from the training clips.
 
         Raises:
-            InputError: there are too few clips, or too many clips with equal captions.
+            InputError: there are too few pairs, or too many pairs with the same clip or caption.
         """
         if self.options.mining:
             check_partition(len(train), self.batch, self._codes(train), seed=self.seed)

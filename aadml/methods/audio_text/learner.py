@@ -104,7 +104,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """Check that a curriculum can divide the training clips into batches.
 
         Raises:
-            InputError: there are too few clips, or too many clips with equal captions.
+            InputError: there are too few pairs, or too many pairs with the same clip or caption.
         """
         if self.curriculum is not None:
             self.curriculum.check_clips(train)

@@ -26,5 +26,5 @@ class LabelLossFunction(Protocol):
     def __call__(
         self, outputs: Tensor, labels: Tensor, /, **options: Any
     ) -> Annotated[Tensor, Condition("a scalar Tensor", lambda loss: loss.ndim == 0)]:
-        """Compute the loss of outputs (b, C) with labels (b,)."""
+        """Compute the loss of outputs (b, C) with labels (b,), a scalar."""
         ...

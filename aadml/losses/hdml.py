@@ -192,7 +192,7 @@ class Hdml(nn.Module):
         return torch.where(near < far, anchor + share * (negative - anchor), negative)
 
     def _generated(self, rows: tuple[Tensor, Tensor, Tensor], head: nn.Module) -> tuple[Tensor, Tensor, Tensor]:
-        """Return synthetic triples, (m, d) each: pulled negatives are regenerated; with `source`, all members are."""
+        """Return synthetic triples, (m, d) each: pulled negatives, or with `source` all members, are regenerated."""
         anchor, positive, negative = rows
         parts = (anchor, positive, self.pulled(anchor, positive, negative))
         synthetic = head(fixed(self.generator, torch.cat(parts) if self.as_source else parts[2])).to(anchor.dtype)

@@ -205,11 +205,17 @@ class Clips:
         """Return the features of a modality, or some of the clips: a slice, row numbers, or a mask (n,).
 
         Raises:
-            InputError: the modality is absent.
-            IndexError: a row number is out of range, or a mask has another length.
+            InputError: the modality is absent, a row number is out of range, or a mask has another length.
         """
         if isinstance(key, slice | list | tuple | np.ndarray | Tensor):
-            return self.select(torch.arange(len(self))[torch.as_tensor(key) if not isinstance(key, slice) else key])
+            index = key if isinstance(key, slice) else torch.as_tensor(key)
+            try:
+                rows = torch.arange(len(self))[index]
+            except IndexError as error:
+                raise InputError(
+                    f"clips: {error}; pass rows in 0..{len(self) - 1}, or a mask of {len(self)}"
+                ) from error
+            return self.select(rows)
         if not isinstance(key, str) or key not in self.features:
             raise InputError(
                 f"clips: there are no features '{key}'; choose from {', '.join(self.features)}, or pass clips[[ROW]]"
@@ -350,7 +356,13 @@ class Splits:
 
     @checked_call
     def having(self, split: str, clips: Clips) -> "Splits":
-        """Return the same data with other clips in the part `split` ("train", "valid" or "test")."""
+        """Return the same data with other clips in the part `split` ("train", "valid" or "test").
+
+        Raises:
+            InputError: there is no such part.
+        """
+        if self[split] is clips:
+            return self
         part = {name: clips if name == split else self[name] for name in ("train", "valid", "test")}
         return replace(self, train=part["train"], valid=part["valid"], test=part["test"])
 

@@ -127,7 +127,9 @@ class NeighborPositives:
             InputError: there are too few clips; the message contains the largest possible k.
         """
         if self.options.positives != "all" and self.options.k >= count:
-            raise InputError(f"neighbors.k is {self.options.k}, but there are {count} clips; pass at most {count - 1}")
+            clips = "is 1 clip" if count == 1 else f"are {count} clips"
+            advice = "choose data with more clips" if count == 1 else f"pass at most {count - 1}"
+            raise InputError(f"neighbors.k is {self.options.k}, but there {clips}; {advice}")
 
     def refresh(
         self,

@@ -104,3 +104,16 @@ def test_printing_clips_prints_no_tensor():
 def test_arguments_of_other_types_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call(clips())
+
+
+@pytest.mark.parametrize("key", [[N], [-N - 1], np.array([True, False])])
+def test_rows_out_of_range_are_refused(key):
+    with pytest.raises(InputError, match=r"pass rows in 0\.\.5, or a mask of 6"):
+        clips()[key]
+
+
+def test_data_have_no_part_of_another_name():
+    splits = Splits(clips(), clips(), clips())
+    assert len(splits.having("test", clips()[[0]]).test) == 1
+    with pytest.raises(InputError, match="'tset' is not a split; choose from train, valid, test"):
+        splits.having("tset", clips())

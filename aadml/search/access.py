@@ -1,4 +1,7 @@
-"""Access control of a served index: only pages of the server, opened at a printed address, may read the index."""
+"""Access control of a served index.
+
+Only a page that was opened at a printed address, or a program with the token of the team, may read the index.
+"""
 
 import re
 import secrets
@@ -37,9 +40,9 @@ UNKNOWN_BROWSER = "this browser has not opened the address that `aadml serve` pr
 class Access:
     """Tokens of printed addresses, and the cookie that a browser receives in exchange for a token.
 
-    Without a token of the team, every token is exchanged once, and a new token follows each exchange, so that the
-    latest printed address always admits one more browser. A token of the team admits any browser, and programs send it
-    as `Authorization: Bearer TOKEN`. The cookie is valid until the server ends.
+    Without a token of the team, every token is exchanged once, and a new token follows each exchange. The latest
+    printed address therefore always admits one more browser. A token of the team admits any browser, and programs send
+    the token as `Authorization: Bearer TOKEN`. The cookie is valid until the server ends.
 
     Args:
         port: port of the server. The name of the cookie contains it, because browsers send cookies to every port of a
@@ -59,12 +62,12 @@ class Access:
         self._token: str | None = None
 
     def renew(self) -> None:
-        """Create a token, or use the token of the team, and announce the address that contains it."""
+        """Create a token, or use the token of the team, and pass the address with the token to `on_address`."""
         self._token = self.team or secrets.token_urlsafe(32)
         self._on_address(f"http://{self._host}:{self.port}{self.root}/?token={self._token}")
 
     def exchange(self, token: str, *, secure: bool) -> Response:
-        """Redirect to the address without a token; set the cookie if the token is current."""
+        """Return a redirect to the address without a token, with the cookie if the token is current."""
         response = RedirectResponse(f"{self.root}/", 303, HEADERS)
         if self._token is not None and _equal(token, self._token):
             path = f"{self.root}/"  # other applications behind the same proxy do not receive the cookie
@@ -82,11 +85,11 @@ class Access:
 
 
 class Guard:
-    """Middleware that refuses requests to other hosts, requests from other pages, and data requests without the cookie.
+    """Middleware that refuses requests to other hosts or from other pages, and data requests without cookie or token.
 
     Args:
         app: application that answers the accepted requests.
-        access: token and cookie.
+        access: tokens and cookie.
         limits: limits of clients.
     """
 
@@ -121,13 +124,14 @@ class Guard:
         """Return the response that refuses a request; None for an accepted request."""
         site = request.headers.get("sec-fetch-site", "none")
         if not self._is_addressed(request):
-            return PlainTextResponse("this page can only be opened on this machine\n", 403, HEADERS)
+            reason = "this host or origin is not served; open the address that `aadml serve` printed\n"
+            return PlainTextResponse(reason, 403, HEADERS)
         if request.scope["path"] in PAGE:  # the path that is routed; a URL is built from the header Host
             exchanged = request.method == "GET" and "token" in request.query_params
             secure = request.headers.get("x-forwarded-proto") == "https"
             return self._access.exchange(request.query_params["token"], secure=secure) if exchanged else None
         if site not in ("same-origin", "none"):
-            return PlainTextResponse("other pages cannot read the index\n", 403, HEADERS)
+            return PlainTextResponse("other pages cannot read the index; open the page of the index\n", 403, HEADERS)
         if not self._access.known(request):
             await discard(request, self._limits.seconds)
             return JSONResponse({"error": UNKNOWN_BROWSER}, 403, HEADERS)
@@ -135,19 +139,23 @@ class Guard:
 
 
 def in_brackets(host: str) -> str:
-    """Return a host as in addresses of browsers: an address of IPv6 in brackets."""
+    """Return a host as part of a URL: an IPv6 address in brackets, other hosts unchanged."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def team_token(host: str, path: str | Path | None) -> str:
-    """Read the token of a team.
+    """Read the token of a team from a file; return "" if `path` is None.
+
+    Args:
+        host: address to listen on. A host that other machines reach requires a token.
+        path: path of the file.
 
     Raises:
         InputError: the file cannot be read, the token is short, or the host requires a token and there is none.
     """
     if path is None:
         if in_brackets(host) not in LOOPBACK:
-            raise InputError(f"--host {host}: is reached from other machines; pass --token-file FILE as well")
+            raise InputError(f"--host {host}: other machines reach this address; pass --token-file FILE as well")
         return ""
     try:
         token = Path(path).read_text(encoding="utf-8").strip()
@@ -156,7 +164,7 @@ def team_token(host: str, path: str | Path | None) -> str:
     if not _TOKEN.fullmatch(token):
         raise InputError(
             f"--token-file {path}: does not contain one token of 32 to 200 letters, digits, - and _; "
-            "write one by `openssl rand -hex 32`"
+            "create a token with `openssl rand -hex 32`"
         )
     return token
 

@@ -38,7 +38,7 @@ from aadml.search.store import Item
 from aadml.search.uploads import ClientLimits, uploaded
 
 ALL = "all"
-"""Value of `to` for words that search every modality."""
+"""Value of `to` for a query by words in every modality."""
 
 _EVERYWHERE = ("0.0.0.0", "::", "[::]")
 MOST_HITS, MOST_CLIPS = 100, 100
@@ -92,7 +92,7 @@ class Service:
         })  # fmt: skip
 
     async def clips(self, request: Request) -> Response:
-        """Return a page of the clips that meet a condition, with counts by column."""
+        """Return a page of the clips that meet a condition, with examples and counts by column."""
         values = request.query_params
         offset, limit = _number(values.get("offset", "0")), _number(values.get("limit", "24"))
         if limit > MOST_CLIPS:
@@ -106,7 +106,7 @@ class Service:
         })  # fmt: skip
 
     async def map(self, request: Request) -> Response:
-        """Return the 2-D map of the vectors of a modality: number, x and y in thousandths, and class of each point."""
+        """Return the 2-D map of a modality: number, x and y in thousandths, and index of the class of each point."""
         modality = _modality(request.query_params.get("of"))
         async with self._turn(self._views):
             layout = await run_in_threadpool(self._index.layout, modality)
@@ -122,7 +122,7 @@ class Service:
         return _json(_clip(number, item))
 
     async def search(self, request: Request) -> Response:
-        """Search by an upload or by words."""
+        """Return the hits of a query by an upload or by words."""
         kind, to, k, where = _query(request)
         if kind == "text":
             words = request.query_params.get("text", "")[:1000]
@@ -140,7 +140,7 @@ class Service:
                 raise type(error)(str(error).replace(str(path), name[:100])) from error
 
     async def like(self, request: Request) -> Response:
-        """Search by a clip of the index."""
+        """Return the hits of a query by a clip of the index."""
         _, _, k, where = _query(request)
         to, modality = _modality(request.query_params.get("to")), _modality(request.query_params.get("from"))
         clip = _chosen(request)
@@ -160,7 +160,7 @@ class Service:
         source = PreviewSource(paths.get("visual") or sound, sound, item.segment, still)  # a sound may have a picture
         async with self._turn(self._views):  # the key is a checksum of whole files
             tag = f'"{await run_in_threadpool(key_of, source)}"'
-        headers = {**HEADERS, "Cache-Control": "private, no-cache", "ETag": tag}  # each use asks for access again
+        headers = {**HEADERS, "Cache-Control": "private, no-cache", "ETag": tag}  # every use is authorized
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
         async with self._turn(self._previews):
@@ -171,7 +171,7 @@ class Service:
         return Response(base64.b64decode(content), media_type="image/jpeg" if still else preview.type, headers=headers)
 
     async def judge(self, request: Request) -> Response:
-        """Write whether an item fits a query into the file of judgments."""
+        """Store the grade of an item for a query in the file of judgments; return the number of judgments."""
         values = request.query_params
         fits = {"1": True, "0": False}.get(values.get("grade", ""))
         if fits is None:
@@ -182,7 +182,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _turn(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
-        """Acquire one of the `places` for the time of the context; raise HTTPException 503 after the time limit."""
+        """Acquire one of the `places` while the context is open; raise HTTPException 503 after the time limit."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 await places.acquire()
@@ -257,8 +257,8 @@ def _file(name: str) -> Response:
 
 
 def _start_decoder(index: Index) -> None:
-    """Search by silence, so that the first question by a sound finds a running decoder and a loaded model."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(InputError):  # an index that reads no sounds
+    """Search by a silent sound, so that the decoder runs and the model is loaded before the first query by a sound."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(InputError):  # some indexes read no sounds
         path = Path(folder) / "silence.wav"
         with wave.open(str(path), "wb") as file:
             file.setparams((1, 2, 16_000, 16_000, "NONE", ""))
@@ -271,7 +271,7 @@ def application(index: Index, access: Access, limits: ClientLimits) -> Starlette
 
     Args:
         index: index that is searched. The app writes only the file of judgments, and closes the index at the end.
-        access: token of the printed address, and cookie.
+        access: tokens of the printed addresses, and cookie.
         limits: limits of clients.
     """
     service = Service(index, limits)
@@ -329,7 +329,8 @@ def serve(
         on_note: called with the address of the page, and with the next address when a browser has opened the page.
 
     Raises:
-        InputError: the file is not an index, its model is missing, the port is in use, or there is no valid token.
+        InputError: the file is not an index, its model is missing, the address or port cannot be opened, `root_path` is
+            not a path, or there is no valid token.
     """
     from aadml.search.server import run
 

@@ -52,7 +52,7 @@ class Moment:
 
 
 def best_moment(moments: MomentVectors | None, queries: Tensor, similarity: str) -> Moment | None:
-    """Return the interval that matches the queries (q, d) best, the first of ties; None if there are not two."""
+    """Return the interval that matches the queries (q, d) best, the first of ties; None for fewer than two."""
     if moments is None or len(moments.times) < 2:
         return None
     scores = Gallery(torch.from_numpy(moments.vectors), similarity).scores(queries)
@@ -71,7 +71,7 @@ def write_moments(database: sqlite3.Connection, number: int, moments: Mapping[Mo
 def read_moments(
     database: sqlite3.Connection, modality: Modality, numbers: Sequence[int]
 ) -> list[MomentVectors | None]:
-    """Read the vectors over time of items; None for an item without such vectors, or if the index predates them.
+    """Read the vectors over time of items; None for an item without such vectors, or if the index has no moments.
 
     Raises:
         sqlite3.DatabaseError: the vectors are damaged.

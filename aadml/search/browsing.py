@@ -13,7 +13,7 @@ MOST_CLASSES, MOST_VALUES = 400, 40
 
 _TIMES = ("start", "end")
 _EXAMPLES = 3
-_STRIDE, _ROOM = 40_503, 65_521  # of the mixed order: neighboring numbers are often of one class
+_STRIDE, _ROOM = 40_503, 65_521  # constants of the mixed order, since neighboring numbers often have the same class
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Browsed:
         clips: numbers and clips of the page, in a fixed mixed order.
         counts: column -> value -> number of clips that meet the condition, most frequent first; columns with many
             values are left out.
-        examples: three clips with their numbers, of different classes if there are classes.
+        examples: at most three clips with their numbers, of different classes if there are classes.
     """
 
     total: int

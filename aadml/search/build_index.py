@@ -93,9 +93,12 @@ def build(
         progress: called with a description of the work ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
 
+    Returns:
+        Numbers of new, changed and removed clips, and files that could not be read.
+
     Raises:
-        InputError: there is nothing to index, the arguments differ from those of the index, or another process updates
-            the index.
+        InputError: there is nothing to index, an argument is invalid or has no effect, the arguments differ from those
+            of the index, or another process updates the index.
     """
     path, extraction = Path(output), _Extraction({"audio": audio, "visual": visual}, options, weights)
     if not 0 < precision < 1:
@@ -221,7 +224,7 @@ def _of_media(
 def _of_features(
     place: str | Path, path: Path, origin: SourceRecord, encoder: IndexEncoder | None, allow: bool, on_note: Note | None
 ) -> IndexSource:
-    """Read the modalities of a feature file that the encoder embeds; without an encoder, all that an index accepts."""
+    """Read the modalities of a feature file that the encoder embeds, or without an encoder all known modalities."""
     media = None if origin.media is None else located(origin.media, path.parent)
     clips = of_features(place, path, media, moments=origin.moments is not None)
     assert clips.content is not None

@@ -1,9 +1,13 @@
 """Probability that a hit is relevant, computed from its score by a curve that is fitted on validation clips.
 
 Every validation clip queries the index. If hits of the same class are relevant, the clip itself is excluded. The curve
-is a logistic function (Platt, 1999) of the score of a hit and of the best score of its query, fitted to the best hits.
-Of two hits with equal scores, the hit whose query has the lower best score is relevant less often. A posterior is used
-unchanged if no fitted function predicts better. The index stores the curve.
+is a logistic function of the score of a hit and of the best score of its query, fitted to the best hits. Of two hits
+with equal scores, the hit whose query has the lower best score is relevant less often. A posterior is used unchanged if
+no fitted function predicts better. The index stores the curve.
+
+Reference:
+    Platt, Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods, Advances
+    in Large Margin Classifiers, MIT Press, 1999
 """
 
 from dataclasses import dataclass
@@ -64,7 +68,7 @@ class Curve:
     margin: float = 0.0
 
     def __call__(self, scores: Values) -> Values:
-        """Compute the probabilities of hits (..., h), best first."""
+        """Compute the probabilities (..., h) of hits from their scores (..., h), best first."""
         probabilities = scores
         if self.kind != "posterior":
             x = _inputs(scores, self.kind)
@@ -109,7 +113,7 @@ class Calibration:
     absent: float | None = None
 
     def probability(self, scores: Values, items: int | None = None) -> Values:
-        """Compute the probabilities that hits are relevant.
+        """Compute the probabilities (..., h) that hits are relevant.
 
         Args:
             scores: scores of the hits of a query (..., h), best first.
@@ -123,7 +127,7 @@ class Calibration:
 
 
 def curve_of(hits: Sample, kind: str) -> Curve:
-    """Fit a curve of kind `kind` to hits."""
+    """Fit a curve of one kind (see `Curve`) to hits."""
     margin = 1 / (hits.fits.size + 2)
     if kind == "posterior":
         return Curve(kind, margin=margin)
@@ -172,14 +176,25 @@ def _negative_log_likelihood(predicted: Values, hits: Sample) -> float:
 
 
 def calibration_error(probabilities: Values, fits: Truths) -> float:
-    """Compute the expected calibration error, |mean probability - share of relevant hits|, over ten equal bins."""
+    """Compute the expected calibration error of n hits over ten bins of equal width.
+
+    The error is the mean of |mean probability - share of relevant hits| over the bins, weighted by their hits.
+
+    Args:
+        probabilities: (n,).
+        fits: (n,) whether a hit is relevant.
+
+    Reference:
+        Naeini et al., Obtaining well calibrated probabilities using Bayesian binning, AAAI 2015,
+        https://doi.org/10.1609/aaai.v29i1.9602
+    """
     bins = np.minimum((probabilities * _BINS).astype(int), _BINS - 1)
     gaps = np.bincount(bins, weights=probabilities - fits, minlength=_BINS)
     return float(np.abs(gaps).sum() / max(len(probabilities), 1))
 
 
 def band(probabilities: Values) -> float:
-    """Return the 95th percentile of the calibration error of perfectly calibrated scorers with these probabilities."""
+    """Estimate the 95th percentile of the calibration error of perfectly calibrated scorers with probabilities (n,)."""
     generator, count = np.random.default_rng(0), len(probabilities)
     errors = [calibration_error(probabilities, generator.random(count) < probabilities) for _ in range(_DRAWS)]
     return float(np.quantile(errors, 0.95))
@@ -220,7 +235,10 @@ def calibrate(
 
 
 def auroc(present: Values, absent: Values) -> float | None:
-    """Return the share of pairs in which the `present` score is higher; None if there are no pairs."""
+    """Return the AUROC of scores (m,) and (n,): the share of pairs in which the `present` score is higher.
+
+    Ties count half, and infinite scores are left out. The result is None if there are no pairs.
+    """
     from sklearn.metrics import roc_auc_score
 
     present, absent = present[np.isfinite(present)], absent[np.isfinite(absent)]
@@ -233,7 +251,11 @@ def auroc(present: Values, absent: Values) -> float | None:
 def _threshold(
     probabilities: Values, fits: Truths, precision: float
 ) -> tuple[float | None, tuple[float, float, float] | None, float]:
-    """Return the lowest threshold that reaches the precision, its precision with interval, and the share above it."""
+    """Return the lowest threshold that reaches the precision with at least ten hits.
+
+    The other results are the precision above the threshold with its 95 % interval, and the share of hits above the
+    threshold. If no threshold reaches the precision, the results are None, None and 0.
+    """
     order = np.argsort(-probabilities, kind="stable")
     shares = np.cumsum(fits[order]) / np.arange(1, len(order) + 1)
     last = np.append(np.diff(probabilities[order]) < 0, True)  # equal probabilities are on one side of the threshold
@@ -246,7 +268,12 @@ def _threshold(
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """Compute the 95 % interval of a share of `count` trials (Wilson, 1927)."""
+    """Compute the 95 % interval of a share of `count` trials.
+
+    Reference:
+        Wilson, Probable inference, the law of succession, and statistical inference, Journal of the American
+        Statistical Association, 1927, https://doi.org/10.1080/01621459.1927.10502953
+    """
     z = 1.959964
     center, spread = share + z * z / (2 * count), z * np.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     return float((center - spread) / (1 + z * z / count)), float((center + spread) / (1 + z * z / count))

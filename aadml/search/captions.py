@@ -44,7 +44,7 @@ def _words(clip: Item, number: int) -> str:
 
 
 def clips_of_captions(database: sqlite3.Connection) -> dict[int, int]:
-    """Read the number of the clip of each caption in an index, by the number of the caption."""
+    """Read the captions of an index: number of a caption -> number of its clip."""
     if _CLIP not in columns_in(database):
         return {}
     query = f"SELECT extra.number, item.number FROM extra JOIN item ON item.id = {_CLIP} WHERE {_CLIP} != ''"
@@ -65,12 +65,12 @@ class Known:
 
 
 def known_items(database: sqlite3.Connection) -> Known:
-    """Read the digests of the items of an index."""
+    """Read the digests of the items of an index, and the ids of the captions."""
     captions = clips_of_captions(database)
     rows = database.execute("SELECT number, id, digest FROM item").fetchall()
     return Known({name: digest for _, name, digest in rows}, frozenset(row[1] for row in rows if row[0] in captions))
 
 
 def as_clips(numbers: NDArray[np.int64], clips: dict[int, int]) -> NDArray[np.int64]:
-    """Replace the numbers (m,) of captions by the numbers of their clips."""
+    """Return numbers of items (m,), with the number of each caption replaced by the number of its clip."""
     return np.asarray([clips.get(number, number) for number in numbers.tolist()], np.int64) if clips else numbers

@@ -212,7 +212,7 @@ _building = Lock()
 
 def _built(encoder: IndexEncoder, key: tuple[Modality, Modality], build: Callable[[], Extractor]) -> Extractor:
     """Return an extractor of queries, which is built for its first query."""
-    with _building:  # two questions at a time load a network once
+    with _building:  # two simultaneous queries load a network once
         if key not in encoder.built:
             encoder.built[key] = build()
     return encoder.built[key]

@@ -21,7 +21,7 @@ from aadml.retrieval.scores import Indices, pair_scores
 
 Floats = NDArray[np.floating[Any]]
 Hidden = Callable[[int], NDArray[np.bool_]]
-"""Number of a query -> whether an item is excluded from its results (n,)."""
+"""Number of a query -> whether each item (n,) is excluded from the results."""
 
 _ROUNDING = 2.0**-24  # the largest relative error of one operation in float32
 _PRODUCTS, _BLOCK = 1 << 26, 64  # largest numbers of scores and of queries in a block
@@ -35,6 +35,9 @@ class Gallery:
     Attributes:
         vectors: (n, d) float32; items with equal scores are listed in the order of the vectors.
         similarity: similarity of the vectors, by name.
+
+    Raises:
+        InputError: the similarity is frame-word, which compares sequences.
     """
 
     vectors: Tensor
@@ -188,7 +191,7 @@ class Gallery:
 
 
 def _largest(values: Floats, k: int, margin: float, hidden: NDArray[np.bool_] | None) -> Indices:
-    """Return the indices, ascending, of the k largest values and of values that exceed the k-th largest less 2 margins.
+    """Return the ascending indices of the k largest values, and of values above the k-th largest minus 2 margins.
 
     Args:
         values: (n,).

@@ -20,8 +20,8 @@ FUNCTIONS = frozenset(
 )
 """Functions that a condition may call."""
 LONGEST, SECONDS, STEPS, LARGEST, PATTERN = 2000, 5.0, 100, 100_000, 200
-"""Limits of a condition: characters, seconds of processor time, steps of SQLite between two checks of the time, and
-bytes of a text that a condition reads or creates, and bytes of a pattern, since one match cannot be interrupted."""
+"""Limits of a condition: characters, seconds of processor time, steps of SQLite between two checks of the time, bytes
+of a text that the condition reads or creates, and bytes of a pattern (a match cannot be interrupted)."""
 
 _READ = {"item", "extra"}
 

@@ -44,7 +44,7 @@ class ValidationQueries:
 
     Attributes:
         vectors: modality -> (q, e).
-        labels: q classes; all empty if there are none.
+        labels: q classes; "" for a clip without a class.
         numbers: (q,) numbers of the items; -1 for clips that are not in the index.
     """
 
@@ -85,6 +85,9 @@ def calibrate_index(
         encoder: encoder of the index.
         precision: share of best hits above the threshold that are relevant.
         on_note: called with notes for the user.
+
+    Raises:
+        InputError: the features of `data` have another extractor or width than those of the index.
     """
     with closing(connect(path)) as database, reading(database, path):
         facts = read_facts(database, path)
@@ -108,7 +111,7 @@ def calibrate_index(
 
 
 def read_calibrations(record: CalibrationRecord, place: Path) -> dict[Query, Calibration]:
-    """Read the calibrations of an index.
+    """Read the calibrations of an index, by kind of query.
 
     Raises:
         InputError: another version of aadml fitted the curves.
@@ -151,7 +154,7 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
     """Read a feature file with validation clips for calibrating an index.
 
     Raises:
-        InputError: the features have another extractor or width.
+        InputError: the file is not a feature file, or its features have another extractor or width than the index.
     """
     source = accepted(of_features(place, Path(place)), encoder, str(place))
     check_widths(source, encoder.facts.dimensions, place)

@@ -7,9 +7,9 @@ from aadml.comparison.features import Modality
 from aadml.search.results import Found, Hit
 
 DEPTH = 100
-"""Smallest number of hits of each modality that are fused."""
+"""Smallest number of hits of each modality that a fusion ranks."""
 
-_OFFSET = 60  # the value of the paper
+_OFFSET = 60  # k of the paper
 
 
 @dataclass(frozen=True)

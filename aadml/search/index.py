@@ -1,4 +1,4 @@
-"""An open index, for search, updates and export."""
+"""Open index, for search, updates and export."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -146,7 +146,7 @@ class Index:
         self._encoder: tuple[object, IndexEncoder] | None = None
         self._search = LatestState(self.path, partial(_read_state, path=self.path))
         self._reading = self._search.reading
-        self._pages = LatestState(self.path, _read_pages)  # a connection of its own, so that pages delay no search
+        self._pages = LatestState(self.path, _read_pages)  # a second connection, so that pages do not delay searches
 
     @property
     def _state(self) -> _State:
@@ -161,6 +161,9 @@ class Index:
             source: a feature file, a manifest, or a folder of media.
             output: the index file.
             choices: keyword arguments of `aadml.search.build_index.build`.
+
+        Raises:
+            InputError: see `aadml.search.build_index.build`.
         """
         consent_to(choices.get("audio"), choices.get("visual"))
         consent_to(str(source), paths=True)
@@ -168,7 +171,14 @@ class Index:
         return cls(output, model=choices.get("model"), trust_code=choices.get("trust_code", False))
 
     def update(self, **choices: Any) -> Changes:
-        """Update the index from its source, and return the changes; clips are identified by their content."""
+        """Update the index from its source, and return the changes; clips are identified by their content.
+
+        Args:
+            choices: further keyword arguments of `aadml.search.build_index.build`.
+
+        Raises:
+            InputError: see `aadml.search.build_index.build`.
+        """
         return build(self.source, self.path, model=self._model, trust_code=self._trust_code, **choices)
 
     def close(self) -> None:
@@ -212,7 +222,7 @@ class Index:
 
     @property
     def encoder(self) -> IndexEncoder:
-        """Encoder of the queries, loaded for the first query, and again if the index was replaced by another one."""
+        """Encoder of the queries, loaded for the first query, and again after another index has replaced the file."""
         with self._search.lock:
             record = self._state.facts.encoder
             if self._encoder is None or self._encoder[0] != record:
@@ -279,7 +289,8 @@ class Index:
             where: an SQL condition on the columns of the items.
 
         Raises:
-            InputError: the item is not in the index or lacks the modality, or the modalities cannot be compared.
+            InputError: the item is not in the index or lacks the modality, the modalities cannot be compared, or the
+                condition is invalid.
         """
         with self._search.lock:
             with self._reading() as database:
@@ -306,10 +317,18 @@ class Index:
         where: str | None = None,
         parameters: Sequence[Value] = (),
     ) -> Found:
-        """Return the k items whose vectors are nearest to the query vectors (1, e), one per modality.
+        """Return the k items whose vectors are nearest to those of a query.
+
+        Args:
+            vectors: modality of the query -> vector (1, e); the score of an item is the mean over the modalities.
+            to: modality of the items.
+            k: number of items.
+            where: an SQL condition on the columns of the items.
+            parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: k is not positive, or the vectors have another width than those of the index.
+            InputError: k is not positive, the vectors have another width than those of the index, the index has no
+                vectors of `to`, or the condition is invalid.
         """
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
@@ -367,6 +386,11 @@ class Index:
     def browse(self, *, where: str | None = None, offset: int = 0, limit: int = 24) -> Browsed:
         """Return a page of the clips that meet a condition, with counts of the values of their columns.
 
+        Args:
+            where: an SQL condition on the columns of the clips; None for all clips.
+            offset: number of clips before the page.
+            limit: largest number of clips of the page.
+
         Raises:
             InputError: the condition is not valid, or a number is negative or has more than 64 bits.
         """
@@ -379,7 +403,11 @@ class Index:
 
     @checked_call
     def layout(self, modality: Modality) -> VectorMap:
-        """Return the 2-D map of the vectors of a modality."""
+        """Return the 2-D map of the vectors of a modality.
+
+        Raises:
+            InputError: the index has no vectors of the modality.
+        """
         self.refresh()
         self._gallery(modality)
         with self._pages.reading() as database:

@@ -29,7 +29,7 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
     """Read items by their numbers, in that order.
 
     Raises:
-        InputError: the index has no item of a number.
+        InputError: the index lacks an item with one of the numbers.
     """
     names = columns_in(database)
     selected = ", ".join(["id, audio, visual, split, label", *map(quoted, names)])
@@ -44,7 +44,11 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
 
 
 def galleries_of(database: sqlite3.Connection, similarity: str) -> Galleries:
-    """Read the vectors of every modality of an index."""
+    """Read the vectors of every modality of an index.
+
+    Raises:
+        sqlite3.DatabaseError: the vectors are damaged.
+    """
     vectors = {m: vectors_of(database, m) for m in MODALITIES}
     return {m: (v[0], Gallery(torch.from_numpy(v[1]), similarity)) for m, v in vectors.items() if v is not None}
 

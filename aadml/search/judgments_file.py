@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.locks import locked
 from aadml.retrieval.judgments import HEADER
 
 LONGEST, MOST = 500, 100_000
-"""Largest number of characters of a name, and of judgments of a file."""
+"""Largest number of characters of a name, and largest number of judgments of a file."""
 
 
 class JudgmentsFile:
@@ -28,7 +28,7 @@ class JudgmentsFile:
         self._lock = Lock()
 
     def record(self, query: str, item: str, *, fits: bool) -> int:
-        """Write a judgment, which replaces an earlier one of the same query and item; return the number of judgments.
+        """Write a judgment, and return the number of judgments; an earlier judgment of the query and item is replaced.
 
         Raises:
             InputError: a name is empty, too long or has a line break, or the file cannot be read or written.
@@ -36,7 +36,7 @@ class JudgmentsFile:
         for name in (query, item):
             if not name.strip() or len(name) > LONGEST or name.splitlines() != [name]:
                 raise InputError(
-                    f"{name!r} cannot be the name of a query or item; pass one line of 1 to {LONGEST} characters"
+                    f"{name[:80]!r} cannot be the name of a query or item; pass one line of 1 to {LONGEST} characters"
                 )
         with self._locked():
             grades = self._read()

@@ -47,7 +47,7 @@ class LatestState(Generic[State]):
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lock the connection and open a transaction; a file that was changed or replaced is read again.
+        """Lock the connection, and yield it in a transaction; a file that was changed or replaced is read again.
 
         Raises:
             InputError: the file was removed, or replaced by a file that is not an index.

@@ -1,4 +1,4 @@
-"""Media for a model that decodes files itself: embedded in batches, and stored after each batch."""
+"""Embedding of media by a model that decodes files itself, in batches whose vectors are cached."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ _BATCH, _TEXTS = 16, 256
 
 
 def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> IndexSource:
-    """Embed the media of a manifest or a folder; files that were embedded before with equal content are reused.
+    """Embed the media of a manifest or a folder; the vectors of files with known content are read from the cache.
 
     Raises:
         InputError: no clip can be read.

@@ -55,10 +55,10 @@ class Impatient(H11Protocol):
 
 
 def listening(port: int, host: str = "127.0.0.1") -> socket.socket:
-    """Open a port.
+    """Return a socket that is bound to a port.
 
     Raises:
-        InputError: the port is in use, or the address is not one of this machine.
+        InputError: the port is in use, or the host is not an address of this machine.
     """
     opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -73,7 +73,18 @@ def listening(port: int, host: str = "127.0.0.1") -> socket.socket:
 
 
 def run(app: ASGIApp, host: str, port: int, limits: ClientLimits, on_start: Callable[[], None]) -> None:
-    """Serve an app until the process is interrupted."""
+    """Serve an app until the process is interrupted.
+
+    Args:
+        app: app to serve.
+        host: address to listen on.
+        port: port to listen on.
+        limits: limits of clients.
+        on_start: called when the port is open.
+
+    Raises:
+        InputError: the port is in use, or the host is not an address of this machine.
+    """
     config = uvicorn.Config(
         app, http=Impatient, ws="none", log_level="error", access_log=False, server_header=False,
         limit_concurrency=limits.connections, timeout_keep_alive=5, timeout_graceful_shutdown=3,

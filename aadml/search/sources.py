@@ -82,7 +82,7 @@ class IndexSource:
         )
 
     def columns(self) -> dict[str, list[str]]:
-        """Return the further columns of the items."""
+        """Return the further columns of the items: name -> a value per item, "" if unknown."""
         names = dict.fromkeys(name for item in self.items for name in item.columns)
         return {name: [item.columns.get(name, "") for item in self.items] for name in names}
 
@@ -154,7 +154,7 @@ def of_features(
 def accepted(
     source: IndexSource, encoder: IndexEncoder, place: str, *, allow: bool = False, on_note: Note | None = None
 ) -> IndexSource:
-    """Return the modalities of a feature file that an encoder embeds.
+    """Return the clips of a feature file with only the modalities that an encoder embeds.
 
     Args:
         source: clips of the feature file.
@@ -203,7 +203,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
     Extraction resumes unfinished work and identifies files by their content.
 
     Raises:
-        InputError: there are no media, or the manifest is invalid.
+        InputError: there are no media, the manifest is invalid, or no clip can be read.
     """
     manifest, items = listed(place, index)
     rows = {row.id: n for n, row in enumerate(manifest.rows)}
@@ -227,7 +227,11 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
-    """List the media of a manifest or a folder without reading them; return the manifest and an item per row."""
+    """List the media of a manifest or a folder without reading them; return the manifest and an item per row.
+
+    Raises:
+        InputError: the folder has no media, or the manifest is invalid.
+    """
     path = Path(place)
     manifest = _of_folder(path) if path.is_dir() else read_manifest(path)
     splits = ("",) * len(manifest.rows) if path.is_dir() else tuple(row.split for row in manifest.rows)
@@ -287,7 +291,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def may_have(path: str, modality: str) -> bool:
-    """Return whether a file may have a modality, judging by the suffix of its name; for text, return False."""
+    """Return whether a file may have a modality, judging by its suffix; a text only has to be non-empty."""
     if modality == "text":
         return bool(path)
     lacking = PICTURE_SUFFIXES if modality == "audio" else SOUND_SUFFIXES

@@ -73,7 +73,7 @@ class Item:
         id: unique in the index.
         media: modality -> path of the file, relative to the folder of the index if inside.
         split: `train`, `valid`, `test`, or empty.
-        label: class of the clip; empty if the clip has no class.
+        label: class of the clip; several classes are joined by "|", and a clip without a class has "".
         columns: further columns of the manifest.
     """
 
@@ -105,11 +105,11 @@ class Item:
 
 @dataclass(frozen=True)
 class Entry:
-    """One clip with its vectors, as written to an index.
+    """Item with its vectors, as written to an index.
 
     Attributes:
-        item: the clip.
-        digest: SHA-256 of the columns, media and features of the clip; a clip with the same digest is not rewritten.
+        item: the clip or caption.
+        digest: SHA-256 of the columns, media and features of the item; an item with the same digest is not rewritten.
         vectors: modality -> (d,) float32.
         moments: modality -> vectors over time, if the index has moments.
     """
@@ -155,7 +155,11 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def reading(database: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """Open a transaction that reads one state of the index, even if another process writes at the same time."""
+    """Open a transaction that reads one state of the index, even if another process writes at the same time.
+
+    Raises:
+        InputError: the index is damaged, or the database cannot be read.
+    """
     with _errors_in_one_line(path):
         database.execute("BEGIN")
         try:
@@ -194,6 +198,9 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """Open an index for one transaction, which an exception rolls back.
 
     Readers read the state before or after the transaction.
+
+    Raises:
+        InputError: the index is damaged, in use by another process, or cannot be written.
     """
     with closing(connect(path)) as database, _errors_in_one_line(path):
         database.execute("BEGIN IMMEDIATE")
@@ -238,7 +245,14 @@ def only_writer(path: Path) -> Iterator[Path]:
 
 
 def create(path: Path, facts: IndexFacts, columns: Columns, entries: Iterable[Entry]) -> None:
-    """Write a new index and rename it into place when it is complete."""
+    """Write a new index under a temporary name, and rename the complete file.
+
+    Args:
+        path: path of the index.
+        facts: facts to write.
+        columns: further columns of all items.
+        entries: the items.
+    """
     with atomic_path(path) as temporary:
         temporary.unlink()
         with _errors_in_one_line(path), closing(sqlite3.connect(temporary, isolation_level=None)) as database:

@@ -1,4 +1,4 @@
-"""Update of an index from its source: changes are found by digests, embedded in parts, written in one transaction."""
+"""Update of an index from its source: digests identify changed items, which are written in one transaction."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEnco
 
     Args:
         path: path of the index.
-        facts: facts of the index before the change.
+        facts: facts of the index; an update increases the generation and marks the calibration as outdated.
         source: clips of the source.
         encoder: encoder of the index.
         before: items of the index; None creates the index.

@@ -19,14 +19,14 @@ class ClientLimits:
     """Limits on the requests of clients.
 
     Attributes:
-        bytes: largest size of an upload.
-        seconds: longest duration of an upload.
-        answers: number of queries that are answered at a time.
-        previews: number of previews that are built at a time.
-        views: number of pages of clips, maps and checksums of media that are computed at a time.
-        uploads: number of uploads that are received or searched at a time.
+        bytes: largest size of an upload, in bytes.
+        seconds: longest duration of an upload, in seconds.
+        answers: largest number of queries that are answered at a time.
+        previews: largest number of previews that are built at a time.
+        views: largest number of pages of clips, maps and checksums of media that are computed at a time.
+        uploads: largest number of uploads that are received or searched at a time.
         waiting: longest time that a request waits for its turn, in seconds.
-        connections: number of connections that are open at a time.
+        connections: largest number of connections that are open at a time.
         filter: seconds of processor time that the condition of a query may take.
     """
 
@@ -43,7 +43,7 @@ class ClientLimits:
 
 @asynccontextmanager
 async def uploaded(request: Request, limits: ClientLimits) -> AsyncIterator[Path]:
-    """Receive the body of a request into a file in a temporary folder.
+    """Receive the body of a request into a file in a temporary folder, and yield the path of the file.
 
     Raises:
         HTTPException: the body is empty, too large, too slow, or incomplete.

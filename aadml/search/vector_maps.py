@@ -22,7 +22,7 @@ from aadml.search.checksums import damage, has_table, seal_table, verified_rows
 from aadml.search.store import connect, reading, writing
 
 MOST_POINTS = 10_000
-"""Largest number of points of a map; of more items, a regular sample is shown."""
+"""Largest number of points of a map; a map of more items shows every m-th item."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _computed(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray
 
 
 def principal(vectors: Tensor) -> NDArray[np.float32]:
-    """Compute the two principal components (n, 2), within 0..1, of the directions of vectors (n, d)."""
+    """Project the directions of vectors (n, d) onto their first two principal components, scaled to 0..1 (n, 2)."""
     directions = torch.nn.functional.normalize(vectors.double(), dim=1)
     centered = directions - directions.mean(0)
     _, axes = torch.linalg.eigh(centered.T @ centered)

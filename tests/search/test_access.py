@@ -53,7 +53,7 @@ def test_other_pages_get_the_page_and_no_data(site, kind):
     data = ("/facts", "/like?number=3&from=audio&to=audio", "/picture?number=1", "/map?of=audio", "/clips")
     for path in (*data, "/nowhere"):
         status, content, _ = site.ask(path, Sec_Fetch_Site=kind)
-        assert (status, content) == (403, b"other pages cannot read the index\n")
+        assert (status, content) == (403, b"other pages cannot read the index; open the page of the index\n")
     assert site.ask("/search?kind=audio&to=audio", "POST", b"x", Sec_Fetch_Site=kind)[:2] == (403, content)
     assert site.ask("/", Sec_Fetch_Site=kind)[0] == 200
 

@@ -5,7 +5,7 @@ const at = (id) => document.getElementById(id);
 const PAGE = 24, COLORS = 8, SHOWN = 12;
 const quoted = (text, mark) => mark + text.replaceAll(mark, mark + mark) + mark;
 
-// The SQL condition of chosen values ({column: [value, ...]}) and of a condition that was typed.
+// The SQL condition that joins chosen values ({column: [value, ...]}) and a typed condition.
 export const condition = (values, typed) => [
   ...Object.entries(values).map(([column, texts]) => `${quoted(column, '"')} IN (${texts.map((text) => quoted(text, "'")).join(", ")})`),
   ...(typed ? [`(${typed}\n)`] : []),
@@ -85,7 +85,7 @@ export const showMap = async (of, actions) => {
 export const pageOf = async (where, offset, limit = PAGE) =>
   ({ offset, ...await answer(`clips?${new URLSearchParams({ where, offset, limit })}`) });
 
-// A chosen column is counted as if none of its values were chosen, so that more can be chosen.
+// The counts of a chosen column ignore its chosen values, so that further values can be chosen.
 export const countsOf = async (page, values, typed) => {
   const others = await Promise.all(Object.keys(values).map(async (column) => {
     const rest = Object.fromEntries(Object.entries(values).filter(([name]) => name !== column));

@@ -1,4 +1,4 @@
-// Cards of clips and hits: picture, player, facts, columns, and what can be done with the clip.
+// Cards of clips and hits: picture, player, facts, columns, and buttons.
 export const make = (tag, words = "", kind = "") => {
   const element = document.createElement(tag);
   element.textContent = words;
@@ -37,7 +37,7 @@ const times = ([start, end]) => `${clock(start)} to ${end === null ? "the end" :
 let playing = null;
 const addressOf = (kind, clip) => `${kind}?${new URLSearchParams({ clip: clip.id })}`;  // numbers change with the index
 
-// A picture that becomes a player when it is clicked, so that only pictures are loaded with the page.
+// A picture that becomes a player after a click, so that only pictures are loaded with the page.
 export const figure = (clip, moment = null) => {
   if (!clip.has.length) return make("figure", "no media", "empty");
   const frame = make("figure"), play = make("button", "", "player"), still = make("img");

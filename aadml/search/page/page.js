@@ -14,7 +14,7 @@ const targets = (kind) => {
   const names = facts.modalities.filter((to) => allowed(kind, to));
   return kind === "text" && names.length > 1 ? [...names, "all"] : names;
 };
-// The other modality, where the index compares them.
+// The other modality, if the index compares both.
 const across = (kind) => (kind === "text" && targets(kind).includes("all") ? "all" : targets(kind).find((to) => to !== kind) ?? targets(kind)[0]);
 const choose = (select, names, wanted) => {
   select.replaceChildren(...names.map((name) => make("option", name)));
@@ -125,7 +125,7 @@ const complete = (values) => {
   return { ...values, from: values.clip ? kind : "", to: values.to || across(kind) };
 };
 
-// Show what the address asks for.
+// Show the results of the question in the address, or the gallery.
 const open = async () => {
   running?.abort();
   const own = running = new AbortController();

@@ -58,8 +58,8 @@ def audit(
         train_command: a command line with {train} (a feature file of the training clips alone) and {output} (a folder)
             that trains the encoder in isolation, twice. The folder is linked as `trained` into the current folder of
             the encoder.
-        mteb: a retrieval task instead, audited without an encoder: a folder with corpus, queries and qrels, FOLDER#a2v
-            for a table of clips, or a name of mteb.
+        mteb: a retrieval task, which is audited without an encoder: a folder with corpus, queries and qrels,
+            FOLDER#a2v for a table of clips, or the name of a task in mteb.
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
         protocol: protocol of a run or model (`aadml list protocols`), or leaks joined by "+".
@@ -75,7 +75,8 @@ def audit(
         the findings are added to the run as `audit.json`, and their verdict to the card of the run.
 
     Raises:
-        InputError: not exactly one of run, encoder, command and mteb is passed, or the passed argument cannot be found.
+        InputError: not exactly one of run, encoder, command and mteb is passed, the passed argument cannot be found, or
+            another argument does not apply to it.
     """
     require_seconds("time limit", time_limit)
     note = on_note or (lambda message: None)
@@ -114,7 +115,7 @@ def audit(
 
 @dataclass(frozen=True)
 class _External:
-    """Encoder from outside aadml: a function or its name, or a command; and the command that trains it, if any."""
+    """Encoder from outside aadml (a function, its name, or a command), and the optional command that trains it."""
 
     encoder: str | Function | None
     command: str | None

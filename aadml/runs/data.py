@@ -28,7 +28,7 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
 
     Args:
         config: complete config.
-        content: content of the data, if they were read already.
+        content: content of the data, if already read; None reads the data.
 
     Raises:
         InputError: the config has no data, or the data cannot be read or divided.
@@ -128,7 +128,11 @@ class Rules:
     cluster: str | None = None
 
     def applied(self, splits: Splits) -> Splits:
-        """Return data with these rules."""
+        """Return data with these rules.
+
+        Raises:
+            InputError: see `with_relevance` and `with_clusters`.
+        """
         splits = splits if self.relevance is None else with_relevance(splits, self.relevance)
         return splits if self.cluster is None else with_clusters(splits, self.cluster)
 
@@ -141,7 +145,7 @@ OF_RUN = Rules()
 
 
 def with_clusters(splits: Splits, column: str) -> Splits:
-    """Return data whose intervals resample groups of clips: those with equal values in a column of their file.
+    """Return data whose intervals resample groups of clips; clips with equal values in a column form a group.
 
     Raises:
         InputError: the data have no such column, or a test clip has no value in the column.
@@ -237,7 +241,7 @@ class TrainingSource:
         Args:
             config: config chosen by the user, if any.
             method: method chosen by the user, if any, which has its own config.
-            say: called with a sentence if the labels decide.
+            say: called with a sentence if the labels determine the config.
 
         Raises:
             InputError: the data cannot be read.

@@ -39,8 +39,8 @@ def embed_file(
     """Embed every clip of a feature file, each item of each modality separately.
 
     The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/<modality>_present` if clips lack the
-    modality, `/id`, `/split`, `/label` (unless the clips have no labels), `/class_names` and the attributes
-    `similarity`, `model` (the model's facts) and, if a clip's sound has one row per caption, `once`.
+    modality, `/id`, `/split`, `/label` (unless the clips have no labels) and `/class_names`. Its attributes are
+    `similarity`, `model` (the model's facts), and `once` if sound is repeated for each caption of a clip.
     `aadml evaluate --embeddings` reads this file.
 
     Args:
@@ -55,8 +55,8 @@ def embed_file(
         Number of clips, and name of the similarity of the embeddings.
 
     Raises:
-        InputError: modalities, dimensions or features differ from the training features, or the output exists and
-            is not a file of embeddings.
+        InputError: modalities, dimensions or extractors differ from those of the training features, or the output
+            exists and is not a file of embeddings.
     """
     refuse_other_kind(output, "a file of embeddings", is_embeddings_file)
     model = model if isinstance(model, Model) else load(model)

@@ -26,7 +26,7 @@ HEADLESS = "opencv-python-headless"
 
 @dataclass(frozen=True)
 class Data:
-    """Data of a run: name, SHA-256, and notes on how the splits were made."""
+    """Data of a run: name, SHA-256, and notes on the division into splits."""
 
     name: str
     sha256: str

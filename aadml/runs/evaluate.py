@@ -24,7 +24,7 @@ from aadml.retrieval.sampling import SEED
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of `aadml.retrieval.evaluate`."""
+    """Options of `aadml.retrieval.evaluation.evaluate`."""
 
     similarity: str | None = None
     gallery: Gallery = "full"
@@ -61,7 +61,7 @@ def evaluate(
     trust_code: bool = False,
     on_note: Note | None = None,
 ) -> Evaluation:
-    """Score a model or external embeddings: every query is scored on the whole gallery, with the expectation over ties.
+    """Score a model or external embeddings; every query ranks the whole gallery, with expectations over ties.
 
     Args:
         model: a model, or the path of a run or a model folder.
@@ -162,7 +162,7 @@ def _of_embeddings(
         if split and chosen == "all":
             note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
         checksum = checksum_of({m: vectors.matrix(m) for m in vectors.vectors})
-        note(f"SHA-256 of the embeddings {checksum}; compare it with that of their audit")
+        note(f"the SHA-256 of the embeddings is {checksum}; compare it with the SHA-256 in their audit")
     if relevance is not None:
         vectors = replace(vectors, relevance=chosen_relevance(relevance))
         check_relevance(vectors.relevant, vectors, "the embeddings")

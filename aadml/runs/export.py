@@ -17,6 +17,9 @@ def export(model: Model | str | Path, output: str | Path, *, trust_code: bool = 
         output: path that ends in ".onnx" or ".pt2"; "head.onnx" becomes "head-audio.onnx", "head-visual.onnx".
         trust_code: import the code from outside aadml that the model names as `module:name`.
 
+    Returns:
+        The written files, one per modality.
+
     Raises:
         InputError: the model cannot be exported, or an output exists and is not an exported model.
         MissingExtraError: the packages of `aadml[onnx]` are not installed.

@@ -184,6 +184,9 @@ def resume_run(
         on_step: see `fit`.
         on_warning: see `fit`.
 
+    Returns:
+        The trained model; see `fit`.
+
     Raises:
         InputError: the folder is not a run, is in use or damaged, or was stopped before training; or the data are
             missing or changed. No file is changed in these cases.
@@ -231,8 +234,8 @@ def check_processes(prepared: Prepared) -> None:
         return
     if not prepared.model.method.divides_batches:
         raise InputError(
-            f"{prepared.model.facts.label}: cannot be trained by several processes; start one without torchrun, or "
-            "train aadml, cctl, clip or pairs"
+            f"{prepared.model.facts.label}: cannot be trained by several processes; start a single process without "
+            "torchrun, or train aadml, cctl, clip or pairs"
         )
     inputs = {"data": prepared.sha256, "config": hashlib.sha256(prepared.config.yaml().encode()).hexdigest()}
     for name, value in group.by_first(lambda: inputs).items():
@@ -244,5 +247,5 @@ def check_processes(prepared: Prepared) -> None:
 
 
 def follow(prepared: Prepared, folder: Path) -> Model:
-    """Train in a process other than the first, which writes the run; the returned model has no evaluation."""
+    """Train in a process that does not write the run; the returned model has no evaluation."""
     return replace(fit_model(prepared, Session()), folder=folder)

@@ -28,7 +28,7 @@ AUDIT = "audit.json"
 """File of the last audit of a run under its own protocol."""
 
 SAME_SCORE = 1e-3
-"""Largest difference of MAP between two computations from equal weights and data, as on another device."""
+"""Largest difference of MAP between computations from equal weights and data, for example on two devices."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class AuditRecord:
     def binding(self, run: RunManifest, protocol: str, split: str, map_mean: float) -> str:
         """Return a phrase that states whether a score is of the audited embeddings; "" for records of old versions.
 
-        Weights, data, protocol and split determine the embeddings up to rounding, so these are compared. A checksum of
-        embeddings would differ with the machine and the number of threads. The MAP is a cross-check: it also differs
-        where options of the model or the code changed.
+        Weights, data, protocol and split are compared, because they determine the embeddings up to rounding. A checksum
+        of embeddings would differ with the machine and the number of threads. The MAP is also compared, since a change
+        of the model's options or of the code changes only the MAP.
         """
         if self.map_mean is None or not self.weights:
             return ""
@@ -131,7 +131,11 @@ def load(path: str | Path, *, revision: str | None = None, device: str = "auto",
 
 
 def load_trained(manifest: RunManifest, device: str = "auto") -> Model:
-    """Load the model of a run; see `load`."""
+    """Load the model of a run; see `load`.
+
+    Raises:
+        InputError: the training of the run was not finished, or a file is damaged.
+    """
     folder = manifest.folder
     if FACTS not in manifest.files:
         command = f"aadml train --resume {quote(str(folder))}"
@@ -194,7 +198,7 @@ def read_evaluation(run: Path | RunManifest, *, name: str = EVALUATION) -> Evalu
 
 
 def failed_checks(folder: Path) -> list[Finding]:
-    """Return the failed checks of the last audit of a run; an empty list if the folder has no audit."""
+    """Return the failed checks of the last audit of a run; an empty list for a folder without an audit."""
     audit = read_audit(read_manifest(folder)) if is_run(folder) else None
     return [finding for finding in audit.findings if finding.failed] if audit else []
 

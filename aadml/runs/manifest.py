@@ -33,7 +33,7 @@ class RunManifest:
     """Manifest of a run as of one commit.
 
     Attributes:
-        folder: folder of the run; not written.
+        folder: folder of the run, which is not part of the file.
         run: unique name of the run.
         generation: number of the commit, from 1.
         log: size and SHA-256 of the valid part of `metrics.jsonl`.
@@ -120,9 +120,13 @@ def is_finished(folder: Path) -> bool:
 
 
 def newest_run(folder: Path, on_note: Note = _log.warning) -> Path:
-    """Return the newest finished run in a folder of runs, and report it in a note; return any other path unchanged.
+    """Return the newest finished run in a folder of runs; return any other path unchanged.
 
     A model on the Hugging Face Hub ("hf:org/name") is downloaded, and its folder is returned.
+
+    Args:
+        folder: a run, a folder of runs, or another path.
+        on_note: called with the chosen run if the folder contains several finished runs.
     """
     if str(folder).startswith(PREFIX):
         from aadml.model.sharing import downloaded  # late: imports the facts of models

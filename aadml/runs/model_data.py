@@ -1,4 +1,4 @@
-"""Data for a trained model: read, checked against the model's features, and divided by split."""
+"""Reading of data for a trained model, with a check against the training features, and division by split."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -35,7 +35,8 @@ def read_for(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: a modality is missing, has a different width, or was computed by a different extractor.
+        InputError: the data cannot be read, the model does not read such data, or a modality is missing, has a
+            different width, or was computed by a different extractor.
     """
     if isinstance(path, Splits):
         if any(isinstance(features, Matrix) for split in SPLITS for features in path[split].features.values()):

@@ -1,4 +1,4 @@
-"""Preparation of training: read the data, build the method, and check config and data against each other."""
+"""Preparation of training: reading of the data, construction of the method, and checks of config and data."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +51,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
         splits: data in memory; None reads the data of the config.
 
     Raises:
-        InputError: the data do not match the config.
+        InputError: the data cannot be read, or do not match the config.
     """
     if splits is None:
         check_towers(config)
@@ -108,7 +108,7 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
 def clips_to_fit(model: Model, splits: Splits) -> tuple[Clips, Clips]:
     """Return scaled training and validation clips; only complete clips for a method that needs all modalities.
 
-    Validation clips that are only scored keep the rows of further texts, which are ranked too.
+    Validation clips that are scored but not fitted keep the rows of further texts, because evaluation ranks these rows.
 
     Raises:
         InputError: no clip is complete.

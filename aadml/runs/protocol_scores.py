@@ -37,7 +37,7 @@ def score_model(
     allow_other_features: bool,
     on_note: Note,
 ) -> Evaluation:
-    """Score a model, or the model in a folder, on other data than the data of its run; see `aadml.evaluate`."""
+    """Score a model, or the model in a folder, on data other than the data of its run; see `aadml.evaluate`."""
     loaded = model if isinstance(model, Model) else load(model)
     splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=on_note)
     return _scored(Subject(loaded, rules.applied(splits)), protocol or loaded.facts.protocol, split, options)
@@ -74,7 +74,7 @@ def evaluate_under_each(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the folder is not a trained run, or a protocol cannot score it.
+        InputError: the folder is not a trained run, or a protocol cannot score the run.
     """
     run, say = load_run(folder), on_note or (lambda message: None)
     subject, facts = subject_of(run), run.model.facts

@@ -22,11 +22,11 @@ from aadml.runs.retrain import fitted_without_test
 from aadml.runs.session import read_records
 
 Checks = Callable[[Pipeline, Splits], AuditReport]
-"""Function that runs all checks."""
+"""Function that runs all checks of an encoder on data."""
 
 
 def audit_model(folder: Path, data: str | Path | Splits, protocol: str, checks: Checks) -> AuditReport:
-    """Audit the model in a folder on other data than the data of its run; see `aadml.audit`."""
+    """Audit the model in a folder on data other than the data of its run; see `aadml.audit`."""
     model = load(folder, device="cpu")
     pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol)
     return checks(pipeline, pipeline.subject.splits)

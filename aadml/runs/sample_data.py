@@ -1,4 +1,4 @@
-"""Sample clips as default data: rendered and extracted once, in the cache."""
+"""Sample clips as default data, which are rendered and extracted once, into the cache."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +20,9 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
     Args:
         config: complete config.
         say: called with a sentence for each step.
+
+    Raises:
+        InputError: a sample clip cannot be read.
     """
     if config.common.data:
         return config
@@ -29,7 +32,7 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
 
 
 def sample_manifest(say: Callable[[str], None]) -> Path:
-    """Return the manifest of the default sample clips, rendered unless they exist."""
+    """Return the manifest of the default sample clips, which are rendered into the cache if absent."""
     clips = SampleClips()
     folder = weights_folder().parent / "sample-clips" / f"{clips.clips}-{clips.seconds:g}s-seed{clips.seed}"
     manifest = folder / "manifest.csv"
@@ -40,7 +43,7 @@ def sample_manifest(say: Callable[[str], None]) -> Path:
 
 
 def sample_features(say: Callable[[str], None]) -> Path:
-    """Return the feature file of the default sample clips, extracted in the cache unless it exists.
+    """Return the feature file of the default sample clips, which are extracted into the cache if absent.
 
     Raises:
         InputError: a sample clip cannot be read.

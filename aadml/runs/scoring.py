@@ -17,9 +17,9 @@ class Scoring:
     """Settings of the evaluation after training, and of saving states during training.
 
     Attributes:
-        split: "test", or "valid" for a trial of a search, which must not read test. For "valid", a method without
-            epochs is fitted on the training clips only; otherwise it is fitted on the validation clips too.
-        queries: whether the average precision of each query is also written.
+        split: "test", or "valid" for a trial of a hyperparameter search, which must not read the test clips. With
+            "valid", a method without epochs is fitted on the training clips only, else on the validation clips too.
+        queries: whether the record also contains the average precision of each query.
         metrics: metrics in addition to the metrics of every evaluation.
         diagnosis: epochs between two scores of the test clips, used only in figures; 0 for no such scores. See
             `aadml.runs.test_curve`.

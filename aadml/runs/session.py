@@ -23,7 +23,11 @@ def read_records(run: Path | RunManifest) -> list[Record]:
 
 
 def read_curves(run: Path | RunManifest) -> list[Record]:
-    """Read the records of all epochs of a run, without the scores of the test clips."""
+    """Read the records of all epochs of a run, without the scores of the test clips.
+
+    Raises:
+        InputError: the log is damaged.
+    """
     return list(map(without_diagnosis, read_records(run)))
 
 

@@ -27,7 +27,10 @@ class Diagnosis:
     every: int
 
     def __call__(self, epoch: int, weights: EpochWeights) -> Record:
-        """Return scores after `epoch` (from 1): MAP of every direction, their mean, and the loss where defined."""
+        """Return scores after `epoch` (from 1): MAP of every direction, their mean, and the loss if defined.
+
+        The record is empty after an epoch without an evaluation.
+        """
         if epoch % self.every and not weights.last:
             return {}
         embeddings = weights.learner.embed_clips(self.test)

@@ -1,4 +1,4 @@
-"""Logging of a training run in an experiment tracker, epoch by epoch; offline unless the user names a server."""
+"""Logging of every epoch of a training run in an experiment tracker, offline unless the user sets a server."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ def _tensorboard(name: str, config: FlatConfig) -> Tracker:
 
 
 def _wandb(name: str, config: FlatConfig) -> Tracker:
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # sent from offline runs as well
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # error reports are sent from offline runs as well
     wandb = optional("wandb", "track=wandb", "wandb")
     mode = os.environ.get("WANDB_MODE", "offline")
     run = wandb.init(project=os.environ.get("WANDB_PROJECT", PROJECT), name=name, config=dict(config), mode=mode)
@@ -90,9 +90,9 @@ TRACKERS: dict[str, Callable[[str, FlatConfig], Tracker]] = {
 
 @contextmanager
 def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Note) -> Iterator[Callbacks]:
-    """Return a context with callbacks that also log every epoch in a tracker.
+    """Open a tracker, and yield callbacks that also log every epoch in the tracker.
 
-    If the tracker fails during training, it is closed, training continues without it, and a note is printed.
+    If the tracker fails during training, training continues without further logging.
 
     Args:
         name: a key of TRACKERS; None changes nothing.
@@ -134,7 +134,7 @@ class _Log:
         self._epochs, self._failed = 0, False
 
     def plan(self, epochs: int, done: int) -> None:
-        self._epochs += done  # a resumed training continues its steps
+        self._epochs += done  # a resumed run continues its steps
 
     def epoch(self, record: Record) -> None:
         self._epochs += 1

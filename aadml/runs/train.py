@@ -37,6 +37,9 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
         prepared: see `prepare`.
         session: session for progress, log and checkpoints.
         alone: whether a method without epochs is fitted only on the training clips, without the validation clips.
+
+    Raises:
+        InputError: no clip has all modalities that the method needs.
     """
     model, splits = prepared.model, prepared.splits
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
@@ -134,7 +137,7 @@ def train_prior(
         scoring: settings of the evaluation of the pretrained model's run.
         place: parent of the folder of the pretrained model; None trains in memory.
         callbacks: called during training.
-        on_note: called with a note for the user.
+        on_note: called with notes for the user.
 
     Raises:
         InputError: the folder contains a model of a different config or other data, or is damaged.
@@ -178,6 +181,9 @@ def train_into(
         wait: whether to wait for another process in this folder instead of raising an error.
         splits: data in memory; None reads the data of the config.
         on_note: called with notes for the user.
+
+    Returns:
+        The model with its evaluation.
 
     Raises:
         InputError: the folder contains a run of a different config, or of data that have changed.

@@ -227,4 +227,6 @@ def test_embeddings_of_an_audited_encoder_have_the_checksum_of_its_audit(made, t
     np.savez(tmp_path / "e.npz", **vectors, label=test.labels.numpy())
     notes = []
     aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=notes.append)
-    assert notes[-1] == f"SHA-256 of the embeddings {report.checksum}; compare it with that of their audit"
+    assert (
+        notes[-1] == f"the SHA-256 of the embeddings is {report.checksum}; compare it with the SHA-256 in their audit"
+    )

@@ -31,7 +31,14 @@ def training_curves(records: Sequence[Record], selected: int | None) -> dict[str
 def class_bars(
     axes: "Axes", names: Sequence[str], values: Mapping[str, Sequence[float]], chance: Sequence[float]
 ) -> float:
-    """Draw the MAP of the queries of each class, with one bar per direction and a tick at chance."""
+    """Draw the MAP of the queries of each class, with one bar per direction and a tick at chance.
+
+    Args:
+        axes: axes to draw on.
+        names: names of the classes.
+        values: direction -> MAP of each class, NaN for a class without queries.
+        chance: MAP of a random order, by class.
+    """
     places = np.arange(len(names))
     height = 0.8 / max(len(values), 1)
     for number, (name, widths) in enumerate(values.items()):

@@ -1,7 +1,7 @@
 """Self-contained HTML pages: the document, and its parts, rendered with the macros of `templates/parts.html`.
 
-Every function returns HTML. The templates escape all text; only arguments that are documented as HTML are inserted
-unchanged.
+Every function that renders a part returns HTML. The templates escape all text; only arguments that are documented as
+HTML are inserted unchanged.
 """
 
 import base64
@@ -36,7 +36,7 @@ _DIFFERENCE = re.compile(r"([+-]\d\S* \[[^\]]*\]) (\(.*)")
 
 @dataclass(frozen=True)
 class Section:
-    """A titled part of a page, which is left out if its content is empty.
+    """Titled part of a page, which is left out if its content is empty.
 
     Attributes:
         title: title of the part.
@@ -51,7 +51,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Fact:
-    """A number of the summary: its name, its value, and a few words below the value."""
+    """Number in the summary of a page: its name, its value, and a few words below the value."""
 
     name: str
     value: str
@@ -171,7 +171,7 @@ def _cell(shown: Table, i: int, j: int, *, number: bool) -> tuple[str, str]:
 
 
 def _narrowest(cell: tuple[str, str]) -> int:
-    """Return the width of a cell in characters if its text is broken at every allowed place."""
+    """Return the smallest width of a cell in characters: the longest part without a possible line break."""
     content, kinds = cell
     if "short" in kinds.split():
         return len(content)
@@ -215,7 +215,7 @@ def drawings(panels: Sequence[str]) -> str:
 
 
 def command(line: str) -> str:
-    """Render a command line; "" if it is empty."""
+    """Render a command line; "" for an empty line."""
     return preformatted(line, "command") if line else ""
 
 

@@ -83,7 +83,7 @@ def make_players(
         media: media files of the clips.
         clips: ids in the order of the page; an id may be repeated.
         room: largest number of characters of all data together.
-        on_note: called if previews cannot be cached.
+        on_note: called with a sentence if previews cannot be cached.
     """
     sources = {clip: source for clip in dict.fromkeys(clips) if (source := _source(media, clip))}
     wanted, previews = list(sources), make_previews(list(sources.values()), on_note=on_note)
@@ -93,7 +93,7 @@ def make_players(
 
 
 def _source(media: ClipMedia, clip: str) -> PreviewSource | None:
-    """Return the media of a clip, which may be a window of a recording; None if they are unknown."""
+    """Return the media of a clip, which may be a window of a recording; None for unknown media."""
     window = None if clip in media else without_window(clip)
     if window is not None and window[0] in media:
         return replace(media[window[0]], segment=window[1])
@@ -101,7 +101,7 @@ def _source(media: ClipMedia, clip: str) -> PreviewSource | None:
 
 
 def fitting(previews: Sequence[Preview], room: int) -> list[Preview]:
-    """Return previews with only the data that fit in `room`; pictures have priority over players, both in order."""
+    """Return previews with only the data that fit in `room` characters; all pictures have priority over all players."""
     fitted = [Preview(reason=preview.reason) for preview in previews]
     for n, preview in enumerate(previews):
         if len(preview.picture) <= room:

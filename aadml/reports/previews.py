@@ -56,7 +56,7 @@ EDITION = 2
 """Version of the preview format, which is increased with every change of the bytes."""
 
 _LIMITS = Limits(seconds=1e9)  # only the beginning is decoded, so the length is not limited
-_QUALITY = 80  # of a JPEG
+_QUALITY = 80  # quality of a JPEG, at most 100
 _WAVE = (11, 114, 133)  # color of a waveform
 
 
@@ -112,7 +112,7 @@ def preview_of(source: PreviewSource) -> Preview:
 
 
 def _still(source: PreviewSource) -> Preview:
-    """Build the picture of a clip: its frame after one second, or the waveform if it has no picture."""
+    """Build the picture of a clip: its frame after one second, or the waveform of a clip without a picture."""
     frames, reason = _tried(source.visual, source.segment, _first_frames)
     if frames is not None:
         return Preview(picture=_text(_jpeg(_smaller(frames.values[-1]))), reason=reason)
@@ -153,7 +153,7 @@ def _frames(path: str, segment: Segment) -> Clip:
 
 
 def shape_of(height: int, width: int) -> tuple[int, int]:
-    """Return the height and width of a preview: multiples of BLOCK, close to the aspect ratio of the clip."""
+    """Return height and width of a preview, in pixels: multiples of BLOCK, close to the aspect ratio of the clip."""
     ratio = min(height, width) / max(height, width)
     shapes = [(max(BLOCK, round(side * ratio / BLOCK) * BLOCK), side) for side in SIDES]
     short, long = min(shapes, key=lambda shape: abs(shape[0] / shape[1] - ratio))
@@ -232,7 +232,10 @@ def make_previews(
     Args:
         sources: files of each clip.
         cache: folder of cached previews; by default next to the weights.
-        on_note: called if previews cannot be cached.
+        on_note: called with a sentence if previews cannot be cached.
+
+    Returns:
+        A preview for each source.
     """
     folder = cache or weights_folder().parent / "previews"
     keys = [key_of(source) for source in sources]
@@ -279,7 +282,7 @@ def key_of(source: PreviewSource) -> str:
 
 
 def _cached(folder: Path, key: str) -> Preview | None:
-    """Read a cached preview; None if it does not exist or is damaged."""
+    """Read a cached preview; None for an absent or damaged preview."""
     place = folder / f"{key}.json"
     with suppress(OSError, InputError, TypeError):
         content = unseal(place.read_bytes(), place)

@@ -26,7 +26,7 @@ class PublishedMap(NamedTuple):
 
 @dataclass(frozen=True)
 class PaperPart:
-    """A table or a figure of the paper.
+    """Table or figure of the paper.
 
     Attributes:
         title: title of its section.
@@ -41,7 +41,7 @@ class PaperPart:
 
 @dataclass(frozen=True)
 class PaperDataSet:
-    """A data set: name in the paper, number of clips and classes, and the preset that trains the losses."""
+    """Data set: name in the paper, numbers of clips and classes, and the preset that trains the losses."""
 
     name: str
     clips: int

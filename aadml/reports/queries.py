@@ -22,7 +22,7 @@ RESULTS = 6
 
 @dataclass(frozen=True)
 class Result:
-    """A ranked item.
+    """Ranked item.
 
     Attributes:
         row: row of the item.
@@ -39,7 +39,7 @@ class Result:
 
 @dataclass(frozen=True)
 class RankedQuery:
-    """A query with its first results.
+    """Query with its first results.
 
     Attributes:
         row: row of the query.
@@ -65,7 +65,7 @@ class RankedQuery:
 
 @dataclass(frozen=True)
 class _ShownClip:
-    """A clip of the page; `class_name` is None for clips without class, `player` is HTML."""
+    """Clip of the page; `class_name` is None for a clip without class, and `player` is HTML."""
 
     id: str
     class_name: str | None

@@ -55,11 +55,11 @@ def write_report(
 
     Args:
         run: a finished run folder, or a model folder, which needs `data`.
-        data: data whose test clips are reported, instead of those of the run. Required for a model folder.
+        data: data whose test clips are reported, instead of the data of the run. A model folder requires data.
         media: manifest with the media of the clips, for pictures and players; by default manifest.csv next to the
             features.
         output: path of the page; by default `report.html` in the folder, or `report-NAME.html` for data named NAME.
-        allow_other_features: whether features of a different extractor than that of the training features are accepted.
+        allow_other_features: accept features of a different extractor than that of the training features.
         queries: number of queries of each direction, drawn at random; by default all test clips.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
@@ -68,8 +68,8 @@ def write_report(
         The path of the page.
 
     Raises:
-        InputError: the run is not finished, its data are missing, matplotlib is not installed, or the output exists
-            and is not a page.
+        InputError: the run is not finished, its data are missing or have no test clips, matplotlib is not installed,
+            or the output exists and is not a page.
     """
     folder = newest_run(Path(run))
     if allow_other_features and data is None:

@@ -27,7 +27,7 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Table:
-    """A table of results.
+    """Table of results.
 
     Attributes:
         columns: names of the columns.
@@ -67,7 +67,7 @@ class Table:
 
 
 def as_json(table: Table) -> JsonObject:
-    """Return a table as JSON: caption, rows by column name, notes; numbers over seeds as mean, sd and seeds."""
+    """Return a table as JSON: caption, rows by column name, and notes; numbers over seeds have mean, sd and seeds."""
     rows = [
         {
             name: {"mean": cell.mean, "sd": cell.sd if cell.count > 1 else None, "seeds": cell.count}

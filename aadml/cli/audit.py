@@ -30,7 +30,7 @@ _flag = flags_of("aadml.runs.audit:audit")
 def command(shell: str | None, require_training: bool, as_json: bool, **options: Any) -> None:
     """Audit RUN, an external encoder or a task: labels, ids, partners, batch, order, scaling, selection, duplicates.
 
-    There is a verdict on inference and one on training: passed, failed or unknown. The exit status is 1 if a check
+    There are two verdicts, on inference and on training: passed, failed or unknown. The exit status is 1 if a check
     fails, and 3 if the verdict on inference is unknown.
     """
     import sys

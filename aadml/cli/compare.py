@@ -31,9 +31,9 @@ def command(as_json: bool, **options: Any) -> None:
     """Run rows of the papers' tables with several seeds on a feature file, and test which differences are significant.
 
     An anchor-aware row has control rows: the loss without proxy, and the proxy over random neighbors of the class.
-    Configs with a label loss add half the metric weight without proxy, and no metric loss. Run the same command again
-    to continue an interrupted comparison. After a failed row, the other rows are still trained, and the exit status
-    is 1.
+    With a label loss, further control rows have half the metric weight without proxy, or no metric loss. Run the same
+    command again to continue an interrupted comparison. After a failed row, the other rows are still trained, and the
+    exit status is 1.
     """
     import aadml
 

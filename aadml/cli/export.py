@@ -16,7 +16,10 @@ from aadml.cli.trust import trust_option
 )  # fmt: skip
 @trust_option
 def command(run: Path, output: str) -> None:
-    """Write RUN as ONNX or torch.export, one file per modality, checked against RUN, or upload RUN to a hub."""
+    """Write RUN as ONNX or torch.export, one file per modality, or upload RUN to the Hugging Face Hub.
+
+    The output of each file is compared with that of RUN.
+    """
     import aadml
 
     if output.startswith("hf:"):

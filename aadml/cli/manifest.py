@@ -28,12 +28,12 @@ _of_ave, _of_vegas = flags_of("aadml.data.manifests.ave:ave"), flags_of("aadml.d
 @click.option(
     "--media",
     type=click.Path(),
-    help="Table, data set: folder of the media.  [default: that of the table; ave: DIR/AVE]",
+    help="Folder of the media of a table or data set.  [default: folder of the table; ave: DIR/AVE]",
 )
 @click.option(
     "--whole-recordings",
     is_flag=True,
-    help="Data set with times: the media are whole videos, and the columns start and end cut the clips.",
+    help="For a data set with times: the media are whole videos, and the columns start and end cut the clips.",
 )
 @_of_ave("--classes", type=int)
 @_of_ave("--clock-limit")

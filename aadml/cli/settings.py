@@ -1,4 +1,4 @@
-"""Options that a docstring describes, and those that set configuration keys, shared by all commands that train."""
+"""Options that a docstring describes, and options that set configuration keys, shared by all commands that train."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial

@@ -7,7 +7,7 @@ import click
 if TYPE_CHECKING:
     from aadml.feature_extraction.jobs.status import Status
 
-_LONG = 30.0  # seconds of processor time of a clip above which a remark is printed
+_LONG = 30.0  # a clip that has used so many seconds of processor time is reported
 
 
 @click.command()

@@ -49,7 +49,7 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SweepProgress:
-    """Progress bar over runs; a running run counts by its share of epochs, and failures are printed at once."""
+    """Progress bar over runs; a run in progress counts by its share of epochs, and failures are printed at once."""
 
     def __init__(self, total: int) -> None:
         self._bar = Bar(total, "run", "runs")

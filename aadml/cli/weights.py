@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 @click.command("weights")
 @click.argument("action", type=click.Choice(["list", "get", "verify"]), default="list")
 @click.argument("name", required=False, metavar="[NAME|RECIPE]")
-@click.option("--from", "folder", type=click.Path(), metavar="FOLDER", help="Copy the files from FOLDER; no network.")
+@click.option("--from", "folder", type=click.Path(), metavar="FOLDER", help="Copy the files from FOLDER, offline.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(action: Literal["list", "get", "verify"], name: str | None, folder: str | None, as_json: bool) -> None:
     """List, download or verify the weight files of the published networks.

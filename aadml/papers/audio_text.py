@@ -40,7 +40,7 @@ OptionValue = str | int | float | bool
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row of a paper's table.
+    """Row of a paper's table.
 
     Attributes:
         cells: text of each naming column.
@@ -90,7 +90,7 @@ class PaperTable:
     rows: tuple[PaperRow, ...]
 
     def printed_on(self, dataset: str) -> str:
-        """Return the data set of the published results: `dataset`, or else the first data set of the paper."""
+        """Return the data set of the published results: `dataset`, or the first data set of the paper."""
         return dataset if dataset in self.configs else next(iter(self.configs))
 
 
@@ -101,7 +101,7 @@ SAMPLE = "sample"
 
 @dataclass(frozen=True)
 class PaperRun:
-    """A row of a table with its runs, one per seed."""
+    """Row of a table with its runs, one per seed."""
 
     row: PaperRow
     jobs: tuple[Job, ...]
@@ -146,7 +146,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
 
 
 def left_out(name: str, rows: Sequence[PaperRow]) -> str:
-    """Return a sentence on the rows of a paper that are missing from `rows`; empty if none is missing."""
+    """Return a sentence on the rows of a paper that are missing from `rows`; "" if no row is missing."""
     missing = [" ".join(filter(None, row.cells)) for row in PAPER_TABLES[name].rows if row not in rows]
     needs = f"{len(missing)} rows need published weights and are left out ({'; '.join(missing)})"
     return f"{name}: {needs}; set method.audio_weights to include them" if missing else ""
@@ -226,7 +226,13 @@ def _needed(config: Config, place: Path) -> Job | None:
 
 
 def table_of(name: str, runs: Sequence[PaperRun], *, dataset: str) -> Table:
-    """Return a table of the finished runs."""
+    """Return a table of the finished runs.
+
+    Args:
+        name: a key of PAPER_TABLES.
+        runs: rows with their runs.
+        dataset: "AudioCaps" or "Clotho".
+    """
     results = [[_evaluation(run.row, job) for job in run.jobs if is_done(job)] for run in runs]
     data = runs[0].jobs[0].config.data
     table = laid_out(name, [run.row for run in runs], results, dataset=dataset, data=data)
@@ -239,7 +245,7 @@ def _evaluation(row: PaperRow, job: Job) -> EvaluationRecord:
 
 
 def _cost_of_needed(runs: Sequence[PaperRun]) -> list[str]:
-    """Return a note on the cost of pretrained models, which is not included in that of the rows."""
+    """Return a note on epochs and steps of pretrained models, which the numbers of the rows do not include."""
     needed = {job.needs.folder: job.needs for run in runs for job in run.jobs if job.needs}
     records = [read_evaluation(folder) for folder, job in sorted(needed.items()) if is_done(job)]
     if not records:
@@ -338,5 +344,5 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 
 def slug(cells: Sequence[str]) -> str:
-    """Return the name of a row in the form of file names."""
+    """Return the name of a row as part of a file name: lower-case letters, digits and hyphens."""
     return re.sub("[^a-z0-9]+", "-", " ".join(cells).lower()).strip("-")

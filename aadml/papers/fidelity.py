@@ -25,7 +25,7 @@ class RowFidelity:
 
     @property
     def title(self) -> str:
-        """Kind, and in parentheses the reading of the paper, if one is named."""
+        """Kind, followed by the reading of Equation 7 in parentheses if the row has a reading."""
         return f"{self.kind} ({self.reading})" if self.reading else self.kind
 
     @property

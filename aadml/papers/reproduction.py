@@ -60,7 +60,7 @@ def reproduce(
             clock-draw; by default all.
         quick: shorten the schedules and narrow the audio-text networks, so that the whole page takes minutes.
         seeds: number of seeds per row; by default 5, or 2 if the schedules are shortened.
-        settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
+        settings: values of any keys of the config, as "key=value"; a note lists the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         trust_code: import code from outside aadml that the config of a finished run names as `module:name`.
         workers: number of worker processes; 0 runs in this process, None starts one per core.
@@ -71,6 +71,9 @@ def reproduce(
         work: function that runs the jobs.
         confirm: called with the time estimate before training.
         on_note: called with notes for the user; by default they go to the logger "aadml".
+
+    Returns:
+        Outcomes of the runs, tables, and the path of the page.
 
     Raises:
         InputError: there are no data, the paper or a part is unknown, a setting applies to no row, or a run is missing

@@ -114,7 +114,7 @@ def paper_runs(
 
     Args:
         data_set: "vegas" or "ave".
-        shared: settings of all rows; `shared.config` is the config of the losses.
+        shared: settings of all rows; the losses replace the metric loss of `shared.config`.
         shorten: function of a config that returns a config with a shorter schedule.
         draws: seed -> data of a further draw of Clock.
 

@@ -72,7 +72,7 @@ def command(
     finally:
         progress.close()
     if (epoch := model.facts.selected_epoch) is not None:
-        note(f"weights of epoch {epoch} of {model.facts.training.epochs} are kept")
+        note(f"the weights of epoch {epoch} of {model.facts.training.epochs} are kept")
     if model.evaluation is not None:
         _print(model.evaluation, as_json)
     click.echo(model.folder)

@@ -64,7 +64,7 @@ class RunManifest:
         return next((name for name in self.files if (match := NUMBERED.fullmatch(name)) and match[1] == kind), None)
 
     def read(self, name: str) -> bytes:
-        """Read a file of the run and check it.
+        """Read a file of the run, and compare it with its checksum.
 
         Raises:
             InputError: the file is not in the manifest, or is missing, damaged or changed.
@@ -77,7 +77,7 @@ class RunManifest:
         return data
 
     def read_log(self) -> bytes:
-        """Read the valid part of the log and check it.
+        """Read the valid part of the log, and compare it with its checksum.
 
         Raises:
             InputError: the log is missing, damaged or changed.

@@ -20,7 +20,11 @@ _GROUP = 1 << 16  # rows of a row group
 
 
 def export(database: sqlite3.Connection, galleries: Galleries, output: str | Path, kind: str) -> list[Path]:
-    """Write the vectors of every modality; see `Index.export`."""
+    """Write the vectors of every modality, and return the files; see `Index.export`.
+
+    Raises:
+        InputError: see `Index.export`.
+    """
     if kind not in KINDS:
         raise InputError(f"--format {kind} is not a format; choose from {' or '.join(KINDS)}")
     written: list[Path] = []

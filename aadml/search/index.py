@@ -102,7 +102,10 @@ def _read_pages(database: sqlite3.Connection) -> _Pages:
 def _queries(vectors: Mapping[Modality, Tensor], gallery: Gallery) -> Tensor:
     """Return the vectors of a query (q, e), checked against those of the items."""
     if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
-        raise InputError(f"vectors has type {type(vectors).__name__}; pass {{modality: tensor (1, e)}}")
+        raise InputError(
+            f"vectors (type {type(vectors).__name__}) does not map modalities to matrices; pass "
+            "{modality: tensor (1, e)}"
+        )
     if not vectors:
         raise InputError("vectors is empty; pass {modality: tensor (1, e)}")
     queries = torch.cat([vector.float() for vector in vectors.values()])
@@ -430,7 +433,7 @@ class Index:
             The files.
 
         Raises:
-            InputError: the kind is unknown, or pyarrow is not installed.
+            InputError: the kind is unknown, pyarrow is not installed, or a column has the name `vector` of the vectors.
         """
         with self._reading() as database:
             self._state.items.check_all()

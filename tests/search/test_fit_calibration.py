@@ -132,7 +132,9 @@ def test_calibration_clips_of_other_features_leave_no_index_behind(easy, tmp_pat
 def test_vectors_that_are_not_a_mapping_of_tensors_are_an_input_error(easy, tmp_path):
     with Index.build(easy, tmp_path / "i") as index:
         for vectors in (None, [1], {"audio": [1.0]}, {"audio": torch.ones(6)}):
-            with pytest.raises(InputError, match=r"vectors \(type .*\) does not map .*; pass \{modality: tensor \(1, e\)\}"):
+            with pytest.raises(
+                InputError, match=r"vectors \(type .*\) does not map .*; pass \{modality: tensor \(1, e\)\}"
+            ):
                 index.nearest(vectors, "audio")
         with pytest.raises(InputError, match=r"vectors is empty; pass \{modality: tensor \(1, e\)\}"):
             index.nearest({}, "audio")

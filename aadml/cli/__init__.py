@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from aadml.cli.progress import warn
 from aadml.comparison.processes.launch import ProcessLost, claim_last_word, one_voice, started
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
@@ -135,7 +136,7 @@ def main(command: click.Command = cli) -> None:
     """Run a command; exit with status 2 and a message for invalid input, and with status 130 after an interruption."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # paths are printed with their original bytes
-    forward_warnings(lambda message: click.echo(f"aadml: warning: {message}", err=True))
+    forward_warnings(warn)
     one_voice()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, Interruption())

@@ -1,7 +1,7 @@
 """Progress bars and notes on stderr."""
 
+import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +15,16 @@ STEP_SECONDS = 1.0
 
 
 def note(message: str) -> None:
-    """Print a note on stderr."""
-    click.echo(f"aadml: {message}", err=True)
+    """Print a note on stderr, above any progress bar."""
+    from tqdm import tqdm
+
+    with tqdm.external_write_mode(sys.stderr):
+        click.echo(f"aadml: {message}", err=True)
+
+
+def warn(message: str) -> None:
+    """Print a warning on stderr."""
+    note(f"warning: {message}")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -41,7 +49,6 @@ class TrainingProgress:
         self._figures = ""
         self._steps = 0  # steps of the previous epoch
         self._shown_at = 0.0
-        self._showing = warnings.showwarning
 
     def began(self, folder: Path) -> None:
         """Store the run folder, for the message after an interruption."""
@@ -49,7 +56,6 @@ class TrainingProgress:
 
     def close(self) -> None:
         """Close the bar."""
-        warnings.showwarning = self._showing
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -58,7 +64,6 @@ class TrainingProgress:
         """Start the bar of a training run; `done` epochs are already trained."""
         self.close()  # the bar of a pretraining run
         self._steps, self._figures = 0, ""
-        warnings.showwarning = lambda message, *_: self.warning(str(message))  # without source lines
         self._shown_at = time.monotonic()
         self._bar = Bar(epochs, "epoch", "training", done=done)
 
@@ -84,12 +89,6 @@ class TrainingProgress:
         self._shown_at = now
         place = f"step {number}/{self._steps}" if self._steps >= number else f"step {number}"
         self._bar.show(self._bar.done, ", ".join(filter(None, (place, self._figures))))
-
-    def warning(self, message: str) -> None:
-        """Print a warning on a separate line."""
-        if self._bar is not None:
-            self._bar.clear()
-        note(f"warning: {message}")
 
 
 class JobBar:

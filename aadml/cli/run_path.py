@@ -16,7 +16,8 @@ class RunPath(click.Path):
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         """Return the path, or the newest finished run in a folder of runs."""
+        from aadml.cli.progress import note
         from aadml.runs.manifest import newest_run
 
         folder: Any = super().convert(value, parameter, context)
-        return newest_run(folder, lambda text: click.echo(f"aadml: {text}", err=True))
+        return newest_run(folder, note)

@@ -65,7 +65,6 @@ class SweepProgress:
             self._bar.start_from(self._kept)
         self._show()
         if outcome.reason:
-            self._bar.clear()
             note(f"{outcome.job.folder.name} failed: {outcome.reason}")
 
     def epoch(self, job: "Job", done: int, total: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from aadml.cli.progress import Interrupted, TrainingProgress, note
+from aadml.cli.progress import Interrupted, TrainingProgress, note, warn
 from aadml.cli.settings import config_options, flags_of, key_flag, typed_beside
 from aadml.cli.trust import trust_option
 
@@ -59,8 +59,7 @@ def command(
         training = partial(aadml.resume, resume, track=track)
     try:
         model = training(
-            on_plan=progress.plan, on_epoch=progress.epoch, on_step=progress.step, on_warning=progress.warning,
-            on_note=note,
+            on_plan=progress.plan, on_epoch=progress.epoch, on_step=progress.step, on_warning=warn, on_note=note
         )  # fmt: skip
     except KeyboardInterrupt as stop:
         again = _continuation(resume or progress.folder)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class _Forwarding(logging.Handler):
-    """Handler that passes messages to the current `warnings.showwarning`, which a progress bar may replace."""
+    """Handler that passes messages to the current `warnings.showwarning`."""
 
     def emit(self, record: logging.LogRecord) -> None:
         warnings.showwarning(record.getMessage(), UserWarning, "", 0)

@@ -48,11 +48,6 @@ class Bar:
         if time.monotonic() - self._drawn_at >= self._seconds:
             self._draw()
 
-    def clear(self) -> None:
-        """Clear the bar so that another line can be printed."""
-        if self._terminal:
-            self._bar.clear()
-
     def close(self) -> None:
         """Draw the final state and close the bar."""
         if not self.closed:

@@ -1,12 +1,13 @@
 """What people see while a training runs: epochs, steps of slow epochs, warnings as one line each."""
 
-import warnings
+import io
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from aadml.cli.progress import TrainingProgress
+from aadml.cli.progress import TrainingProgress, warn
 from aadml.cli.sweeps import SweepProgress
 from aadml.feature_extraction.ground.progress_bar import LOG_SECONDS
 
@@ -53,15 +54,17 @@ def test_a_model_trained_before_another_has_a_bar_of_its_own(shown):
     assert one._bar.remark == "step 3", "the steps of the other model's epochs say nothing of these"
 
 
-def test_a_warning_of_python_is_one_line_without_its_source(shown, capsys):
-    one, _ = shown
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        showing = warnings.showwarning
-        warnings.showwarning("clip.wav: left out, no sound", UserWarning, __file__, 1)
-        assert "aadml: warning: clip.wav: left out, no sound\n" in capsys.readouterr().err
-        one.close()
-        assert warnings.showwarning is not showing
+def test_a_note_clears_the_bar_of_a_terminal_and_draws_it_again_below(clock, monkeypatch):
+    screen = io.StringIO()
+    screen.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", screen)
+    one = TrainingProgress()
+    one.plan(3, 0)
+    warn("clip.wav: left out, no sound")
+    one.close()
+    before, after = screen.getvalue().split("aadml: warning: clip.wav: left out, no sound\n")
+    assert not before.split("\r")[-1].strip(), "the bar was cleared"
+    assert after.split("\r")[1].startswith("training:   0%|")
 
 
 def test_a_session_counts_the_steps_of_each_epoch():

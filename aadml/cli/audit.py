@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from aadml.cli.run_path import RunPath
 from aadml.cli.settings import flags_of
 from aadml.cli.trust import trust_option
 
@@ -13,7 +12,7 @@ _flag = flags_of("aadml.runs.audit:audit")
 
 
 @click.command("audit")
-@click.argument("run", required=False, type=RunPath())
+@click.argument("run", required=False, type=click.Path(path_type=Path))
 @_flag("--protocol", default="inductive", show_default=True)
 @_flag("--split", default="test", show_default=True)
 @_flag("--data")

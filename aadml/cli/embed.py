@@ -5,12 +5,11 @@ from pathlib import Path
 import click
 
 from aadml.cli.feature_options import other_features_option
-from aadml.cli.run_path import RunPath
 from aadml.cli.trust import trust_option
 
 
 @click.command("embed")
-@click.argument("run", type=RunPath())
+@click.argument("run", type=click.Path(path_type=Path))
 @click.argument("features", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="HDF5 file to write.")
 @other_features_option

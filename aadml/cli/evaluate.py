@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from aadml.cli.feature_options import other_features_option
-from aadml.cli.run_path import RunPath
 from aadml.cli.settings import flags_of
 from aadml.cli.trust import trust_option
 
@@ -15,7 +14,7 @@ _flag = flags_of("aadml.runs.evaluate:evaluate")
 
 
 @click.command()
-@click.argument("run", required=False, type=RunPath())
+@click.argument("run", required=False, type=click.Path(path_type=Path))
 @_flag("--embeddings", type=click.Path(path_type=Path))
 @_flag("--data")
 @other_features_option

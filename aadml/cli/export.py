@@ -4,12 +4,11 @@ from pathlib import Path
 
 import click
 
-from aadml.cli.run_path import RunPath
 from aadml.cli.trust import trust_option
 
 
 @click.command("export")
-@click.argument("run", type=RunPath())
+@click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", required=True, type=click.Path(),
     help="File.onnx or file.pt2 (one file per modality, such as file-audio.onnx), or hf:ORGANIZATION/NAME.",

@@ -1,11 +1,11 @@
 """`aadml index`: a searchable index of clips."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from aadml.cli.feature_options import extractor_settings_option, other_features_option
-from aadml.cli.run_path import RunPath
 from aadml.cli.settings import flags_of
 from aadml.cli.trust import trust_option
 
@@ -15,7 +15,7 @@ _flag = flags_of("aadml.search.build_index:build")
 @click.command("index")
 @click.argument("source", type=click.Path())
 @_flag("-o", "--output", required=True, type=click.Path(), metavar="INDEX")
-@_flag("--model", type=RunPath(), metavar="RUN")
+@_flag("--model", type=click.Path(path_type=Path), metavar="RUN")
 @_flag("--audio", metavar="NAME")
 @_flag("--visual", metavar="NAME")
 @extractor_settings_option

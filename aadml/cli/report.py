@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from aadml.cli.feature_options import other_features_option
-from aadml.cli.run_path import RunPath
 from aadml.cli.settings import flags_of
 from aadml.cli.trust import trust_option
 
@@ -14,7 +13,7 @@ _flag = flags_of("aadml.reports.run_page:write_report")
 
 
 @click.command("report")
-@click.argument("runs", nargs=-1, required=True, type=RunPath())
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @_flag("--data")
 @_flag("--media", type=click.Path(path_type=Path))
 @_flag("-o", "--output", type=click.Path(path_type=Path))

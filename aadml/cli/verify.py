@@ -5,11 +5,9 @@ from pathlib import Path
 
 import click
 
-from aadml.cli.run_path import RunPath
-
 
 @click.command("verify")
-@click.argument("path", type=RunPath())
+@click.argument("path", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: Path, as_json: bool) -> None:
     """Check PATH against its checksums, and list damaged files.
@@ -19,7 +17,9 @@ def command(path: Path, as_json: bool) -> None:
     exit status is 1 if a file is damaged.
     """
     import aadml
+    from aadml.runs.manifest import newest_run
 
+    path = newest_run(path)
     unverified: list[str] = []
     damaged = aadml.verify(path, on_unverified=unverified.append)
     if as_json:

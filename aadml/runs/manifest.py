@@ -9,7 +9,6 @@ from pathlib import Path
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import read_as
-from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.weights.hub_names import PREFIX
 
 MANIFEST = "manifest.json"
@@ -119,14 +118,11 @@ def is_finished(folder: Path) -> bool:
     return (folder / EVALUATION).is_file() and is_run(folder) and read_manifest(folder).is_finished
 
 
-def newest_run(folder: Path, on_note: Note = _log.warning) -> Path:
-    """Return the newest finished run in a folder of runs; return any other path unchanged.
+def newest_run(folder: Path) -> Path:
+    """Return the newest finished run in a folder of runs, with a warning if there are several.
 
-    A model on the Hugging Face Hub ("hf:org/name") is downloaded, and its folder is returned.
-
-    Args:
-        folder: a run, a folder of runs, or another path.
-        on_note: called with the chosen run if the folder contains several finished runs.
+    Any other path is returned unchanged. A model on the Hugging Face Hub ("hf:org/name") is downloaded, and its folder
+    is returned.
     """
     if str(folder).startswith(PREFIX):
         from aadml.model.sharing import downloaded  # late: imports the facts of models
@@ -136,7 +132,7 @@ def newest_run(folder: Path, on_note: Note = _log.warning) -> Path:
         return folder
     runs = sorted(filter(is_finished, folder.iterdir()), key=lambda run: (run / EVALUATION).stat().st_mtime)
     if len(runs) > 1:
-        on_note(f"{folder} contains {len(runs)} finished runs; the newest is used: {runs[-1]}")
+        _log.warning(f"{folder} contains {len(runs)} finished runs; the newest is used: {runs[-1]}")
     return runs[-1] if runs else folder
 
 

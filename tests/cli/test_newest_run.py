@@ -16,12 +16,13 @@ def runs(tmp_path, features):
     return tmp_path / "runs"
 
 
-def test_the_newest_finished_run_of_a_folder_is_used(runs, aadml):
+def test_the_newest_finished_run_of_a_folder_is_used(runs, aadml, caplog):
     newest = max(runs.glob("*/evaluation.json"), key=lambda file: file.stat().st_mtime).parent
-    code, out, err = aadml("evaluate", runs)
+    code, out, _ = aadml("evaluate", runs)
     assert (code, out) == aadml("evaluate", newest)[:2]
     assert code == 0
-    assert f"aadml: {runs} contains 2 finished runs; the newest is used: {newest}" in err
+    assert f"{runs} contains 2 finished runs; the newest is used: {newest}" in caplog.text
+    assert aadml("verify", runs)[1] == f"{newest}: every file matches its checksum\n"
     assert str(newest) in aadml("report", runs)[1]
 
 

@@ -46,7 +46,7 @@ MOST_HITS, MOST_CLIPS = 100, 100
 
 
 class Service:
-    """Backend of the search page.
+    """Backend of the search page; starlette runs functions that are not asynchronous in threads.
 
     Args:
         index: index that is searched.
@@ -63,11 +63,8 @@ class Service:
         """Report that the server is running."""
         return _json({"status": "ok"})
 
-    async def facts(self, _: Request) -> Response:
+    def facts(self, _: Request) -> Response:
         """Return the facts of the index that the page shows."""
-        return await run_in_threadpool(self._facts)
-
-    def _facts(self) -> Response:
         self._index.refresh()
         index, encoder = self._index, self._index.encoder
         kinds: dict[str, tuple[Modality, ...]] = {m: (m,) for m in ("audio", "visual")}
@@ -116,9 +113,9 @@ class Service:
         points = [[number, *place, classes[name]] for number, place, name in rows]
         return _json({"classes": list(classes), "points": points})
 
-    async def clip(self, request: Request) -> Response:
+    def clip(self, request: Request) -> Response:
         """Return a clip of the index, by its id or its number."""
-        item, _, number = await run_in_threadpool(self._index.item, _chosen(request))
+        item, _, number = self._index.item(_chosen(request))
         return _json(_clip(number, item))
 
     async def search(self, request: Request) -> Response:
@@ -170,15 +167,13 @@ class Service:
             raise HTTPException(404, REASONS.get(preview.reason, "the clip has no media of this kind"))
         return Response(base64.b64decode(content), media_type="image/jpeg" if still else preview.type, headers=headers)
 
-    async def judge(self, request: Request) -> Response:
+    def judge(self, request: Request) -> Response:
         """Store the grade of an item for a query in the file of judgments; return the number of judgments."""
         values = request.query_params
         fits = {"1": True, "0": False}.get(values.get("grade", ""))
         if fits is None:
             raise HTTPException(400, f"grade: {values.get('grade', '')[:40]!r} is not a grade; pass 1 or 0")
-        query, item = values.get("query", ""), values.get("item", "")
-        count = await run_in_threadpool(lambda: self._judgments.record(query, item, fits=fits))
-        return _json({"judgments": count})
+        return _json({"judgments": self._judgments.record(values.get("query", ""), values.get("item", ""), fits=fits)})
 
     @contextlib.asynccontextmanager
     async def _turn(self, places: asyncio.Semaphore) -> AsyncIterator[None]:

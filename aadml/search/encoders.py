@@ -31,8 +31,6 @@ from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.runs.loading import load
 from aadml.search.facts import ModelReference, PlainRecord, near
 
-_PART = 4096  # items embedded at a time
-
 
 @dataclass(frozen=True)
 class ModelEncoder:
@@ -62,9 +60,7 @@ class ModelEncoder:
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items of one modality (n, d) -> (n, e) float32."""
-        if not isinstance(features, Tensor):
-            return self.model.embed_features(features, modality)
-        return torch.cat([self.model.embed_features(part, modality).float() for part in features.split(_PART)])
+        return self.model.embed_features(features, modality)
 
     def record(self, folder: Path) -> ModelReference:
         """Return the record of the encoder for an index in `folder`.

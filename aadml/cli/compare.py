@@ -28,7 +28,7 @@ _flag = flags_of("aadml.studies.comparison:compare")
 @_flag("-o", "--output", type=click.Path(path_type=Path))
 @trust_option
 def command(as_json: bool, **options: Any) -> None:
-    """Run rows of the papers' tables with several seeds on a feature file, and test which differences are significant.
+    """Train rows of the papers' tables on a feature file with several seeds, and test the differences for significance.
 
     An anchor-aware row has control rows: the loss without proxy, and the proxy over random neighbors of the class.
     With a label loss, further control rows have half the metric weight without proxy, or no metric loss. Run the same

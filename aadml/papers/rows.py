@@ -91,7 +91,7 @@ class PaperRuns:
 
 
 def _prepare(shared: RowSettings, shorten: Callable[[Config], Config]) -> Callable[[str, str, Config], Config]:
-    """Return the function (table, item, config) -> config of a row, with settings that the paper states for the row."""
+    """Return a function (table, item, config) -> config that adds the settings of the paper to the config of a row."""
     batch = resolve(shared.base.values).training.batch
 
     def prepare(table: str, item: str, config: Config) -> Config:

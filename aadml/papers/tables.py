@@ -54,7 +54,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The paper's name of the data set."""
+        """Name of the data set in the paper."""
         return PAPER.data_sets[self.runs.data_set].name
 
     def of(self, row: ComparisonRow) -> CellScores:

@@ -19,7 +19,7 @@ ClipMedia = Mapping[str, PreviewSource]
 
 @dataclass(frozen=True)
 class Players:
-    """The clips of a page.
+    """Players of the clips of a page.
 
     Attributes:
         previews: id -> preview of the clip, in the order of the page.

@@ -51,7 +51,7 @@ class PaperDataSet:
 
 @dataclass(frozen=True)
 class AadmlPaper:
-    """The AADML paper.
+    """Data of the AADML paper.
 
     Attributes:
         title: title of the paper.

@@ -1,4 +1,4 @@
-"""Embeddings of a feature file, written to a file."""
+"""Embedding of a feature file into a file of embeddings."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -49,7 +49,7 @@ def _chance(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _diverged(history: Sequence[Record]) -> Iterator[str]:
-    """Yield a warning for each stage whose loss grew; stages minimize different losses.
+    """Yield a warning for each stage whose loss diverged; stages minimize different losses.
 
     The reference is the loss of the first batch, as the mean loss of the first epoch may already have diverged.
     """

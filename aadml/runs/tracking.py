@@ -23,7 +23,7 @@ FlatConfig = Mapping[str, int | float | str]
 
 @dataclass(frozen=True)
 class Tracker:
-    """An open run of a tracker.
+    """Open run in a tracker.
 
     Attributes:
         log: called with the numbers of an epoch and the number of the epoch, from 1.

@@ -200,7 +200,6 @@ class Service:
 
 
 def _clip(number: int, item: Item) -> JsonObject:
-    """Return the facts of a clip that the page shows."""
     return {
         "number": number, "id": item.id, "label": item.label, "has": sorted(item.media), "columns": dict(item.columns),
         "range": times_of(item.segment),

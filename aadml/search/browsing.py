@@ -18,7 +18,7 @@ _STRIDE, _ROOM = 40_503, 65_521  # constants of the mixed order, since neighbori
 
 @dataclass(frozen=True)
 class Browsed:
-    """A page of the clips of an index.
+    """Page of the clips of an index.
 
     Attributes:
         total: number of clips that meet the condition.

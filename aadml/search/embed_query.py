@@ -17,7 +17,7 @@ QueryInput = str | Path | ArrayLike
 
 
 def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], to: Modality) -> dict[Modality, Tensor]:
-    """Embed a query.
+    """Convert a query to one vector per modality.
 
     Args:
         encoder: encoder of the index.
@@ -25,7 +25,7 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
         to: modality of the items.
 
     Returns:
-        One vector (1, e) per modality of the query. A clip has the modalities of its file that can be compared with the
+        Modality of the query -> vector (1, e). A clip has the modalities of its file that can be compared with the
         items.
 
     Raises:

@@ -153,7 +153,7 @@ class Gallery:
         return products, self._errors(lengths)
 
     def _errors(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a bound (b,) on the errors of products of queries with these lengths (b, q)."""
+        """Return a bound (b,) on the errors of products of queries with these norms (b, q)."""
         smallest, largest = self._range
         if self.vectors.shape[1] > 1 << 20 or not smallest > 1e-15 or not largest < 1e15:
             return np.full(len(lengths), np.inf)
@@ -176,13 +176,13 @@ class Gallery:
 
     @cached_property
     def _range(self) -> tuple[float, float]:
-        """Smallest and largest length of the vectors that are not zero."""
+        """Smallest and largest norm of the nonzero vectors."""
         nonzero = self._lengths[self._lengths > 0]
         return float(nonzero.min(initial=1)), float(nonzero.max(initial=0))
 
     @cached_property
     def _factors(self) -> NDArray[np.float32]:
-        """Inverse length of each vector for cosines, else half its squared length."""
+        """Inverse norm of each vector for cosines, else half its squared norm."""
         if self.similarity == "cosine":
             lengths = self._lengths
             return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(np.float32)

@@ -14,7 +14,7 @@ from aadml.search.store import Item
 
 @dataclass(frozen=True)
 class Hit:
-    """A result of a search.
+    """Result of a search.
 
     Attributes:
         item: the clip.
@@ -49,7 +49,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Found:
-    """Results of a search.
+    """Results of a search, with the facts of the search.
 
     Attributes:
         hits: best first; equal scores by their second key, then by id; fused hits by id.

@@ -1,4 +1,4 @@
-"""Uploads: received in parts into a temporary file, with limits on their size and time."""
+"""Reception of uploads in parts, into a temporary file, with limits on size and time."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Integrity of every kind of file that aadml writes: its content against its checksums."""
+"""Verification of every kind of file that aadml writes, by the checksums of the file."""
 
 import errno
 from collections.abc import Callable

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.errors import InputError, cause
@@ -19,73 +19,59 @@ PROJECT = "aadml"
 _LONGEST = 500  # characters of a value that every server of mlflow accepts
 FlatConfig = Mapping[str, int | float | str]
 """Values of a config by dotted keys."""
+LogEpoch = Callable[[Mapping[str, float], int], object]
+"""Function of the numbers of an epoch and the number of the epoch, from 1."""
 
 
-@dataclass(frozen=True)
-class Tracker:
-    """Open run in a tracker.
-
-    Attributes:
-        log: called with the numbers of an epoch and the number of the epoch, from 1.
-        close: called once, after training ends or fails.
-    """
-
-    log: Callable[[Mapping[str, float], int], object]
-    close: Callable[[], object]
-
-
-def _tensorboard(name: str, config: FlatConfig) -> Tracker:
+def _tensorboard(name: str, config: FlatConfig, closing: ExitStack) -> LogEpoch:
     board = optional("torch.utils.tensorboard", "track=tensorboard", "tensorboard")
     writer = board.SummaryWriter(f"tensorboard/{name}")
-    with _closed_after_errors(writer.close):
-        writer.add_text("config", "\n".join(f"    {key}: {value}" for key, value in config.items()))
+    closing.callback(writer.close)
+    writer.add_text("config", "\n".join(f"    {key}: {value}" for key, value in config.items()))
 
     def log(values: Mapping[str, float], epoch: int) -> None:
         for key, value in values.items():
             writer.add_scalar(key, value, epoch)
 
-    return Tracker(log, writer.close)
+    return log
 
 
-def _wandb(name: str, config: FlatConfig) -> Tracker:
+def _wandb(name: str, config: FlatConfig, closing: ExitStack) -> LogEpoch:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # error reports are sent from offline runs as well
     wandb = optional("wandb", "track=wandb", "wandb")
     mode = os.environ.get("WANDB_MODE", "offline")
     run = wandb.init(project=os.environ.get("WANDB_PROJECT", PROJECT), name=name, config=dict(config), mode=mode)
-    return Tracker(lambda values, epoch: run.log(dict(values), step=epoch), run.finish)
+    closing.callback(run.finish)
+    return lambda values, epoch: run.log(dict(values), step=epoch)
 
 
-def _mlflow(name: str, config: FlatConfig) -> Tracker:
+def _mlflow(name: str, config: FlatConfig, closing: ExitStack) -> LogEpoch:
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     mlflow = optional("mlflow", "track=mlflow", "mlflow")
     mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT))
     mlflow.start_run(run_name=name)
-    with _closed_after_errors(mlflow.end_run):
-        mlflow.log_params({key: value[:_LONGEST] if isinstance(value, str) else value for key, value in config.items()})
-    return Tracker(lambda values, epoch: mlflow.log_metrics(dict(values), step=epoch), mlflow.end_run)
+    closing.callback(mlflow.end_run)
+    mlflow.log_params({key: value[:_LONGEST] if isinstance(value, str) else value for key, value in config.items()})
+    return lambda values, epoch: mlflow.log_metrics(dict(values), step=epoch)
 
 
-def _trackio(name: str, config: FlatConfig) -> Tracker:
+def _trackio(name: str, config: FlatConfig, closing: ExitStack) -> LogEpoch:
     trackio = optional("trackio", "track=trackio", "trackio")
     trackio.init(project=PROJECT, name=name, config=dict(config))
-    return Tracker(lambda values, epoch: trackio.log(dict(values), step=epoch), trackio.finish)
+    closing.callback(trackio.finish)
+    return lambda values, epoch: trackio.log(dict(values), step=epoch)
 
 
-@contextmanager
-def _closed_after_errors(close: Callable[[], object]) -> Iterator[None]:
-    with ExitStack() as stack:
-        stack.callback(close)
-        yield
-        stack.pop_all()
-
-
-TRACKERS: dict[str, Callable[[str, FlatConfig], Tracker]] = {
+TRACKERS: dict[str, Callable[[str, FlatConfig, ExitStack], LogEpoch]] = {
     "tensorboard": _tensorboard,
     "wandb": _wandb,
     "mlflow": _mlflow,
     "trackio": _trackio,
 }
-"""Name -> function of the name of a run and its flat config, which opens the run in the tracker."""
+"""Name -> function that opens a run in the tracker, from the name of the run and its flat config.
+
+The function adds the call that closes the run to the stack, and returns the call that logs an epoch.
+"""
 
 
 @contextmanager
@@ -106,31 +92,32 @@ def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Not
     if name is None:
         yield callbacks
         return
-    start = lookup(TRACKERS, name, "tracker")
+    start, closing = lookup(TRACKERS, name, "tracker"), ExitStack()
     run = f"{time.strftime('%Y%m%d-%H%M%S')}-{file_name(config.label())}-seed{config.common.seed}"
     try:
         with redirect_stdout(sys.stderr):  # standard output is for results
-            tracker = start(run, dict(_flat("", config.values)))
+            log_epoch = start(run, dict(_flat("", config.values)), closing)
     except InputError:
         raise
     except Exception as error:  # trackers have no common class of errors
+        closing.close()
         raise InputError(
             f"{name}: the tracker cannot be opened ({cause(error)}); correct its setup, or omit track"
         ) from error
-    log = _Log(name, tracker, on_note)
+    log = _Log(name, log_epoch, on_note)
     try:
         yield replace(
             callbacks, on_epoch=_both(callbacks.on_epoch, log.epoch), on_plan=_both(callbacks.on_plan, log.plan)
         )
     finally:
-        log.close()
+        log.attempt(closing.close)
 
 
 class _Log:
     """Log of epochs, which counts the epochs of all training sessions of a run and stops at the first failure."""
 
-    def __init__(self, name: str, tracker: Tracker, on_note: Note) -> None:
-        self._name, self._tracker, self._note = name, tracker, on_note
+    def __init__(self, name: str, log_epoch: LogEpoch, on_note: Note) -> None:
+        self._name, self._log_epoch, self._note = name, log_epoch, on_note
         self._epochs, self._failed = 0, False
 
     def plan(self, epochs: int, done: int) -> None:
@@ -139,12 +126,10 @@ class _Log:
     def epoch(self, record: Record) -> None:
         self._epochs += 1
         if not self._failed:
-            self._attempt(lambda: self._tracker.log(numbers(record), self._epochs))
+            self.attempt(lambda: self._log_epoch(numbers(record), self._epochs))
 
-    def close(self) -> None:
-        self._attempt(self._tracker.close)
-
-    def _attempt(self, call: Callable[[], object]) -> None:
+    def attempt(self, call: Callable[[], object]) -> None:
+        """Call the tracker; its first error is reported by a note."""
         try:
             with redirect_stdout(sys.stderr):
                 call()

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -129,7 +130,7 @@ def test_a_run_of_mlflow_whose_config_is_refused_is_closed(features, monkeypatch
 def test_values_of_a_config_fit_every_server_of_mlflow(monkeypatch):
     module = StandIn()
     monkeypatch.setitem(sys.modules, "mlflow", module)
-    TRACKERS["mlflow"]("run", {"data": "x" * 7000, "k": 3})
+    TRACKERS["mlflow"]("run", {"data": "x" * 7000, "k": 3}, ExitStack())
     assert module.opened[0]["config"] == {"data": "x" * 500, "k": 3}
 
 
@@ -141,7 +142,7 @@ def test_trackers_send_no_statistics_of_use_unless_the_user_says_so(name, variab
     monkeypatch.delenv(variable, raising=False)
     for expected in (value, "chosen"):
         monkeypatch.setitem(sys.modules, name, module := StandIn())
-        TRACKERS[name]("run", {})
+        TRACKERS[name]("run", {}, ExitStack())
         assert module.environment[variable] == expected
         monkeypatch.setenv(variable, "chosen")
 

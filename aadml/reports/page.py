@@ -27,7 +27,7 @@ PLAYER_SCRIPT = (_TEMPLATES / "players.js").read_text(encoding="utf-8")
 """JavaScript that attaches the media to the players of a page; the content security policy allows its checksum."""
 
 _VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)"} | {c: f"var(--c{n})" for n, c in enumerate(COLORS)}
-_SHORT, _LONG = 20, 48  # characters: cells below _SHORT are never wrapped, cells above _LONG have a minimum width
+_SHORT, _LONG = 20, 48  # characters: cells up to _SHORT are never wrapped, cells above _LONG have a minimum width
 _PHONE = 42  # characters of a line on a phone; wider tables have a line for each cell
 _ROW_NAME = 11  # characters of the name of a row
 _GAP = 2  # characters between columns

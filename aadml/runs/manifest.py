@@ -125,7 +125,7 @@ def newest_run(folder: Path) -> Path:
     is returned.
     """
     if str(folder).startswith(PREFIX):
-        from aadml.model.sharing import downloaded  # late: imports the facts of models
+        from aadml.model.sharing import downloaded  # imported late, with the facts of models
 
         return downloaded(str(folder))
     if is_run(folder) or not folder.is_dir():

@@ -43,7 +43,7 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     """
     model, splits = prepared.model, prepared.splits
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
-        splits = replace(splits, valid=splits.valid.select(torch.arange(0)))  # its classes have other numbers
+        splits = replace(splits, valid=splits.valid.select(torch.arange(0)))  # unseen classes have other numbers
     model.method.fit(*clips_to_fit(model, splits), session)
     return _with_facts(model, session)
 

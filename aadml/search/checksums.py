@@ -20,7 +20,7 @@ FIRST_VERSION = 2
 """First version of an index with checksums."""
 
 _FACTS = "facts"
-_ROWS = 256  # numbers of a block of items or vectors
+_ROWS = 256  # consecutive numbers in a block of items or vectors
 _ITEMS = ("item", "extra")
 _VECTORS = tuple(f"vector_{name}" for name in MODALITIES)
 _MOMENTS = tuple(f"moment_{name}" for name in MODALITIES)

@@ -289,7 +289,7 @@ def _write(
         _renew_columns(database, columns)
     for statement in best_moment.SCHEMA:
         database.execute(statement)
-    for modality in MODALITIES:  # maps show the vectors before the change
+    for modality in MODALITIES:  # stored maps show the vectors before the change
         database.execute(f"DROP TABLE IF EXISTS map_{modality}")
         checksums.forget(database, f"map_{modality}")
     by_modality = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]

@@ -115,7 +115,13 @@ def _over_seeds(band: Band, *names: str) -> list[tuple[Cell, ...]]:
 
 @figure
 def leak_dots(axes: "Axes", rows: Sequence[ComparisonRow], group: Group) -> float:
-    """Draw one line per row: inductive MAP, MAP of the same runs under each leak, and published MAP."""
+    """Draw one line per row: inductive MAP, MAP of the same runs under each leak, and published MAP.
+
+    Args:
+        axes: axes to draw on.
+        rows: rows of one table.
+        group: results of the rows on one data set.
+    """
     printed = PAPER.published[rows[0].table]
     shown = [(row, inductive) for row in rows if (inductive := group.of(row).over_seeds("map"))]
     labeled: set[str] = set()

@@ -57,7 +57,7 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
         drawn: whether the validation clips were drawn by the config.
 
     Raises:
-        InputError: the config sets a division, but the data are already divided.
+        InputError: the config sets a division, but the data are already divided, or a key does not apply to the data.
     """
     common = config.common
     _refuse(

@@ -13,8 +13,9 @@ LONGEST = 100
 def file_name(text: str) -> str:
     """Return a file name of at most 109 characters of `[A-Za-z0-9._-]`; different texts have different names.
 
-    In a text of at most 100 of these characters and `=`, each `=` becomes `--`. A hash is appended to every other text,
-    and to a text that contains `--` or `-=`, or begins or ends with `-` or `.`.
+    Each `=` becomes `--`, and other characters become `-`. A hash is appended to a text with other characters, to a
+    text whose name has more than 100 characters, and to a text that contains `--` or `-=`, or begins or ends with `-`
+    or `.`.
     """
     written = text.replace("=", "--")
     plain = re.sub("[^A-Za-z0-9._-]+", "-", written).strip("-.")

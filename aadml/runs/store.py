@@ -147,7 +147,7 @@ class RunStore:
 def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
     """Yield the store of a new run, under its lock; the folder is created if it does not exist.
 
-    If a run fails before its first epoch, its files are removed.
+    If an InputError ends the run before its first saved state, the files of the run are removed.
 
     Args:
         folder: folder of the run.

@@ -129,7 +129,7 @@ class _Log:
             self.attempt(lambda: self._log_epoch(numbers(record), self._epochs))
 
     def attempt(self, call: Callable[[], object]) -> None:
-        """Call the tracker; its first error is reported by a note."""
+        """Call the tracker; the first error of a run is reported by a note."""
         try:
             with redirect_stdout(sys.stderr):
                 call()

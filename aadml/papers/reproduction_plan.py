@@ -86,7 +86,9 @@ class ReproductionPlan(Execution):
 
 
 def shortened(config: Config, clips: int) -> Config:
-    """Return a config that trains fewer epochs and logs the training MAP after each epoch.
+    """Return a config with a short schedule, which logs the training MAP after each epoch unless disabled.
+
+    A config whose schedule is already as short is returned unchanged.
 
     Args:
         config: complete config.

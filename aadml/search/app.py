@@ -317,7 +317,7 @@ def serve(
         host: address to listen on. Beyond this machine, `token_file` is required.
         port: port to listen on.
         root_path: path below which a reverse proxy serves the page, such as "/clips".
-        token_file: file with the token of the team, at least 32 characters; programs send it as a bearer token.
+        token_file: file with the token of the team, 32 to 200 characters; programs send the token as a bearer token.
         model: current path of the model of the index, if the model was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         on_note: called with the address of the page, and with the next address when a browser has opened the page.

@@ -351,7 +351,9 @@ def tables_of(database: sqlite3.Connection) -> str:
 
 
 def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
-    """Return the SQL types of columns: NUMERIC if every non-empty value is a plain number, else TEXT.
+    """Return the SQL types of columns: NUMERIC if there are values and all values are plain numbers, else TEXT.
+
+    The columns for the clip and the words of a caption are always TEXT.
 
     Raises:
         InputError: a column has a name that the index uses, or two names differ only in case.

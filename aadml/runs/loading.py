@@ -81,7 +81,7 @@ def checksums(run: RunManifest) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Run:
-    """Finished run with its training data.
+    """Trained run with its training data.
 
     Attributes:
         manifest: manifest of the run.

@@ -54,7 +54,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """Name of the data set in the paper."""
+        """Published name of the data set."""
         return PAPER.data_sets[self.runs.data_set].name
 
     def of(self, row: ComparisonRow) -> CellScores:

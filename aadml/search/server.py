@@ -64,10 +64,11 @@ def listening(port: int, host: str = "127.0.0.1") -> socket.socket:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((host.strip("[]"), port))
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         opened.close()
+        reason = error.strerror if isinstance(error, OSError) else "a port is at most 65535"
         raise InputError(
-            f"--host {host} --port {port}: cannot be opened ({error.strerror}); choose another address or port"
+            f"--host {host} --port {port}: cannot be opened ({reason}); choose another address or port"
         ) from error
     return opened
 

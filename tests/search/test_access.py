@@ -188,6 +188,12 @@ def test_an_index_is_closed_where_the_port_is_in_use(features, tmp_path):
     del refused  # its frames hold the index
 
 
+@pytest.mark.parametrize("port", [70_000, -1])
+def test_a_port_that_is_none_is_refused(port):
+    with pytest.raises(InputError, match=r"cannot be opened \(a port is at most 65535\); choose another address"):
+        server.listening(port)
+
+
 def test_a_root_path_is_a_plain_path():
     assert [access.checked_root(path) for path in ("", "/", "/clips/", "/a/b-c")] == ["", "", "/clips", "/a/b-c"]
     for path in ("clips", "/cl ips", "//x", "/a?b"):

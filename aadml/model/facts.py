@@ -102,7 +102,7 @@ ABOUT = ("torch", "tensorflow", "tensorflow-hub", "weight_file", "pca_file")
 
 
 def fingerprint(origin: JsonObject) -> JsonObject:
-    """Return the part of a provenance that determines the values of features (see `Extractor`).
+    """Return the part of a provenance that determines the values of features.
 
     Args:
         origin: provenance of a modality, from a feature file.
@@ -122,7 +122,7 @@ def fingerprint(origin: JsonObject) -> JsonObject:
 
 
 def difference(expected: JsonObject, given: JsonObject) -> str:
-    """Return the difference between a fingerprint and the expected fingerprint as text; empty if they agree."""
+    """Return the difference between two fingerprints as text; empty if `given` is equal to `expected`."""
     extractor = given["extractor"]
     if expected["extractor"] != extractor:
         return f"{extractor} instead of {expected['extractor']}"

@@ -22,13 +22,13 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 
 FEATURE_FILE = "feature-file"
-"""The feature file of `aadml extract`, the input of every command."""
+"""Name of the layout of feature files, which `aadml extract` writes."""
 
 COLUMNS = "columns"
-"""The layout of npz files with one array per modality."""
+"""Name of the layout of npz files with one array per modality."""
 
 PAIRS_SPLIT = "random:0.7/0.1/0.2"
-"""Split of pairs that have neither labels nor splits; drawn with seed 0, so that it is the same in every command."""
+"""Split of pairs that have neither labels nor splits, drawn with seed 0, so that all commands use the same split."""
 
 Views = Mapping[str, str] | Sequence[str] | None
 """View of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
@@ -67,7 +67,8 @@ def open_data(
         The whole content, checked; labels are 0..C-1. Its provenance lists the changes as `notes`.
 
     Raises:
-        InputError: the file does not exist, has no known layout, or is inconsistent.
+        InputError: the file does not exist, has no known layout or is inconsistent, or an option does not apply to its
+            layout.
     """
     named = named_views(audio, visual, text, views)
     chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
@@ -139,7 +140,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _has_columns(path: Path, views: Mapping[str, str]) -> bool:
-    """Return whether an npz has all the arrays that are named as modalities."""
+    """Return whether a file is an npz with the arrays of two or more `views`."""
     return len(views) > 1 and is_archive(path) and set(views.values()) <= set(npz_keys(path))
 
 
@@ -147,7 +148,7 @@ def recognize(path: Path) -> str:
     """Return the name of the layout of an existing file or folder.
 
     Raises:
-        InputError: the layout is not known.
+        InputError: the path is not a folder or a regular file, or the layout is unknown.
     """
     if is_table(path):
         return "table"

@@ -32,7 +32,7 @@ class CaptionedPart:
     """One split before its sound is checked.
 
     Attributes:
-        files: names, captions and sound.
+        files: names, captions and paths of the sounds.
         packed: the HDF5 file that contains the sound; "" if each clip has its own file.
     """
 
@@ -54,7 +54,8 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         without a word after cleaning, and further captions are left out; the notes list them.
 
     Raises:
-        InputError: `path` is not captioned sound, a split has no sound, or the cleaning is unknown.
+        InputError: `path` is not captioned sound, a split has no captions or no usable sound, or the cleaning is
+            unknown.
     """
     clean = lookup(CLEANINGS, cleaning, "cleaning")
     place = Path(path)

@@ -43,7 +43,7 @@ def assemble(
         The content, labels recoded to 0..C-1 in the order of the original values.
 
     Raises:
-        InputError: the parts are inconsistent; the message names the part.
+        InputError: the clips have no splits, or the parts are inconsistent; the message has the name of the part.
     """
     splits = arrays.splits
     if splits is None:
@@ -100,7 +100,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         place: source of the labels, for messages.
 
     Raises:
-        InputError: the shape differs, values are fractions or NaN, or a row has no class or several classes.
+        InputError: the shape or type is not supported, or a row does not have exactly one class.
     """
     flat = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if flat.ndim == 2:
@@ -135,12 +135,12 @@ def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
         raise InputError(
             f"{place} has shape {values.shape}; pass an array (clips, dimensions), such as the mean over time"
         )
-    with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite and raises a later error
+    with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite, and `check` raises an error
         return np.ascontiguousarray(values, dtype=np.float32)
 
 
 def text(value: Any) -> str:
-    """Return bytes or any other value as text, without NULs and spaces at its ends."""
+    """Return bytes or any other value as text, without NULs and spaces at the ends."""
     return as_text(value).strip("\0 ")
 
 
@@ -153,7 +153,7 @@ def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, st
         numbers: number -> split, for a column of numbers.
 
     Raises:
-        InputError: there are no clips, the shape differs, or a word or number is not the name of a split.
+        InputError: there are no clips, the shape is another, or a word or number is not the name of a split.
     """
     if not values.size or values.size != len(values):
         raise InputError(

@@ -4,7 +4,7 @@ The shapes are (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29), wit
 background.
 
 `train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) contain the row numbers of the splits, and
-`Annotations.txt` contains the names. A word may be appended to the names before `.h5` (`audio_feature_noisy.h5`).
+`Annotations.txt` contains ids and classes. File names may have a further word before `.h5` (`audio_feature_noisy.h5`).
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _BLOCK = 64  # number of clips pooled at once, since the pictures of all clips d
 
 
 def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
-    """Read AVE's features, averaged over seconds (and the 7 x 7 positions of the pictures).
+    """Read AVE's features, averaged over seconds and positions: audio (n, 128) and visual (n, 512).
 
     The class of a clip is the most frequent class of its seconds; background counts only if there is no other class.
 

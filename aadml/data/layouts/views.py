@@ -15,10 +15,11 @@ PRESENT = "_present"
 
 
 def read_views(path: Path, chosen: Mapping[str, str]) -> LayoutArrays:
-    """Read the views of an npz that are named as modalities; a part `valid` or `val` is read if present.
+    """Read the views of an npz that `chosen` assigns to modalities; a part `valid` or `val` is read if present.
 
     Raises:
-        InputError: fewer than two views are named, a key is missing, values are pickled, or parts are inconsistent.
+        InputError: fewer than two views are chosen, a view or key is missing, values are pickled, or parts are
+            inconsistent.
     """
     keys = npz_keys(path)
     label = written_as("label", {key.rpartition("_")[0] for key in keys})

@@ -54,7 +54,8 @@ def manifest(
         name per line (the YouTube id, except for VEGAS).
 
     Raises:
-        InputError: a data set, column or option is unknown, shares are impossible, ids repeat, or files are missing.
+        InputError: a data set, column or option is unknown, shares are impossible, ids repeat, files are missing, or
+            the output exists and is not a manifest.
     """
     name, source = _named(places)
     if name in _OWN and not any(options.get(key) for key in ("header", "columns", "media_name")):
@@ -88,7 +89,7 @@ def manifest(
 
 
 def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
-    """Return the layout and the source of a manifest; a single argument is a folder or a table."""
+    """Return the key of MANIFESTS and the source; a single argument is a folder or a table."""
     if len(places) == 2:
         return str(places[0]), Path(places[1])
     if len(places) != 1:

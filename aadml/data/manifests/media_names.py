@@ -61,7 +61,7 @@ class MediaIndex:
         return files
 
     def find(self, *names: str) -> Path:
-        """Return the file with the first of some names that exists, or else the path of the first name.
+        """Return the file of the first name that exists, or else the path for the first of the names.
 
         Args:
             names: names or ends of paths, with or without an ending. If no file exists and the name has no ending,

@@ -46,12 +46,13 @@ def divide(
     shares: tuple[float, float, float],
     seed: int,
 ) -> list[str]:
-    """Return a random split for each clip, with the shares of all clips and of each class as groups allow.
+    """Return a random split for each clip, as close to the shares, overall and in each class, as groups allow.
 
-    Each group is placed, larger groups first, where it lowers the objective most. Then groups are moved or swapped
-    while a move lowers the objective. The objective is the sum over splits of the squared distance from the wanted
-    count divided by that count, for all clips and for the clips of each class. A class with one group is in train. A
-    class with more groups has train and test clips, if these shares are above 0.
+    Each group is placed where it lowers the objective most; larger groups are first. Then groups are moved or swapped
+    while a move lowers the objective. This is repeated in random orders and from random divisions if there are few
+    groups, and the division with the lowest objective is returned. The objective is the sum over splits of the squared
+    distance from the wanted count divided by that count, for all clips and for the clips of each class. A class with
+    one group is in train. A class with more groups has train and test clips, if these shares are above 0.
 
     Args:
         labels: the classes of each of n clips: none, one or several.
@@ -80,14 +81,14 @@ def divide(
 
 
 def with_other_splits(content: FeatureFile, splits: Sequence[str], note: str) -> FeatureFile:
-    """Return `content` with other splits (n,), and a note on them in the provenance of each modality."""
+    """Return `content` with other `splits` (n,), and with `note` in the provenance of each modality."""
     origins = {name: content.provenance.get(name, {}) for name in content.features}
     provenance = {name: {**origin, "notes": [*texts(origin.get("notes")), note]} for name, origin in origins.items()}
     return replace(content, splits=tuple(splits), provenance=provenance)
 
 
 def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
-    """Return the clips with random splits; the provenance has a note.
+    """Return the clips with random splits, and with a note in the provenance.
 
     Args:
         content: the clips; their splits are ignored.
@@ -112,7 +113,7 @@ def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
 def _placed(
     table: Sequence["_Group"], counts: "_Counts", order: Sequence[int], start: NDArray[np.float64] | None = None
 ) -> tuple[float, dict[int, int]]:
-    """Place the groups one after the other (at random by the numbers `start`) and swap some.
+    """Place the groups in the given order, by the objective or by random numbers `start`, and improve the division.
 
     Returns:
         The objective, and the split of each group.

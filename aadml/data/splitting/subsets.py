@@ -77,7 +77,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
         Splits, each with its own classes numbered from 0.
 
     Raises:
-        InputError: there are too few classes.
+        InputError: there are too few classes, or clips have no labels or several labels.
     """
     require_one_label(content, name or "the data", "unseen_classes")
     classes = np.unique(content.labels[content.labels != UNLABELLED])

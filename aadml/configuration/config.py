@@ -147,7 +147,7 @@ class Config:
         return replace(self, common=replace(self.common, seed=seed))
 
     def trained_in(self, precision: Precision) -> "Config":
-        """Return the config with `training.precision` set if it is "auto"."""
+        """Return the config with `training.precision` set to `precision` if the former is "auto"."""
         if self.training.precision != AUTO:
             return self
         return replace(self, training=replace(self.training, precision=precision))

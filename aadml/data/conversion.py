@@ -43,10 +43,10 @@ def convert(
         target: the feature file to write.
         layout: layout of the input (`aadml list datasets`); recognized by default. For synthetic features, the layout
             of the output: "split-keys" imitates the files of the papers.
-        audio: the view of audio, if the layout does not define it.
-        visual: the view of visual, if the layout does not define it.
-        text: the view of text, if the layout does not define it.
-        views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        audio: name of the array (or view) of audio, if the layout does not define it.
+        visual: name of the array (or view) of visual, if the layout does not define it.
+        text: name of the array (or view) of text, if the layout does not define it.
+        views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: file with the names of the classes, one per line, in the order of the labels.
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
         first_label: keep only the first label of clips with several labels.

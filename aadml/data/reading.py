@@ -31,7 +31,7 @@ PAIRS_SPLIT = "random:0.7/0.1/0.2"
 """Split of pairs that have neither labels nor splits, drawn with seed 0, so that all commands use the same split."""
 
 Views = Mapping[str, str] | Sequence[str] | None
-"""View of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
+"""Name of the array (or view) of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
 
 SYNTHETIC = "synthetic:"
 """Prefix of a name of `SHAPES` that is passed instead of a path; the features are then drawn."""
@@ -52,13 +52,13 @@ def open_data(
 
     Args:
         path: a file, a folder for some layouts, an address such as "s3://bucket/clips.parquet", "hf:NAME" for a data
-            set on the Hugging Face Hub, or "synthetic:ave", "synthetic:vegas", or
+            set on the Hugging Face Hub, or the name of synthetic features, such as "synthetic:ave" or
             "synthetic:pairs:shared=0.8,seed=1" (see `synthetic_by_name`).
         layout: layout of the file; recognized by default.
-        audio: the view of audio, if the layout does not define it.
-        visual: the view of visual, if the layout does not define it.
-        text: the view of text, if the layout does not define it.
-        views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        audio: name of the array (or view) of audio, if the layout does not define it.
+        visual: name of the array (or view) of visual, if the layout does not define it.
+        text: name of the array (or view) of text, if the layout does not define it.
+        views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of their values; by default the values.
         undivided: accept a file without splits, whose clips all count as train. If False, clips with neither labels nor
             splits are divided by PAIRS_SPLIT, and clips with labels need splits.
@@ -110,7 +110,7 @@ def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[s
 
 
 def named_views(audio: str | None, visual: str | None, text: str | None, views: Views) -> dict[str, str]:
-    """Return the view of each modality.
+    """Return modality -> name of its array (or view).
 
     Raises:
         InputError: an entry is not NAME=VIEW, a name is not valid for a modality, or a modality is named twice.

@@ -1,4 +1,4 @@
-"""Encoder of mteb that embeds by a model, for the retrieval tasks of mteb."""
+"""Models as encoders of mteb, which evaluates encoders on retrieval tasks."""
 
 import json
 import tempfile

@@ -168,8 +168,8 @@ def _of_pack(path: Path) -> CaptionedPart:
                 )
     except (TypeError, AttributeError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{path}: cannot be read as captioned sound ({' '.join(str(error).split())}); 'audio_name' and 'caption' "
-            "must contain UTF-8 text, and 'waveform' must contain a row per clip"
+            f"{path}: cannot be read as captioned sound ({' '.join(str(error).split())}); store UTF-8 text in "
+            "'audio_name' and 'caption', and a row per clip in 'waveform'"
         ) from error
     return CaptionedPart([CaptionedFile(name, tuple(row)) for name, row in zip(names, rows, strict=True)], str(path))
 

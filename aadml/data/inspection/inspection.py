@@ -56,9 +56,10 @@ class Examination:
         classes: class -> split -> number of clips; empty if the clips have no labels.
         modalities: modality -> its dimensions, range and other statistics, over the clips that have the modality.
         present: modality that some clips lack -> split -> number of clips that have the modality.
-        duplicates: duplicate ids, feature rows of each modality, and rows of all modalities together.
+        duplicates: "id", a modality or "all modalities" -> duplicate ids, feature rows of the modality, or rows of all
+            modalities together.
         near_duplicates: clips of two splits that differ only by noise or encoding, among the searched clips.
-        searched: number of searched test and valid clips: all, or a random sample if all would take long.
+        searched: "test" or "valid" -> number of searched clips: all, or a random sample if all would take long.
         sequences: modality with features over time -> number of its rows, and their times.
         columns: names of further columns.
         provenance: origin of the features of each modality.
@@ -98,10 +99,10 @@ def inspect(
         path: a feature file, or a file or folder of another layout; or "mteb:TASK", the data of a retrieval task, for
             which a `TaskExamination` is returned (see `examine_task`).
         layout: layout of the file; recognized by default.
-        audio: the view of audio, if the layout does not define it.
-        visual: the view of visual, if the layout does not define it.
-        text: the view of text, if the layout does not define it.
-        views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        audio: name of the array (or view) of audio, if the layout does not define it.
+        visual: name of the array (or view) of visual, if the layout does not define it.
+        text: name of the array (or view) of text, if the layout does not define it.
+        views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         near_duplicates: search the earlier splits for near-duplicates (equal up to noise and encoding) of every test
             and valid clip. By default, a search that would take many minutes uses only a random sample of these clips,
             with a warning.

@@ -35,15 +35,15 @@ def assemble(
     Args:
         place: the path that was read, for messages.
         layout: name of the layout, recorded in the provenance.
-        arrays: the parts as read.
+        arrays: the arrays as read.
         class_names: names of the classes in the order of the sorted label values; by default those of `arrays`.
         undivided: accept clips without splits; all of them count as train.
 
     Returns:
-        The content, labels recoded to 0..C-1 in the order of the original values.
+        The content, with labels recoded to 0..C-1 in the order of the original values.
 
     Raises:
-        InputError: the clips have no splits, or the parts are inconsistent; the message has the name of the part.
+        InputError: the clips have no splits, or arrays are inconsistent; the message has the name of the array.
     """
     splits = arrays.splits
     if splits is None:
@@ -118,7 +118,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
             raise InputError(f"{place} contain fractions or NaN; pass whole numbers")
         flat = flat.astype(np.int64)
     elif flat.dtype.kind not in "iub":
-        raise InputError(f"{place} contain {flat.dtype}; pass whole numbers or text")
+        raise InputError(f"{place} contain values of type {flat.dtype}; pass whole numbers or text")
     values, codes = np.unique(flat, return_inverse=True)
     return codes.astype(np.int64), tuple(str(value) for value in values.tolist())
 
@@ -130,7 +130,7 @@ def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
         InputError: `values` are not numbers, or do not have two axes.
     """
     if values.dtype.kind not in "fiub":
-        raise InputError(f"{place} contains {values.dtype}; pass numbers")
+        raise InputError(f"{place} contains values of type {values.dtype}; pass numbers")
     if values.ndim != 2:
         raise InputError(
             f"{place} has shape {values.shape}; pass an array (clips, dimensions), such as the mean over time"
@@ -153,7 +153,7 @@ def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, st
         numbers: number -> split, for a column of numbers.
 
     Raises:
-        InputError: there are no clips, the shape is another, or a word or number is not the name of a split.
+        InputError: there are no clips, the shape is different, or a word or number is not the name of a split.
     """
     if not values.size or values.size != len(values):
         raise InputError(

@@ -66,7 +66,7 @@ def _pooled(file: Path) -> NDArray[np.float32]:
         require_keys(file, ("avadataset",), list(store))
         data: Any = store["avadataset"]
         if not isinstance(data, h5py.Dataset) or data.ndim < 2 or data.dtype.kind not in "fiub":
-            kind = f"{data.dtype} {data.shape}" if isinstance(data, h5py.Dataset) else "a group"
+            kind = f"of type {data.dtype} and shape {data.shape}" if isinstance(data, h5py.Dataset) else "a group"
             raise InputError(f"{file}: 'avadataset' is {kind}; pass an array (clips, seconds, ...)")
         between = tuple(range(1, data.ndim - 1))
         blocks = [
@@ -81,7 +81,8 @@ def _pooled(file: Path) -> NDArray[np.float32]:
 def _classes(shares: NDArray[np.float32], file: Path) -> NDArray[np.int64]:
     if shares.shape[1] < 2 or not np.isfinite(shares).all() or (shares < 0).any():
         raise InputError(
-            f"{file}: the labels have {shares.shape[1]} columns; pass two or more columns of zeros and ones"
+            f"{file}: the labels have {shares.shape[1]} columns, or values that are negative or not finite; pass two "
+            "or more columns of zeros and ones"
         )
     foreground = shares[:, :-1]
     codes = np.where(foreground.max(axis=1) > 0, foreground.argmax(axis=1), shares.shape[1] - 1)

@@ -36,7 +36,7 @@ def manifest(
 
     Args:
         places: a folder of media or a CSV file; or the name of a data set (a key of MANIFESTS), followed by its folder.
-        output: manifest to write; by default SOURCE.manifest.csv beside the source, which must not exist yet.
+        output: manifest to write; by default a new file, SOURCE.manifest.csv beside the source.
         split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class) or column:NAME; by default the
             splits of the source or, if it has none, random:0.7/0.1/0.2.
         split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in the

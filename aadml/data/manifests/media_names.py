@@ -61,7 +61,7 @@ class MediaIndex:
         return files
 
     def find(self, *names: str) -> Path:
-        """Return the file of the first name that exists, or else the path for the first of the names.
+        """Return the first existing file with one of the names, or else a path for the first name.
 
         Args:
             names: names or ends of paths, with or without an ending. If no file exists and the name has no ending,

@@ -67,15 +67,15 @@ def _of_column(entries: Sequence[ListedClip], name: str) -> list[str]:
     if wrong:
         word, count = wrong.most_common(1)[0]
         raise InputError(
-            f"--split column:{name}: {sum(wrong.values())} of {len(words)} cells are not splits ('{word}' {count} "
-            f"times); write {', '.join(SPLITS)}"
+            f"--split column:{name}: {sum(wrong.values())} of {len(words)} cells are not splits ('{word}' occurs "
+            f"{count} times); write {', '.join(SPLITS)}"
         )
     return words
 
 
 def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:
     if name not in entries[0].columns:
-        raise InputError(f"{option}{name}: there is no such column; {suggestion(name, entries[0].columns)}")
+        raise InputError(f"{option}{name}: there is no column '{name}'; {suggestion(name, entries[0].columns)}")
     return [entry.columns[name] for entry in entries]
 
 

@@ -96,7 +96,7 @@ def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
         seed: seed of the draw.
 
     Raises:
-        InputError: the rule is not a random division.
+        InputError: the rule is not a random division, or its shares are invalid.
     """
     kind, _, shares = rule.partition(":")
     if kind != "random":

@@ -20,7 +20,7 @@ def few_a_class(
 ) -> Splits:
     """Return splits with `count` training clips of each class, or all of them if a class has fewer.
 
-    With equal seeds, a smaller count selects some clips of a larger count. Clips without a label are unchanged.
+    With equal seeds, a smaller count selects some of the clips of a larger count. Clips without a label are unchanged.
 
     Args:
         splits: the data, divided.
@@ -64,7 +64,7 @@ def without_unlabelled(splits: Splits) -> Splits:
 
 
 def disjoint_classes(content: FeatureFile, share: float, *, validation: float, seed: int, name: str = "") -> Splits:
-    """Return splits with disjoint classes.
+    """Return random splits that have no class in common.
 
     Args:
         content: the data; its splits are not used.

@@ -77,16 +77,16 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
         InputError: the file cannot be read or contains no annotations, or a line does not have five fields.
     """
     lines = read_lines(path, "AVE's annotations")
-    parts = [line.split("&") for line in lines if line and not line.startswith("Category&")]
-    for row, words in enumerate(parts):
+    parts = {n: line.split("&") for n, line in enumerate(lines, 1) if line and not line.startswith("Category&")}
+    for number, words in parts.items():
         if len(words) != 5:
-            raise InputError(f"{path}: line {row + 1} has {len(words)} fields; write 5: class&video&quality&start&end")
+            raise InputError(f"{path}: line {number} has {len(words)} fields; write 5: class&video&quality&start&end")
     if not parts:
         raise InputError(f"{path}: contains no annotations; pass AVE's Annotations.txt")
-    repeats = Counter(words[1] for words in parts)
+    repeats = Counter(words[1] for words in parts.values())
     return tuple(
         Annotation(row, f"{video}@{row}" if repeats[video] > 1 else video, label, video, quality, start, end)
-        for row, (label, video, quality, start, end) in enumerate(parts)
+        for row, (label, video, quality, start, end) in enumerate(parts.values())
     )
 
 
@@ -116,7 +116,7 @@ def _splits_of_sets(folder: Path, annotations: Sequence[Annotation]) -> list[str
             row = rows.get(replace(line, row=0, name=""))
             if row is None or row in splits:
                 raise InputError(
-                    f"{folder / name}: line {line.row + 1} ('{line.label}', video '{line.video}') is "
+                    f"{folder / name}: the annotation '{line.label}' of the video '{line.video}' is "
                     f"{'in no line of Annotations.txt' if row is None else 'listed twice'}; use AVE's files"
                 )
             splits[row] = split

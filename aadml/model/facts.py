@@ -53,7 +53,7 @@ class Facts:
         method: the method and its options.
         training: the `training` section.
         inputs: the `inputs` section of the scaling.
-        dimensions: modality -> number of feature dimensions; 0 if the features are sound or words.
+        dimensions: modality -> number of feature dimensions; 0 if the model reads media or words.
         class_names: classes of the training data, in the order of the labels.
         clips: number of training clips.
         seed: seed of weights, order and draws.

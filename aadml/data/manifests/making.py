@@ -41,7 +41,7 @@ def manifest(
             splits of the source or, if it has none, random:0.7/0.1/0.2.
         split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in the
             same split.
-        seed: random seed of every split; 0 by default.
+        seed: random seed of all draws; 0 by default.
         skip_missing: leave out clips without a media file.
         on_note: called with sentences on missing, repeated and shared recordings, on the shares of the splits, and on
             the SHA-256 of the inputs.

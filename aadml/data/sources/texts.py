@@ -57,7 +57,7 @@ class Tokens:
     """Ids of the tokens of n captions.
 
     Attributes:
-        ids: int32 ids of each caption.
+        ids: (w_i,) int32 ids of each caption.
     """
 
     ids: tuple[NDArray[np.int32], ...]

@@ -78,8 +78,7 @@ def open_data(
         return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
     place = local_path(path)
     if not place.exists():
-        shown = repr(str(place)) if "\0" in str(place) else place
-        raise InputError(f"{shown}: does not exist; check the path")
+        raise InputError(f"{place}: does not exist; check the path")
     name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
     if name == FEATURE_FILE:
         _refuse_unused(place, "a feature file has", chosen | names)

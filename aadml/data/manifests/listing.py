@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from typing import NoReturn
 
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.checks import check_unique
@@ -181,7 +182,7 @@ def equal_files(files: Iterable[Path]) -> dict[Path, str]:
     try:
         hashes = {file: file_digest(file) for group in by_size.values() if len(group) > 1 for file in group}
     except OSError as error:
-        raise InputError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
+        _refuse(error)
     counts = Counter(hashes.values())
     return {file: digest for file, digest in hashes.items() if counts[digest] > 1}
 
@@ -203,7 +204,7 @@ def _is_link(path: Path) -> bool:
     return path.is_symlink() and path.is_dir()
 
 
-def _refuse(error: OSError) -> None:
+def _refuse(error: OSError) -> NoReturn:
     raise InputError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
 
 

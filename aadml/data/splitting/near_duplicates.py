@@ -49,7 +49,7 @@ def near_duplicates(
         stored = StoredRows.of(values.numpy()) if isinstance(values, Tensor) else values
         return stored.changed(lambda part: (part.double() - center) / scale)
 
-    usual = _usual(centered(known if among is None else among))
+    usual = usual_distance(centered(known if among is None else among))
     distance, nearest = _nearest(centered(rows), centered(known))
     pairs = [
         (i, int(nearest[i]), float(distance[i] / usual) if usual else 0.0)
@@ -60,10 +60,7 @@ def near_duplicates(
 
 def usual_distance(known: StoredRows) -> float:
     """Return the median distance from a row (n, d) to the nearest different row; 0 if all rows are equal."""
-    return _usual(known.changed(Tensor.double))
-
-
-def _usual(known: StoredRows) -> float:
+    known = known.changed(Tensor.double)
     mean = torch.stack([part.sum(0) for part in parts(known)]).sum(0) / len(known)
     count = min(len(known), SAMPLE, max(_FEWEST, _DISTANCES // len(known)))
     chosen = torch.linspace(0, len(known) - 1, count).round().long()

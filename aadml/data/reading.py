@@ -13,7 +13,7 @@ from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.arrays_on_disk import assemble
 from aadml.data.layouts.layout import Layout
 from aadml.data.layouts.wrong_kind_hints import wrong_kind_hint
-from aadml.data.splitting.division import divided
+from aadml.data.splitting.division import DEFAULT_RULE, divided
 from aadml.data.synthetic import synthetic_by_name
 from aadml.feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
 from aadml.feature_extraction.foreign import hdf5_keys, is_remote, is_table, local_path, npz_keys
@@ -26,9 +26,6 @@ FEATURE_FILE = "feature-file"
 
 COLUMNS = "columns"
 """Name of the layout of npz files with one array per modality."""
-
-PAIRS_SPLIT = "random:0.7/0.1/0.2"
-"""Split of pairs that have neither labels nor splits, drawn with seed 0, so that all commands use the same split."""
 
 Views = Mapping[str, str] | Sequence[str] | None
 """Name of the array (or view) of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
@@ -61,7 +58,8 @@ def open_data(
         views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of their values; by default the values.
         undivided: accept a file without splits, whose clips all count as train. If False, clips with neither labels nor
-            splits are divided by PAIRS_SPLIT, and clips with labels need splits.
+            splits are divided by DEFAULT_RULE with seed 0, so that all commands use the same splits, and clips with
+            labels need splits.
 
     Returns:
         The whole content, checked; labels are 0..C-1. Its provenance lists the changes as `notes`.
@@ -92,7 +90,7 @@ def open_data(
     arrays = reader.read(place, named)
     pairs = arrays.splits is None and arrays.labels is None and not undivided
     content = assemble(place, reader.name, arrays, class_names, undivided=undivided or pairs)
-    return with_official_validation(divided(content, PAIRS_SPLIT, seed=0) if pairs else content)
+    return with_official_validation(divided(content, DEFAULT_RULE, seed=0) if pairs else content)
 
 
 def is_address(source: str | os.PathLike[str]) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.arrays import to_flags
 from aadml.data.layouts.layout import LayoutArrays
+from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import read_lines
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, check
 from aadml.feature_extraction.feature_file.checks import check_unique
@@ -50,7 +51,7 @@ def assemble(
         if not undivided:
             raise InputError(
                 f"{place}: has no 'split'; add an array with train, valid or test for each clip, or draw one: "
-                f"`aadml convert {quote(str(place))} F.h5 --split random:0.7/0.1/0.2`"
+                f"`aadml convert {quote(str(place))} F.h5 --split {DEFAULT_RULE}`"
             )
         splits = ["train"] * len(next(iter(arrays.features.values())))
     codes, values = _classes(arrays, len(splits), class_names, str(place))

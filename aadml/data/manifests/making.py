@@ -11,7 +11,8 @@ from aadml.data.ave import ANNOTATIONS
 from aadml.data.manifests import MANIFESTS
 from aadml.data.manifests.listing import Listing, write_manifest
 from aadml.data.manifests.published import PublishedTables
-from aadml.data.manifests.splitting import DEFAULT, draws, with_splits
+from aadml.data.manifests.splitting import draws, with_splits
+from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.atomic import write_text
@@ -72,7 +73,8 @@ def manifest(
         listing = _without_missing(listing, source, skip=skip_missing)
     if "seed" not in schema(list_clips) and seed is not None and not draws(listing, split):
         raise InputError(
-            f"--seed {seed}: no split is drawn, because {source} defines the splits; pass --split {DEFAULT} to draw one"
+            f"--seed {seed}: no split is drawn, because {source} defines the splits; pass --split {DEFAULT_RULE} to "
+            "draw one"
         )
     if listing.entries:
         listing = with_splits(listing, split, split_by, seed or 0)

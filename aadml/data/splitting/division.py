@@ -12,6 +12,8 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import texts
 from aadml.feature_extraction.manifest import SPLITS
 
+DEFAULT_RULE = "random:0.7/0.1/0.2"
+"""Division of clips without splits: shares of train, valid and test."""
 _EMPTY = (1e8, 1e6, 1e7)  # penalty for a class without train, valid, test clips; above any distance from the shares
 _COVERED = (0, 2)  # a class with one group is in train; a class with two groups is also in test
 _SMALLEST = 0.1  # clips; lower bound of a wanted count as divisor
@@ -101,7 +103,7 @@ def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     kind, _, shares = rule.partition(":")
     if kind != "random":
         raise InputError(
-            f"--split {rule} is not a random division; write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2"
+            f"--split {rule} is not a random division; write random:TRAIN/VALID/TEST, as in {DEFAULT_RULE}"
         )
     labels = [() if label == UNLABELLED else (content.class_names[label],) for label in content.labels]
     splits = tuple(divide(labels, content.ids, shares_of(shares), seed))

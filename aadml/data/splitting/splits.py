@@ -55,7 +55,7 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
     counts = Counter(content.labels[splits == "train"].tolist())
     lone = [content.class_names[label] for label, count in counts.items() if count == 1 and label != UNLABELLED]
     if lone and has_one_label(content):
-        notes.append(f"classes with one train clip: {first_five(lone)}")
+        notes.append(f"classes have only one train clip: {first_five(lone)}")
     clips = clips_of(content)
     train, valid, test = (clips.select(torch.from_numpy(np.flatnonzero(splits == part))) for part in SPLITS)
     return Splits(train, valid, test, name=name, notes=tuple(notes), provenance=content.provenance)

@@ -73,8 +73,7 @@ def manifest(
         listing = _without_missing(listing, source, skip=skip_missing)
     if "seed" not in schema(list_clips) and seed is not None and not draws(listing, split):
         raise InputError(
-            f"--seed {seed}: no split is drawn, because {source} defines the splits; pass --split {DEFAULT_RULE} to "
-            "draw one"
+            f"--seed {seed}: no split is drawn, because {source} defines the splits; pass also --split {DEFAULT_RULE}"
         )
     if listing.entries:
         listing = with_splits(listing, split, split_by, seed or 0)

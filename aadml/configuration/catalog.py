@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import first_line, imported
@@ -43,6 +43,14 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 """Section of a config -> import paths of the declarations of its options, which do not depend on its entry."""
 
 
+class Described(Protocol):
+    """Entry of a registry that is a plain mapping, such as a loss recipe."""
+
+    @property
+    def description(self) -> str:
+        """Description in one line."""
+
+
 def listing(kind: str) -> list[RegistryEntry]:
     """Return the entries of the registries of a kind; the last of several entries with one name takes precedence.
 
@@ -58,7 +66,7 @@ def listing(kind: str) -> list[RegistryEntry]:
     return list({entry.name: entry for entry in [*entries, *(others[kind]() if kind in others else ())]}.values())
 
 
-def _entries(table: Mapping[str, Any], place: str) -> Iterator[RegistryEntry]:
+def _entries(table: Mapping[str, Registry[object] | Described], place: str) -> Iterator[RegistryEntry]:
     """Yield the entries of a registry, of registries by modality, or of a mapping whose entries have descriptions."""
     if isinstance(table, Registry):
         yield from table.listed()

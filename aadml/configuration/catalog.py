@@ -1,4 +1,4 @@
-"""Catalog of the registries, which is read without importing any entry, and the options of an entry."""
+"""Catalog of the registries, which are listed without importing their entries, and the options of an entry."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -44,7 +44,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 
 
 class Described(Protocol):
-    """An entry with a description."""
+    """Entry of a registry that is a plain mapping, such as a loss recipe."""
 
     @property
     def description(self) -> str:
@@ -52,7 +52,7 @@ class Described(Protocol):
 
 
 def listing(kind: str) -> list[RegistryEntry]:
-    """Return the entries of the registries of a kind; of entries with the same name, the last takes precedence.
+    """Return the entries of the registries of a kind; the last of several entries with one name takes precedence.
 
     Args:
         kind: a key of TABLES.
@@ -94,13 +94,13 @@ def _sections() -> Iterator[RegistryEntry]:
 
 
 def options(kind: str, name: str) -> list[Option]:
-    """Return the options of an entry or section, which is imported.
+    """Import an entry or a section, and return its options.
 
-    For a recipe, these are the options of its loss, with the values of the recipe as defaults.
+    The options of a recipe are those of its loss and of the section `loss`, with the values of the recipe as defaults.
 
     Args:
         kind: a key of TABLES.
-        name: name of the entry, or "module:name".
+        name: name of the entry or section, or "module:name" of an entry.
 
     Raises:
         InputError: the kind or entry is unknown, or entries of this kind have no options.

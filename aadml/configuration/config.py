@@ -39,7 +39,7 @@ TOWERS = "towers"
 
 @dataclass(frozen=True, kw_only=True)
 class Common:
-    """Keys of every config outside of sections.
+    """Keys of every config outside sections.
 
     Attributes:
         data: a feature file, or a file or folder of any other layout; null for the sample clips, which are rendered and
@@ -52,9 +52,9 @@ class Common:
             clips beyond `train_per_class`. "keep" uses both as clips without a label, "drop" removes both, and null
             keeps (1) and removes (2).
         unseen_classes: share of the classes that occur only in test; null for the split of the data.
-        relevance: relevance rule of the scores: "own" (the query's partner only), "label" (its class), "labels" (at
-            least one shared class), "labels-graded" (more relevant with more shared classes), or a file of judgments;
-            null for the rule of the data.
+        relevance: relevance rule of the scores: "own" (only the query's partner), "label" (the query's class), "labels"
+            (at least one shared class), "labels-graded" (more relevant with more shared classes), or a file of
+            judgments; null for the rule of the data.
         cluster: column of the data (speaker, recording) whose groups of test clips are resampled for intervals; null
             resamples single clips.
         modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; null for all.
@@ -84,7 +84,7 @@ class Config:
     Attributes:
         method: name of the method.
         options: options of the method.
-        common: keys outside of sections.
+        common: keys outside sections.
         inputs: the `inputs` section.
         training: the `training` section.
         towers: the `towers` section; None if the method reads features.
@@ -147,7 +147,7 @@ class Config:
         return replace(self, common=replace(self.common, seed=seed))
 
     def trained_in(self, precision: Precision) -> "Config":
-        """Return the config with `training.precision` set if it is "auto"."""
+        """Return the config with `training.precision` set to `precision` if the former is "auto"."""
         if self.training.precision != AUTO:
             return self
         return replace(self, training=replace(self.training, precision=precision))
@@ -157,7 +157,11 @@ class Config:
         return strict_yaml.dump(self.values, sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
-        """Return the name of the config in folders and tables: method, label loss or metric loss with proxy prefix."""
+        """Return the name of the config in folders and tables, such as "aa-triplet" or "few-labels-triplet".
+
+        The name has the method, unless this is the default method, and the metric loss with the prefix of its proxy.
+        The label loss replaces a metric loss of weight 0.
+        """
         loss, label_loss = self.section("loss"), self.section("label_loss")
         if loss is None:
             return self.method
@@ -167,7 +171,11 @@ class Config:
 
 
 def resolve(values: Mapping[str, object]) -> Config:
-    """Check nested plain values and complete them; see `ConfigFile.resolve`."""
+    """Return the checked and completed config of nested plain values; see `ConfigFile.resolve`.
+
+    Raises:
+        InputError: a key or name is unknown, or a value is invalid.
+    """
     return ConfigFile(values).resolve()
 
 
@@ -184,10 +192,10 @@ class ConfigFile:
     places: Mapping[str, str] = field(default_factory=dict)
 
     def changed(self, settings: Settings) -> "ConfigFile":
-        """Return the content with overridden values of some keys, which have no location in the file.
+        """Return the content with the values of `settings`, whose keys then have no location in the file.
 
         Raises:
-            InputError: the settings have no known form, or a part of a key is not a mapping.
+            InputError: the settings have no known form, a part of a key is not a mapping, or a loss is unknown.
         """
         values, places = self.values, dict(self.places)
         for path, value in setting_pairs(settings):
@@ -198,10 +206,15 @@ class ConfigFile:
     def tuning_space(self) -> dict[str, list[object]]:
         """Return the search space for tuning with equal budgets.
 
-        The space is the section `tuning`, or else the search ranges of the options.
+        The space is the section `tuning`, or else the search ranges of the options of `training`, `inputs` and the
+        method.
+
+        Returns:
+            Dotted key -> values to try.
 
         Raises:
-            InputError: `tuning` is not a mapping of keys to lists of values.
+            InputError: `tuning` is not a mapping of keys to lists of values; or there is no `tuning`, and the config is
+                invalid.
         """
         if TUNING in self.values:
             return self._lists_of_values()
@@ -218,7 +231,7 @@ class ConfigFile:
                 aadml are not changed, since only training imports this code, with consent.
 
         Raises:
-            InputError: a key or name is unknown, or a value is invalid; the message is one line with the location.
+            InputError: a key or name is unknown, or a value is invalid; the message has the location in the file.
         """
         try:
             return self._resolved(stored=stored)
@@ -231,7 +244,7 @@ class ConfigFile:
     def _resolved(self, *, stored: bool) -> Config:
         if not all(isinstance(key, str) for key in self.values):
             raise InputError(
-                f"config: the keys {as_yaml(list(self.values))} are not all texts; pass only texts as keys"
+                f"config: the keys {as_yaml(list(self.values))} are not all strings; pass only strings as keys"
             )
         if isinstance(data := self.values.get("data"), str):
             search_beside(Path(data))  # modules next to the data may be named as module:name
@@ -268,7 +281,7 @@ class ConfigFile:
             values["modalities"] = [name.strip() for name in modalities.split(",")]
         values = expand_loss({"loss": defaults["loss"], **values} if "loss" in wanted else values)
         if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
-            del values["proxy"]  # "--loss NAME" sets the proxy for methods that have proxies
+            del values["proxy"]  # "--loss NAME" also sets the proxy, which this method does not have
         return ConfigFile({**defaults, **values})
 
     def _section_of(self, option: str) -> str:
@@ -308,7 +321,7 @@ class ConfigFile:
         return typed
 
     def _section(self, key: str, kind: Any, score: str | None, *, stored: bool) -> object:
-        """Return a checked section; `score` is the score of the loss, or None if it has no score."""
+        """Return a checked section; `score` is the score of the loss, or None if the loss has no score."""
         value: Any = self.values[key]
         if value is REQUIRED:
             raise InputError(f"{key}: the section is missing; add it, for example as in the preset `aadml`")
@@ -322,7 +335,7 @@ class ConfigFile:
         if stored and section.is_outside:
             return section
         if key == "selection" and score is not None and "score" in schema(section.entry):
-            options = OptionValues(**{"score": score, **vars(section.options)})  # ranks by the score of the loss
+            options = OptionValues(**{"score": score, **vars(section.options)})  # the selection ranks by the loss
             section = replace(section, options=options)
         return section.completed(check=True)
 

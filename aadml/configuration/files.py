@@ -13,7 +13,8 @@ def open_config(name: str | Path) -> ConfigFile:
     """Read a config file by its path or by the name of a preset ("paper-r1").
 
     Raises:
-        InputError: the file does not exist, is not a YAML mapping, or is ambiguous; the message names the line.
+        InputError: the file does not exist, cannot be read, is too large, or is not an unambiguous YAML mapping in
+            UTF-8; the message names the line.
     """
     path = _found(name)
     try:
@@ -33,14 +34,14 @@ def parsed(text: str, place: Path) -> ConfigFile:
     """Parse the text of a config file; `place` is the path of the file, for messages.
 
     Raises:
-        InputError: see `open_config`.
+        InputError: the text is not an unambiguous YAML mapping; the message names the line.
     """
     try:
         document = strict_yaml.read(text)
     except InputError as error:
         raise InputError(f"{place}, {error}" if str(error).startswith("line ") else f"{place}: {error}") from error
     if not isinstance(document.value, dict):
-        kind = "empty" if document.value is None else f"a {type(document.value).__name__}"
+        kind = "empty" if document.value is None else f"of type {type(document.value).__name__}"
         raise InputError(f"{place}: is {kind}; pass a config, which is a mapping of sections")
     return ConfigFile(document.value, {key: f"{place.name}, line {line}" for key, line in document.lines.items()})
 

@@ -35,7 +35,7 @@ def assemble(
         sample: whether the training data are the sample clips, which have a preset.
 
     Raises:
-        InputError: a name or key is unknown, or a value has the wrong type.
+        InputError: the file does not exist, a name or key is unknown, or a value is invalid.
     """
     if data is not None:
         search_beside(Path(data))
@@ -44,13 +44,17 @@ def assemble(
 
 
 def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:
-    """Read the config to start from: `config`, else the preset of `method`, else `aadml` (or `sample`)."""
+    """Read the config to start from: `config`, else the preset of `method`, else `aadml` (or `sample`).
+
+    Raises:
+        InputError: the method is unknown, or the file does not exist or is invalid.
+    """
     if method:
         lookup(METHODS, method, "method")
     default = "sample" if sample else "aadml"
     name = (method or default).replace("-", "_") if method != "aadml" else default
     if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
-        return ConfigFile({"method": method})  # the code of a method from outside aadml defines all its defaults
+        return ConfigFile({"method": method})  # a method from outside aadml defines its defaults in code
     started = open_config(config or name)
     chosen = started.values.get("method")
     same = method == (chosen.get("name") if isinstance(chosen, dict) else chosen)

@@ -40,7 +40,7 @@ def setting_pairs(settings: Settings, flag: str = "--set") -> list[Setting]:
     """Return settings as keys and values; `flag` is the name of the option, for messages.
 
     Raises:
-        InputError: the settings are neither a mapping nor texts of the form "key=value".
+        InputError: the settings are neither a mapping nor strings of the form "key=value", or a value is not YAML.
     """
     if isinstance(settings, Mapping):
         return [Setting(key, value) for key, value in settings.items()]
@@ -54,7 +54,7 @@ def setting_pairs(settings: Settings, flag: str = "--set") -> list[Setting]:
 
 
 def parse_setting(text: str, flag: str = "--set") -> Setting:
-    """Parse "key=value" of `--set`, or of another flag; the value is YAML.
+    """Parse "key=value", the argument of `--set` or of another `flag`; the value is YAML.
 
     Raises:
         InputError: there is no "=", or the value is not YAML.
@@ -72,15 +72,16 @@ def with_setting(values: Mapping[str, object], path: str, value: object) -> dict
     """Return `values` with the key at a dotted path ("proxy.k") set.
 
     The path `loss` accepts a shorthand: "aa-triplet" also sets the proxy, "triplet" removes it, and "hard-triplet" also
-    sets the selection. The options of the previous loss are dropped.
+    sets the selection. The options of the previous loss are dropped, and so are the selection and directions of a
+    previous recipe.
 
     Raises:
-        InputError: a part of the path is not a mapping.
+        InputError: a part of the path is not a mapping, or the loss is unknown.
     """
     if path == "loss" and isinstance(value, str):
         current = values.get("proxy") if proxy_prefix_of(value) else IDENTITY
         proxy = {} if current is None else {"proxy": current}
-        # a recipe had also set the selection and the directions
+        # the recipe has also set the selection and the directions
         dropped = ("loss", "recipe", "selection", "directions") if "recipe" in values else ("loss",)
         remaining = {key: inner for key, inner in values.items() if key not in dropped}
         return remaining | expand_loss({"loss": value, **proxy})
@@ -118,7 +119,7 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
     Sections that are already in `values` override those of a recipe.
 
     Raises:
-        InputError: the loss is unknown.
+        InputError: the loss is unknown, or a section has no name.
     """
     values = dict(values)
     if "loss" not in values or "recipe" in values:

@@ -1,6 +1,7 @@
-"""YAML of plain values without ambiguity: repeated keys, anchors and tags are errors that name the line.
+"""YAML of plain values without ambiguity: repeated keys, anchors and tags raise errors with the line.
 
-Numbers and texts are those of YAML 1.2: 5e-4 is a number, `no` and `12:30` are texts, 010 is ten.
+Numbers and strings are those of YAML 1.2, except that octal and hexadecimal numbers are strings: 5e-4 is a number, 010
+is ten, and `no`, `12:30` and `0x1F` are strings.
 """
 
 import re
@@ -28,13 +29,13 @@ _WORDS: dict[str, tuple[str, str]] = {
     "float": (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
               "-+.0123456789"),
 }  # fmt: skip
-"""Tag -> pattern of its scalars, and the possible first letters."""
+"""Tag -> pattern of its scalars, and their possible first characters."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Composer of nodes without anchors, aliases and tags, whose scalars are those of YAML 1.2's core schema."""
+    """Composer of nodes without anchors, aliases and tags, with scalars of the types in `_WORDS`."""
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012 - those of _WORDS below, not those of YAML 1.1
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - filled from _WORDS below, without those of YAML 1.1
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
@@ -63,7 +64,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Dumper that quotes texts that this reader, or a reader of YAML 1.1, would not parse as texts."""
+    """Dumper that quotes strings that this reader, or a reader of YAML 1.1, would not parse as strings."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Return True, so that a repeated value is written out and not as an alias."""
@@ -80,7 +81,7 @@ class Document:
     """One YAML document.
 
     Attributes:
-        value: plain value: mappings with texts as keys, lists, texts, numbers, true, false, null.
+        value: plain value: mappings with strings as keys, lists, strings, numbers, true, false, null.
         lines: dotted key ("proxy.k") -> number of its line, from 1.
     """
 
@@ -92,7 +93,7 @@ def load(text: str) -> Json:
     """Read the value of a YAML document.
 
     Raises:
-        InputError: the text is not a YAML document, or is ambiguous; the message names the line.
+        InputError: the text is too long, is not one YAML document, or is ambiguous; the message names the line.
     """
     return read(text).value
 
@@ -101,7 +102,7 @@ def read(text: str) -> Document:
     """Read a YAML document with the lines of its keys.
 
     Raises:
-        InputError: see `load`.
+        InputError: the text is too long, is not one YAML document, or is ambiguous; the message names the line.
     """
     if len(text) > LARGEST:
         raise InputError(f"the text has {len(text)} characters; write at most {LARGEST} characters")
@@ -140,7 +141,7 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != f"{_TAG}str":
             shown = key_node.value if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"
             raise InputError(
-                f"line {line}: {path or 'the file'} has the key {shown}, which is not a text; put the key in quotes"
+                f"line {line}: {path or 'the file'} has the key {shown}, which is not a string; put the key in quotes"
             )
         key = _word(key_node.value, line)
         where = f"{path}.{key}" if path else key
@@ -169,5 +170,5 @@ def _scalar(node: Any) -> str | float | bool | None:
 
 def _word(text: str, line: int) -> str:
     if _NO_TEXT.search(text):
-        raise InputError(f"line {line}: the text contains NUL or a lone surrogate; remove this character")
+        raise InputError(f"line {line}: a string contains NUL or a lone surrogate; remove this character")
     return text

@@ -15,8 +15,8 @@ from aadml.objective.sections import EntrySection
 def idle_options(config: Config) -> list[str]:
     """Return a sentence for each changed option that has no effect with the other options.
 
-    The marker `OnlyWith` of an option's type states the options that it needs. The weight of a loss has an effect only
-    with another loss.
+    The marker `OnlyWith` in the type of an option states the values of other options with which the option has an
+    effect. The weight of a loss has an effect only with another loss.
     """
     sentences = [sentence for where, entry, options in _entries(config) for sentence in idle(entry, options, where)]
     loss = config.section("loss")

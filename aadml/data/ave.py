@@ -38,12 +38,12 @@ The splits are the official splits, but the papers use 100 of the 160 clips of C
 """
 
 CLOCK, CLOCK_LIMIT = "Clock", 100
-"""Class of which the papers use only some clips, and the number of these clips (of 160)."""
-_SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the remaining clips of Clock
+"""Class with more clips (160) than the papers use, and the number of clips that they use."""
+_SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the used clips of Clock
 ORDER_FILES = {"train": "train_order.h5", "valid": "val_order.h5", "test": "test_order.h5"}
-"""Split -> file with its row numbers in `Annotations.txt` (key `order`), in the feature release."""
+"""Split -> file of the feature release with the row numbers of the split in `Annotations.txt` (key `order`)."""
 SET_FILES = {"train": "trainSet.txt", "valid": "valSet.txt", "test": "testSet.txt"}
-"""Split -> file with its lines of `Annotations.txt`, beside the videos."""
+"""Split -> file of the archive with the lines of `Annotations.txt` that are in the split."""
 ANNOTATIONS = "Annotations.txt"
 
 
@@ -52,13 +52,13 @@ class Annotation:
     """One line of `Annotations.txt`.
 
     Args:
-        row: number of the line, from 0.
-        name: unique id: the video, followed by `@row` if several lines have the same video.
+        row: number of the line, from 0, without the header and empty lines.
+        name: unique id, which is `video`, or `video@row` if several lines have the same video.
         label: class of the clip.
         video: YouTube id of the video.
         quality: annotated quality.
-        start: start of the event, in seconds.
-        end: end of the event, in seconds.
+        start: start of the event in seconds, as written.
+        end: end of the event in seconds, as written.
     """
 
     row: int
@@ -74,29 +74,29 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
     """Read `Annotations.txt`: class & video & quality & start & end, one clip per line.
 
     Raises:
-        InputError: the file cannot be read, or a line has a different form.
+        InputError: the file cannot be read or contains no annotations, or a line does not have five fields.
     """
     lines = read_lines(path, "AVE's annotations")
-    parts = [line.split("&") for line in lines if line and not line.startswith("Category&")]
-    for row, words in enumerate(parts):
+    parts = {n: line.split("&") for n, line in enumerate(lines, 1) if line and not line.startswith("Category&")}
+    for number, words in parts.items():
         if len(words) != 5:
-            raise InputError(f"{path}: line {row + 1} has {len(words)} fields; write 5: class&video&quality&start&end")
+            raise InputError(f"{path}: line {number} has {len(words)} fields; write 5: class&video&quality&start&end")
     if not parts:
         raise InputError(f"{path}: contains no annotations; pass AVE's Annotations.txt")
-    repeats = Counter(words[1] for words in parts)
+    repeats = Counter(words[1] for words in parts.values())
     return tuple(
         Annotation(row, f"{video}@{row}" if repeats[video] > 1 else video, label, video, quality, start, end)
-        for row, (label, video, quality, start, end) in enumerate(parts)
+        for row, (label, video, quality, start, end) in enumerate(parts.values())
     )
 
 
 def split_files(folder: Path) -> Mapping[str, str]:
-    """Return split -> file name of the files in a folder: order files, or the lists of the data set's archive."""
+    """Return split -> file name in `folder`: the lists of the archive if the folder has them, or else order files."""
     return SET_FILES if (folder / SET_FILES["train"]).is_file() else ORDER_FILES
 
 
 def read_splits(folder: Path, annotations: Sequence[Annotation]) -> list[str]:
-    """Return the splits of the clips from AVE's order files, or from the lists of the data set's archive.
+    """Return the split of each clip, from the lists of AVE's archive or from the order files of the feature release.
 
     Raises:
         InputError: a file cannot be read, or the files do not list each clip once.
@@ -116,7 +116,7 @@ def _splits_of_sets(folder: Path, annotations: Sequence[Annotation]) -> list[str
             row = rows.get(replace(line, row=0, name=""))
             if row is None or row in splits:
                 raise InputError(
-                    f"{folder / name}: line {line.row + 1} ('{line.label}', video '{line.video}') is "
+                    f"{folder / name}: the annotation '{line.label}' of the video '{line.video}' is "
                     f"{'in no line of Annotations.txt' if row is None else 'listed twice'}; use AVE's files"
                 )
             splits[row] = split
@@ -127,7 +127,7 @@ def _splits_of_sets(folder: Path, annotations: Sequence[Annotation]) -> list[str
 
 
 def read_orders(folder: Path, count: int) -> list[str]:
-    """Return the splits of `count` clips from AVE's order files.
+    """Return the split of each of `count` clips, in the order of `Annotations.txt`, from AVE's order files.
 
     Raises:
         InputError: a file cannot be read, or the files do not contain each row once.
@@ -149,12 +149,15 @@ def read_orders(folder: Path, count: int) -> list[str]:
 def class_names_of_columns(
     codes: NDArray[np.int64], annotations: tuple[Annotation, ...] | None, columns: int
 ) -> tuple[str, ...]:
-    """Return names of the columns of AVE's labels: from the annotations of their clips, or else numbers.
+    """Return the names of the columns of AVE's labels.
+
+    A column has the most frequent annotated class of its clips as name, or "column N" without such clips. The last
+    column is "background". If two names would be equal, all names are "column N".
 
     Args:
         codes: (n,) column of each clip.
-        annotations: annotations of the same n clips, or None.
-        columns: number of columns; the last column is background.
+        annotations: annotations of the same n clips. None, or another number of annotations, counts as no annotations.
+        columns: number of columns.
     """
     names = [f"column {column}" for column in range(columns - 1)] + ["background"]
     if annotations is not None and len(annotations) == len(codes):
@@ -166,15 +169,15 @@ def class_names_of_columns(
 
 
 def left_out_of_clock(split_of: Mapping[int, str], limit: int, seed: int) -> set[int]:
-    """Draw the clips of Clock to use, in the proportions of the papers' splits; return the rows of the other clips.
+    """Draw the clips of Clock to use, in the proportions of the papers' splits, and return the rows of the other clips.
 
     Args:
-        split_of: row number -> split, of all clips of Clock, in order.
+        split_of: row number -> split of each clip of Clock, in order.
         limit: number of clips to use.
         seed: seed of the draw; the result also depends on the order of the clips.
 
     Raises:
-        InputError: a split has too few clips.
+        InputError: `limit` is negative, or a split has too few clips.
     """
     counts = {split: round(share * limit) for split, share in _SHARES.items()}
     counts["train"] += limit - sum(counts.values())
@@ -192,7 +195,7 @@ def left_out_of_clock(split_of: Mapping[int, str], limit: int, seed: int) -> set
 
 
 def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
-    """Return features of all of AVE's 15 classes with 100 clips of Clock, drawn as `aadml manifest ave` draws them.
+    """Return `content` with only 100 clips of the class Clock, drawn as `aadml manifest ave` draws the clips.
 
     Raises:
         InputError: there is no class Clock, or Clock has at most 100 clips.
@@ -209,11 +212,11 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
 
 
 def with_official_validation(content: FeatureFile) -> FeatureFile:
-    """Return `content` with AVE's official validation split if it is the papers' AVE file without that split.
+    """Return the papers' AVE file with the official validation split, and other content unchanged.
 
-    That file has 1,766 train rows: the 1,577 official train rows, then the 189 validation rows. The file is recognized
-    by the counts of its classes in the three parts, independently of the class numbers. Other content is returned
-    unchanged.
+    The papers' file has no validation split, but 1,766 train rows: the 1,577 official train rows, then the 189
+    validation rows. The file is recognized by the number of clips of each class in the three parts, whatever the order
+    of the classes.
     """
     train, test = content.rows("train"), content.rows("test")
     fitted, official = (sum(counts[part] for counts in AVE15.values()) for part in (0, 1))

@@ -43,10 +43,10 @@ def convert(
         target: the feature file to write.
         layout: layout of the input (`aadml list datasets`); recognized by default. For synthetic features, the layout
             of the output: "split-keys" imitates the files of the papers.
-        audio: the view of audio, if the layout does not define it.
-        visual: the view of visual, if the layout does not define it.
-        text: the view of text, if the layout does not define it.
-        views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        audio: name of the array (or view) of audio, if the layout does not define it.
+        visual: name of the array (or view) of visual, if the layout does not define it.
+        text: name of the array (or view) of text, if the layout does not define it.
+        views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: file with the names of the classes, one per line, in the order of the labels.
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
         first_label: keep only the first label of clips with several labels.
@@ -60,7 +60,8 @@ def convert(
         The content that was written.
 
     Raises:
-        InputError: the source does not exist, has no known layout or is inconsistent, or the target cannot be written.
+        InputError: the source does not exist, has no known layout or is inconsistent, an option does not apply to the
+            source, or the target cannot be written.
     """
     if str(source).startswith(SYNTHETIC) and layout is not None:
         return _rehearsal(str(source), target, layout)
@@ -100,7 +101,7 @@ def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> Feat
     """Write synthetic features in the layout of the papers' files, and return the features."""
     if layout != RELEASED:
         raise InputError(
-            f"--layout {layout}: synthetic features cannot be written in it; pass --layout {RELEASED}, or omit --layout"
+            f"--layout {layout}: synthetic features cannot have this layout; pass --layout {RELEASED}, or omit --layout"
         )
     if os.path.lexists(target):
         raise InputError(f"{target}: exists and is not overwritten; pass another output")
@@ -110,12 +111,12 @@ def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> Feat
 
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:
-    """Reduce labels to the first of each clip, and remove classes that then have no clips; also return notes."""
+    """Return `content` with only the first label of each clip and without unused classes, and a note."""
     if content.all_labels is None:
         return content, ["--first-label changed nothing: no clip has several labels"]
     used = set(content.labels.tolist()) - {UNLABELLED}
     unused = [number for number in range(len(content.class_names)) if number not in used]
-    note = "clips with several labels keep only the first"
+    note = "clips with several labels keep only the first label"
     if unused:
         names = ", ".join(content.class_names[number] for number in unused)
         note += f"; classes that are the first label of no clip were removed: {names}"

@@ -13,7 +13,7 @@ from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.arrays_on_disk import assemble
 from aadml.data.layouts.layout import Layout
 from aadml.data.layouts.wrong_kind_hints import wrong_kind_hint
-from aadml.data.splitting.division import divided
+from aadml.data.splitting.division import DEFAULT_RULE, divided
 from aadml.data.synthetic import synthetic_by_name
 from aadml.feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
 from aadml.feature_extraction.foreign import hdf5_keys, is_remote, is_table, local_path, npz_keys
@@ -22,16 +22,13 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 
 FEATURE_FILE = "feature-file"
-"""The feature file of `aadml extract`, the input of every command."""
+"""Name of the layout of feature files, which `aadml extract` writes."""
 
 COLUMNS = "columns"
-"""The layout of npz files with one array per modality."""
-
-PAIRS_SPLIT = "random:0.7/0.1/0.2"
-"""Split of pairs that have neither labels nor splits; drawn with seed 0, so that it is the same in every command."""
+"""Name of the layout of npz files with one array per modality."""
 
 Views = Mapping[str, str] | Sequence[str] | None
-"""View of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
+"""Name of the array (or view) of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
 
 SYNTHETIC = "synthetic:"
 """Prefix of a name of `SHAPES` that is passed instead of a path; the features are then drawn."""
@@ -52,22 +49,24 @@ def open_data(
 
     Args:
         path: a file, a folder for some layouts, an address such as "s3://bucket/clips.parquet", "hf:NAME" for a data
-            set on the Hugging Face Hub, or "synthetic:ave", "synthetic:vegas", or
+            set on the Hugging Face Hub, or the name of synthetic features, such as "synthetic:ave" or
             "synthetic:pairs:shared=0.8,seed=1" (see `synthetic_by_name`).
         layout: layout of the file; recognized by default.
-        audio: the view of audio, if the layout does not define it.
-        visual: the view of visual, if the layout does not define it.
-        text: the view of text, if the layout does not define it.
-        views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        audio: name of the array (or view) of audio, if the layout does not define it.
+        visual: name of the array (or view) of visual, if the layout does not define it.
+        text: name of the array (or view) of text, if the layout does not define it.
+        views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of their values; by default the values.
         undivided: accept a file without splits, whose clips all count as train. If False, clips with neither labels nor
-            splits are divided by PAIRS_SPLIT, and clips with labels need splits.
+            splits are divided by DEFAULT_RULE with seed 0, so that all commands use the same splits, and clips with
+            labels need splits.
 
     Returns:
         The whole content, checked; labels are 0..C-1. Its provenance lists the changes as `notes`.
 
     Raises:
-        InputError: the file does not exist, has no known layout, or is inconsistent.
+        InputError: the file does not exist, has no known layout or is inconsistent, or an option does not apply to its
+            layout.
     """
     named = named_views(audio, visual, text, views)
     chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
@@ -77,8 +76,7 @@ def open_data(
         return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
     place = local_path(path)
     if not place.exists():
-        shown = repr(str(place)) if "\0" in str(place) else place
-        raise InputError(f"{shown}: does not exist; check the path")
+        raise InputError(f"{place}: does not exist; check the path")
     name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
     if name == FEATURE_FILE:
         _refuse_unused(place, "a feature file has", chosen | names)
@@ -92,7 +90,7 @@ def open_data(
     arrays = reader.read(place, named)
     pairs = arrays.splits is None and arrays.labels is None and not undivided
     content = assemble(place, reader.name, arrays, class_names, undivided=undivided or pairs)
-    return with_official_validation(divided(content, PAIRS_SPLIT, seed=0) if pairs else content)
+    return with_official_validation(divided(content, DEFAULT_RULE, seed=0) if pairs else content)
 
 
 def is_address(source: str | os.PathLike[str]) -> bool:
@@ -109,7 +107,7 @@ def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[s
 
 
 def named_views(audio: str | None, visual: str | None, text: str | None, views: Views) -> dict[str, str]:
-    """Return the view of each modality.
+    """Return modality -> name of its array (or view).
 
     Raises:
         InputError: an entry is not NAME=VIEW, a name is not valid for a modality, or a modality is named twice.
@@ -139,7 +137,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _has_columns(path: Path, views: Mapping[str, str]) -> bool:
-    """Return whether an npz has all the arrays that are named as modalities."""
+    """Return whether a file is an npz with the arrays of two or more `views`."""
     return len(views) > 1 and is_archive(path) and set(views.values()) <= set(npz_keys(path))
 
 
@@ -147,7 +145,7 @@ def recognize(path: Path) -> str:
     """Return the name of the layout of an existing file or folder.
 
     Raises:
-        InputError: the layout is not known.
+        InputError: the path is not a folder or a regular file, or the layout is unknown.
     """
     if is_table(path):
         return "table"

@@ -33,7 +33,7 @@ class SampleClips:
 
     Args:
         clips: number of clips; clip i shows event i modulo 10 and does not depend on this number.
-        seconds: length of a clip.
+        seconds: length of a clip, in seconds.
         seed: seed of all randomness.
     """
 
@@ -73,22 +73,22 @@ def sample_data(
     workers: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Path:
-    """Render sample clips of ten everyday events (real MP4 files with sound) and their manifest.
+    """Render sample clips of ten everyday events, as MP4 files with sound, and write their manifest.
 
     Every clip is rendered again and renamed when it is complete. An old manifest is removed first, and the new
     manifest is written last, so that a folder with a manifest is a complete set after any interruption.
 
     Args:
         folder: target folder; created if needed.
-        clips: number of clips; each event has a tenth of them.
+        clips: number of clips; the ten events alternate.
         seconds: length of a clip, in seconds.
         seed: seed of all randomness; equal seeds produce equal clips.
         workers: number of processes; by default one per core. 1 renders in this process.
         progress: called with the number of clips done since the last call.
 
     Returns:
-        The path of the manifest, ready for `aadml.extract`: `id,media,label,split,caption_1..caption_5`, with media
-        paths relative to it.
+        The path of the manifest, ready for `aadml.extract`: `id,media,label,split,caption_1..caption_5`, with paths
+        of media relative to the manifest.
 
     Raises:
         InputError: the folder cannot be written, or a parameter is out of its range.
@@ -122,7 +122,7 @@ def _rendered(sample: SampleClips, folder: Path, workers: int) -> Generator[tupl
     with WorkerPool(partial(_write_clip, sample, folder), workers, Conditions(grace=_GRACE)) as pool:
         for event in pool.work_off(range(sample.clips)):
             if not isinstance(event, Finished):
-                raise RuntimeError(f"a process that rendered sample clips ended early: {event}")
+                raise RuntimeError(f"a process that rendered sample clips ended early ({event}); run the command again")
             yield event.value
 
 

@@ -18,7 +18,7 @@ from aadml.feature_extraction.ground.validation import checked
 from aadml.feature_extraction.manifest import SPLITS
 
 _NUMBERS = {"shared": float, "difficulty": float, "seed": int}
-"""Numbers that may follow a name of `SHAPES`."""
+"""Name of a number that may follow a name of `SHAPES` -> its type."""
 
 _LATENT = 24  # dimensions of the latent values of a modality
 
@@ -37,12 +37,16 @@ def synthetic(
     shared: Share = 0.0,
     seed: Annotated[int, Ge(0)] = 0,
 ) -> FeatureFile:
-    """Draw a data set: a class defines a mean in each modality, and each modality adds its spread.
+    """Draw a synthetic data set of audio and visual features that depend on the class of a clip.
 
-    A clip of class y is, in modality m, `mixing_m (mean_m[y] + difficulty-scaled spread) + noise`. By default, the
-    spread is drawn separately for each modality, so that audio and visual features of a clip share only the class. With
-    `shared`, a share of its variance is drawn once for both, which distinguishes the partner of a clip from other clips
-    of its class. Two of three classes have two means, so that the classes are not linearly separable.
+    The features of a clip of class y in modality m are
+
+        tanh((mean_m[y] + (0.35 + 1.9 difficulty) spread) / 2) mixing_m + 0.2 noise
+
+    with normally distributed means, spread, mixing and noise. By default, the spread is drawn separately for each
+    modality, so that audio and visual features of a clip share only the class. With `shared`, a share of the variance
+    of the spread is drawn once for both, which distinguishes the partner of a clip from other clips of the class. Two
+    of three classes have two means, so that the classes are not linearly separable.
 
     Args:
         classes: number of classes, C.
@@ -55,7 +59,7 @@ def synthetic(
         seed: seed of all draws; equal seeds produce equal values.
 
     Returns:
-        Features of "audio" (n, d_audio) and "visual" (n, d_visual), rows in shuffled order.
+        Features of "audio" (n, d_audio) and "visual" (n, d_visual), with the rows in random order.
     """
     *children, last = np.random.SeedSequence(seed).spawn(4)
     counts = {"train": train, "valid": valid, "test": test}
@@ -86,7 +90,7 @@ SHAPES = {
     "ave": partial(synthetic, classes=len(AVE15), train=_TRAIN, valid=_VALID, test=_TEST),
     "pairs": partial(synthetic, classes=10, train=1000, valid=200, test=400, dimensions=(64, 64), shared=0.5),
 }
-"""Data sets by name: with the sizes of published data sets, and pairs that share more than their class."""
+"""Name -> function that draws a data set of the size of a published data set, or pairs (see `shared`)."""
 
 
 def _counts(count: int | Sequence[int], classes: int) -> list[int]:

@@ -28,7 +28,7 @@ class DropoutLayer(nn.Module):
         self._dropped = min(round(share * LEVELS), LEVELS - 1)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return `inputs` of any shape with some entries set to zero; in evaluation, return them unchanged."""
+        """Return `inputs` of any shape with zero or scaled entries; in evaluation, return `inputs` unchanged."""
         if not self.training or not self.share:
             return inputs
         if torch.compiler.is_compiling():

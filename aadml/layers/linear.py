@@ -12,14 +12,14 @@ class Linear(nn.Linear):
     """`nn.Linear` with an optional type of lower precision for the product.
 
     Attributes:
-        reduced: type of the product and of its gradients; None: the type of the inputs. Weights, bias and later
+        reduced: type of the product and of its gradients; None for the type of the inputs. Weights, bias and later
             operations are in float32.
     """
 
     reduced: torch.dtype | None = None
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return inputs (b, d) times the weight, plus the bias -> (b, c)."""
+        """Multiply inputs (b, d) by the weight and add the bias -> (b, c)."""
         if self.reduced is None:
             return super().forward(inputs)
         multiply: Callable[..., Tensor] = _Product.apply
@@ -41,7 +41,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Compute the gradients of the inputs (b, d) and of the weight (c, d), or None for each that is not needed."""
+        """Compute the gradients of the inputs (b, d) and of the weight (c, d); None for those not needed."""
         inputs, weight = ctx.saved_tensors
         of_inputs = gradients[0] @ weight if ctx.needs_input_grad[0] else None
         of_weight = gradients[0].T.contiguous() @ inputs if ctx.needs_input_grad[1] else None

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 def curves_figure(records: Sequence[Record], selected: int | None) -> "Figure":
-    """Draw one panel per metric, with the selected epoch marked; see `Model.plot_curves`."""
+    """Draw one panel per metric, with the selected epoch marked; see `Model.plot_curves`.
+
+    Raises:
+        InputError: the records have no curves, or matplotlib is not installed.
+    """
     series = training_series(records)
     if not series:
         raise InputError(
@@ -24,7 +28,7 @@ def curves_figure(records: Sequence[Record], selected: int | None) -> "Figure":
 
 
 def selection_mark(selected: int | None) -> dict[str, float]:
-    """Return label and position of the mark at the selected epoch; empty if no epoch was selected."""
+    """Return label -> position of the mark at the selected epoch; empty if no epoch was selected."""
     return {} if selected is None else {f"epoch {selected}, kept": selected}
 
 
@@ -32,7 +36,8 @@ def training_series(records: Sequence[Record]) -> dict[str, Series]:
     """Return the logged curves: the losses, and each metric of the validation clips.
 
     Returns:
-        Label of the vertical axis -> lines. The lines of MAP include the MAP of the training clips, if logged.
+        Label of the vertical axis -> label of a line -> epochs and values. The lines of MAP include the MAP of the
+        training clips, if logged.
     """
     logged = list(dict.fromkeys(key for record in records for key in record))
     keys_of: dict[str, dict[str, str]] = {}

@@ -34,7 +34,7 @@ ROWS = (1, 5)
 
 @dataclass(frozen=True)
 class ExportedHead:
-    """File that embeds one modality.
+    """Exported file, which embeds one modality.
 
     Attributes:
         path: path of the file.
@@ -76,7 +76,11 @@ def _freeze(module: nn.Module) -> None:
 
 
 def export_heads(model: "Model", path: Path) -> tuple[ExportedHead, ...]:
-    """Write one file for each modality, and compare each file with the model; see `Model.export`."""
+    """Write one file for each modality, and compare each file with the model; see `Model.export`.
+
+    Raises:
+        InputError: see `Model.export`.
+    """
     if path.suffix not in KINDS:
         raise InputError(f"{path}: the ending is '{path.suffix}'; choose {' or '.join(KINDS)}")
     media = [modality for modality, width in model.facts.dimensions.items() if not width]

@@ -53,7 +53,7 @@ class Facts:
         method: the method and its options.
         training: the `training` section.
         inputs: the `inputs` section of the scaling.
-        dimensions: modality -> number of feature dimensions; 0 if the features are sound or words.
+        dimensions: modality -> number of feature dimensions; 0 if the model reads media or words.
         class_names: classes of the training data, in the order of the labels.
         clips: number of training clips.
         seed: seed of weights, order and draws.
@@ -102,7 +102,7 @@ ABOUT = ("torch", "tensorflow", "tensorflow-hub", "weight_file", "pca_file")
 
 
 def fingerprint(origin: JsonObject) -> JsonObject:
-    """Return the part of a provenance that determines the values of features (see `Extractor`).
+    """Return the part of a provenance that determines the values of features.
 
     Args:
         origin: provenance of a modality, from a feature file.
@@ -122,7 +122,7 @@ def fingerprint(origin: JsonObject) -> JsonObject:
 
 
 def difference(expected: JsonObject, given: JsonObject) -> str:
-    """Return the difference between a fingerprint and the expected fingerprint as text; empty if they agree."""
+    """Return the difference between two fingerprints as text; empty if `given` is equal to `expected`."""
     extractor = given["extractor"]
     if expected["extractor"] != extractor:
         return f"{extractor} instead of {expected['extractor']}"

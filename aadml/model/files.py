@@ -44,6 +44,9 @@ def build_method(
         context: dimensions, classes, seed and device.
         towers: pretrained networks whose outputs are the features of the method.
         inputs: the `inputs` section, for towers; a method without towers receives scaled features.
+
+    Raises:
+        InputError: the method is unknown, or cannot be built from the arguments.
     """
     entry = lookup(METHODS, name, "method")
 
@@ -75,7 +78,11 @@ def load_model(folder: Path, device: torch.device) -> Model:
 
 
 def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
-    """Build a model from its facts and the tensors of its weight file, with only the parts that embedding needs."""
+    """Build a model from its facts and the tensors of its weight file, with only the parts that embedding needs.
+
+    Raises:
+        InputError: the method is unknown, or does not have the stored arguments.
+    """
     context = Context(
         facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips, facts.features,
         architecture=facts.architecture,
@@ -97,7 +104,7 @@ def _typed_arguments(method: MethodFacts) -> OptionValues:
 
 
 def verify_model(folder: Path) -> list[str]:
-    """Return a sentence on the first damaged file of a model folder; an empty list if all files are intact."""
+    """Return a list with a sentence on the first damaged file of a model folder; empty if all files are intact."""
     try:
         _read_checked(folder)
     except InputError as error:

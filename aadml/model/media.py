@@ -33,13 +33,14 @@ def media_features(
         facts: facts of the model.
         modality: modality of the items.
         items: paths; captions if the modality is text.
-        build: function that returns the extractor, if the model has one; by default it is built for this call.
+        build: function that returns the extractor, for a model of extracted features; by default `extractor_of`.
 
     Returns:
         Features (n, d), or sounds or captions as a source.
 
     Raises:
-        InputError: a file cannot be read, or the extractor is unknown, not installed, or differs from the model's.
+        InputError: a file cannot be read, or the extractor is unknown, is not installed, or differs from the extractor
+            of the model.
     """
     if facts.dimensions[modality]:
         if modality != "text":
@@ -70,10 +71,11 @@ def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:
 
 
 def extractor_of(facts: Facts, modality: Modality) -> Extractor:
-    """Build the extractor of a modality's features, and check that its fingerprint equals the model's.
+    """Build the extractor of a modality's features, and check that its fingerprint is that of the model's features.
 
     Raises:
-        InputError: the origin of the features is unknown, or their extractor cannot be built.
+        InputError: the origin of the features is unknown, or their extractor is not installed, is fitted to the
+            training clips, or has another fingerprint.
     """
     expected = facts.features.get(modality) or {}
     if not expected:

@@ -62,7 +62,7 @@ class Model:
         audit: verdict of the audit, in one sentence; empty if there was no audit.
         folder: folder of the model; None if the model is only in memory.
         trusted: whether the model was built or loaded with consent to import the code that files name.
-        records: function that returns the training log; empty for a model without a run.
+        records: function that returns the training log, which is empty for a model without a run.
     """
 
     method: Method
@@ -149,6 +149,9 @@ class Model:
             gallery: embeddings (m, e).
             k: number of items, at most m.
 
+        Returns:
+            Scores and rows of the gallery, best first.
+
         Raises:
             InputError: k is outside 1..m.
 
@@ -170,7 +173,11 @@ class Model:
 
     @checked_call
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed each modality of `clips` independently of the others."""
+        """Embed each modality of `clips` independently of the other modalities.
+
+        Raises:
+            InputError: the model lacks a modality, or features have another width.
+        """
         for modality, features in clips.features.items():
             if isinstance(features, Matrix):
                 self._check_width(features, self._known(modality))
@@ -249,14 +256,15 @@ class Model:
 
         Args:
             name: "ORGANIZATION/NAME"; an existing model is replaced in a new commit.
-            license_id: license of the weights, such as "apache-2.0"; None states none.
-            private: whether a new repository is private; None is the default of the account.
+            license_id: license of the weights, such as "apache-2.0"; None for no license in the card.
+            private: whether a new repository is private; None for the default of the account.
 
         Returns:
             Address of the commit.
 
         Raises:
             InputError: the hub cannot be reached, or refuses name or access.
+            MissingExtraError: huggingface_hub is not installed.
         """
         return push(self, name, license_id=license_id, private=private)
 
@@ -265,7 +273,7 @@ class Model:
         """Return the two files that define the model: name -> content.
 
         Args:
-            best: checkpoint of the weights, whose facts are written beside them.
+            best: checkpoint with facts to write beside the weights; None for no facts.
         """
         weights = pack_tensors(Checkpoint(self.tensors(), best.facts if best else {}))
         record = ModelRecord(self.facts, FileSum.of(weights), self.audit, self.record)
@@ -313,7 +321,7 @@ class Model:
         return back(self.embed_features(rows, modality))
 
     def embed_features(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality without checks, each independently: (n, d) -> (n, e) float32 on the CPU."""
+        """Embed n items of one modality independently, without checks: (n, d) -> (n, e) float32 on the CPU."""
         return self.method.embed_all(self.scaling.features(features, modality), modality)
 
     def _scores(self, queries: Tensor, gallery: Tensor) -> Any:

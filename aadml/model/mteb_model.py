@@ -1,4 +1,4 @@
-"""A model as an encoder of mteb, which evaluates it on shared retrieval tasks."""
+"""Models as encoders of mteb, which evaluates encoders on retrieval tasks."""
 
 import json
 import tempfile
@@ -42,7 +42,7 @@ class MtebModel:
         """Return embeddings (n, e) of the batches of mteb.
 
         Raises:
-            InputError: the items have several modalities, a modality that the model lacks, or no encoded files.
+            InputError: the items have several modalities or a modality that the model lacks, or media are decoded.
         """
         kinds = [kind for kind in task_metadata.get_modalities(prompt_type) if kind in MODALITIES]
         if len(kinds) != 1 or MODALITIES[kinds[0]] not in self.model.modalities:
@@ -70,13 +70,13 @@ class MtebModel:
 
 
 def _revision(model: "Model") -> str:
-    """Return a checksum of what embeds, so that results of different models are never exchanged."""
+    """Return a checksum of facts and weights, so that mteb stores the results of different models separately."""
     facts = json.dumps(model.facts.to_json(), sort_keys=True).encode()
     return sha256(facts + pack_tensors(Checkpoint(model.tensors(), {}))).hexdigest()[:12]
 
 
 def _file(place: Path, item: Any) -> str:
-    """Return the path of an encoded file of a data set that does not decode its media."""
+    """Return the path of the encoded file of an item; bytes are first written to `place`."""
     if not isinstance(item, Mapping) or not {"bytes", "path"} <= item.keys():
         raise InputError(
             f"mteb: an item is a decoded {type(item).__name__}, but the model decodes files itself; cast the column "

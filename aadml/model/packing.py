@@ -35,7 +35,7 @@ def unpack_tensors(data: bytes, place: Path) -> Checkpoint:
     """Read the result of `pack_tensors`; `place` is the path of the file, for messages.
 
     Raises:
-        DamagedFileError: the data are incomplete.
+        DamagedFileError: the data are not a complete safetensors file.
     """
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])

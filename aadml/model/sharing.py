@@ -22,7 +22,12 @@ _USER = "a model of the Hugging Face Hub"
 
 
 def push(model: "Model", name: str, *, license_id: str | None, private: bool | None) -> str:
-    """Upload a model with a card that has metadata; see `Model.push_to_hub`."""
+    """Upload a model with a card that has metadata, and return the address of the commit; see `Model.push_to_hub`.
+
+    Raises:
+        InputError: the name is invalid, the hub cannot be reached, or the hub refuses the name or access.
+        MissingExtraError: huggingface_hub is not installed.
+    """
     hub = optional("huggingface_hub", _USER, "aadml[hub]")
     name = name.removeprefix(PREFIX)
     _check(name)
@@ -95,7 +100,7 @@ def _metadata(facts: Facts, record: EvaluationRecord | None, license_id: str | N
 
 
 def _results(facts: Facts, record: EvaluationRecord) -> "list[EvalResult]":
-    """Return MAP in every direction; another protocol than the inductive one is part of its name and type."""
+    """Return MAP in every direction, with the protocol in name and type unless the protocol is "inductive"."""
     from huggingface_hub import EvalResult
 
     leaks = "" if record.protocol == "inductive" else record.protocol

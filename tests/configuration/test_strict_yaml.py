@@ -89,7 +89,7 @@ def test_any_mapping_is_resolved_or_refused_in_one_line(values):
         (b"method: aadml\ntraining: {lr: \xff}\n", "c.yaml, line 2: the text is not UTF-8"),
         (b"a: 1\n" * 300_000, "more than 1048576 bytes"),
         (b"", "is empty; pass a config"),
-        (b"- 1\n", "is a list; pass a config"),
+        (b"- 1\n", "is of type list; pass a config"),
         (b"method: aadml\n\nmethod: cca\n", "c.yaml, line 3: method occurs twice"),
     ],
 )

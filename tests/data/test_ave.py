@@ -19,7 +19,14 @@ def test_videos_that_stand_in_several_lines_are_told_apart(tmp_path):
     assert (lines[1].start, lines[1].end) == ("3", "4")
 
 
-@pytest.mark.parametrize(("text", "message"), [("a&b&c\n", "line 1 has 3 fields"), ("", "contains no annotations")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a&b&c\n", "line 1 has 3 fields"),
+        ("Category&VideoID&Quality&StartTime&EndTime\n\na&b&c\n", "line 3 has 3 fields"),
+        ("", "contains no annotations"),
+    ],
+)
 def test_other_files_are_refused(tmp_path, text, message):
     path = tmp_path / "Annotations.txt"
     path.write_text(text)

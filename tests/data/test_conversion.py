@@ -10,7 +10,7 @@ from aadml.feature_extraction.ground.errors import InputError
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        ("flat", "--layout flat: synthetic features cannot be written in it; pass --layout split-keys"),
+        ("flat", "--layout flat: synthetic features cannot have this layout; pass --layout split-keys"),
         ("split-keys", "exists and is not overwritten"),
     ],
 )

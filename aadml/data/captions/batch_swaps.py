@@ -24,18 +24,19 @@ def refine(
 ) -> Tensor:
     """Swap items between random disjoint pairs of batches wherever a swap improves the sum of |s_m|^2.
 
-    Swapping i of batch m with j of batch n changes the sum by 2 (s_m - s_n) . (e_j - e_i) + 2 |e_i - e_j|^2.
+    s_m is the sum of the vectors e_i of the items in batch m. Swapping i of batch m with j of batch n changes the sum
+    by 2 (s_m - s_n) . (e_j - e_i) + 2 |e_i - e_j|^2.
 
     Args:
         vectors: (n, d) unit vectors.
         batches: (m, b) rows, on the CPU.
         sense: +1 to raise the sum, -1 to lower it.
-        codes: duplicates that must be in different batches; None for no constraint.
+        codes: (n, k) codes of duplicates, which stay in different batches; None for no constraint.
         sweeps: largest number of sweeps over all batches; the search ends early after sweeps with few swaps.
         generator: source of the random pairings.
 
     Returns:
-        (m, b) rows, at least as good as before.
+        (m, b) rows, with a sum that is at least as good as before.
     """
     batches = batches.clone()
     idle = 0
@@ -78,16 +79,16 @@ def _sweep(vectors: Tensor, batches: Tensor, pairs: Tensor, sense: int, codes: C
 def _clashes(codes: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """Return the mask (p, i, j) of swaps that move i of `left` or j of `right` into a batch with its duplicate."""
     cross = conflicts(codes, left, right)  # (p, i, j)
-    j_duplicates = cross.sum(1, keepdim=True) - cross.long()  # duplicates of j in left, other than i
+    j_duplicates = cross.sum(1, keepdim=True) - cross.long()  # duplicates of j in left, without i
     i_duplicates = cross.sum(2, keepdim=True) - cross.long()
     return (j_duplicates > 0) | (i_duplicates > 0)
 
 
 def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor:
-    """Swap items until no batch contains duplicates; return the batches (m, b).
+    """Return the batches (m, b) with items swapped until no batch contains duplicates by `codes` (n, k).
 
     Raises:
-        InputError: a duplicate fits into no other batch.
+        InputError: no swap separates a duplicate from the other items of its batch.
     """
     batches = batches.clone()
     for number in range(len(batches)):
@@ -95,8 +96,8 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
             place = int(clash.any(1).nonzero()[0])
             if not _moved(batches, number, place, codes, generator):
                 raise InputError(
-                    "curriculum: duplicates could not be separated; choose smaller batches (training.batch), or "
-                    "allow duplicates (method.dedupe=false)"
+                    f"curriculum: duplicates cannot be separated into {len(batches)} batches of {batches.shape[1]} "
+                    "items; choose smaller batches (training.batch), or allow duplicates (method.dedupe=false)"
                 )
     return batches
 
@@ -109,7 +110,7 @@ def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: t
     for chosen in torch.randperm(len(batches), generator=generator).split(64):
         chosen = chosen[chosen != number]
         theirs = batches[chosen]  # (p, b)
-        duplicates = conflicts(codes, theirs, item.expand(len(theirs), 1))[..., 0]  # of the item, by place
+        duplicates = conflicts(codes, theirs, item.expand(len(theirs), 1))[..., 0]  # duplicates of item, by position
         item_fits = (duplicates.sum(1, keepdim=True) - duplicates.long()) == 0
         other_fits = ~conflicts(codes, theirs, others.expand(len(theirs), -1)).any(2)
         swaps = (item_fits & other_fits).nonzero()

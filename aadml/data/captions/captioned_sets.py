@@ -32,7 +32,7 @@ class CaptionedPart:
     """One split before its sound is checked.
 
     Attributes:
-        files: names, captions and sound.
+        files: names, captions and paths of the sounds.
         packed: the HDF5 file that contains the sound; "" if each clip has its own file.
     """
 
@@ -54,7 +54,8 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         without a word after cleaning, and further captions are left out; the notes list them.
 
     Raises:
-        InputError: `path` is not captioned sound, a split has no sound, or the cleaning is unknown.
+        InputError: `path` is not captioned sound, a split has no captions or no usable sound, or the cleaning is
+            unknown.
     """
     clean = lookup(CLEANINGS, cleaning, "cleaning")
     place = Path(path)
@@ -167,8 +168,8 @@ def _of_pack(path: Path) -> CaptionedPart:
                 )
     except (TypeError, AttributeError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{path}: cannot be read as captioned sound ({' '.join(str(error).split())}); 'audio_name' and 'caption' "
-            "must contain UTF-8 text, and 'waveform' must contain a row per clip"
+            f"{path}: cannot be read as captioned sound ({' '.join(str(error).split())}); store UTF-8 text in "
+            "'audio_name' and 'caption', and a row per clip in 'waveform'"
         ) from error
     return CaptionedPart([CaptionedFile(name, tuple(row)) for name, row in zip(names, rows, strict=True)], str(path))
 

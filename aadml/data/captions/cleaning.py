@@ -1,4 +1,8 @@
-"""Cleaning of captions, as in the papers on audio-text retrieval."""
+"""Cleaning of captions, as in two papers on audio-text retrieval.
+
+Mei et al., On Metric Learning for Audio-Text Cross-Modal Retrieval, Interspeech 2022: https://arxiv.org/abs/2203.15537.
+Xie et al., On Negative Sampling for Contrastive Audio-Text Retrieval, ICASSP 2023: https://arxiv.org/abs/2211.04070.
+"""
 
 import re
 import string
@@ -20,7 +24,7 @@ def clean_mei(caption: str) -> str:
 
 
 def clean_xie(caption: str) -> str:
-    """Clean a caption as Xie et al. (2022): lower case, spaces for ASCII punctuation except hyphens, merged spaces.
+    """Clean a caption as Xie et al. (2023): lower case, spaces for ASCII punctuation except hyphens, merged spaces.
 
     Named entities and typing errors are not changed, although the authors replaced them.
     """
@@ -28,7 +32,7 @@ def clean_xie(caption: str) -> str:
 
 
 def clean_spaces(caption: str) -> str:
-    """Replace runs of white space by one space."""
+    """Replace runs of white space by one space, and remove white space at the ends."""
     return " ".join(caption.split())
 
 

@@ -18,7 +18,7 @@ _ROUNDS = 12  # of k-means
 
 
 def objective(vectors: Tensor, batches: Tensor) -> float:
-    """Compute sum_m |s_m|^2 of the vectors (n, d), scaled to length 1, over batches (m, b) of rows."""
+    """Compute sum_m |s_m|^2 over batches (m, b) of rows; s_m sums the vectors (n, d) of a batch, scaled to length 1."""
     unit = F.normalize(vectors, dim=1)
     return sum(float(unit[rows].sum(0).double().square().sum()) for rows in batches)
 
@@ -40,7 +40,7 @@ def partition(
         vectors: (n, d) one vector per training pair, of any length, on the device of the computation.
         size: batch size b.
         hard: whether the items of a batch resemble each other; otherwise batches are easy.
-        sweeps: rounds of swaps between random pairs of batches, which improve the objective.
+        sweeps: largest number of rounds of swaps between random pairs of batches, which improve the objective.
         codes: vectors (n,) of integers, such as clip numbers; items that share a code are never in one hard batch.
         seed: seed of all draws; equal seeds produce equal partitions on the same machine.
 
@@ -48,7 +48,7 @@ def partition(
         (n // b, b) rows, on the CPU.
 
     Raises:
-        InputError: there are too few items, or more items share a code than there are batches.
+        InputError: `size` is not in 2..n, or items that share a code cannot be separated.
     """
     check_partition(len(vectors), size, codes if hard else (), seed=seed)
     used = _used_rows(len(vectors), size, seed)

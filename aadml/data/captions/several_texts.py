@@ -13,10 +13,10 @@ WhichTexts = Literal["first", "drawn", "all"]
 
 
 def every_text(clips: Clips) -> Clips:
-    """Add a row for each text of a clip beyond the first; the row has no other modality.
+    """Return clips with a further row for each text beyond the first of its clip, without other modalities.
 
-    The row has the name and labels of its clip. Each text is therefore a query with the relevant items of its clip,
-    and a result. The other modalities of the clip are queries and results once.
+    The row has the name and labels of its clip. Each text is therefore a result, and a query with the relevant items of
+    its clip. The other modalities of the clip are queries and results once.
 
     Args:
         clips: n clips with m texts.
@@ -39,7 +39,7 @@ def every_text(clips: Clips) -> Clips:
 
 
 def pair_a_text(clips: Clips) -> Clips:
-    """Return one row per text; clips without texts are at the end.
+    """Return clips with one row per text, followed by the clips without texts.
 
     Args:
         clips: n clips with m texts.
@@ -58,7 +58,7 @@ def pair_a_text(clips: Clips) -> Clips:
 
 
 def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
-    """Return one row for each name of `drawn_by`; the draw depends only on seed, epoch and name.
+    """Draw one row for each name of `drawn_by`, depending only on seed, epoch, name and the rows of the name.
 
     Args:
         clips: n rows.
@@ -97,18 +97,24 @@ def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
 
 
 _HOW = {
-    "first": "training uses the first of each clip (texts=drawn uses one per clip and epoch, texts=all uses all texts)",
+    "first": "training uses the first text of each clip (texts=drawn uses one per epoch, texts=all uses all texts)",
     "drawn": "each epoch trains on one text per clip, drawn by the seed",
     "all": "each text forms a pair with its clip",
 }
 
 
 def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
-    """Return the splits with one row per text, and a note on the texts.
+    """Return the splits with texts as rows, and a note on the texts.
+
+    The validation and test clips have one row per text; `trained` selects the rows of the training clips.
 
     Args:
         splits: the data.
-        trained: texts to train on: the first of each clip, one drawn for each epoch, or all, as pairs.
+        trained: "first" for the first text of each clip, "drawn" for one text per clip and epoch, or "all" for a pair
+            of each text with its clip.
+
+    Returns:
+        The splits; if no training clip has several texts, only the notes may change.
     """
     train = splits.train
     if train.texts is None:

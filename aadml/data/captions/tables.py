@@ -19,7 +19,7 @@ class CaptionedFile:
     """A sound file and its captions.
 
     Attributes:
-        name: name of the file in the table.
+        name: name of the file in the table, or id of the clip in a manifest.
         captions: one or more captions, as written in the table.
         aliases: other names that the file may have on disk.
         path: path of the sound; "" if it is missing, or in a packed file.

@@ -11,7 +11,19 @@ _BYTES = 1 << 24  # per block
 
 
 class ColumnStatistics(TypedDict):
-    """Statistics of the values of a modality."""
+    """Statistics of the values (n, d) of a modality.
+
+    Attributes:
+        dimensions: d.
+        minimum: smallest value.
+        maximum: largest value.
+        mean: mean of all values.
+        standard_deviation: standard deviation of all values.
+        zeros: share of the values that are zero.
+        whole_numbers: whether all values are whole numbers.
+        constant_dimensions: number of columns with the same value in every row.
+        zero_rows: number of rows with only zeros.
+    """
 
     dimensions: int
     minimum: float
@@ -25,7 +37,10 @@ class ColumnStatistics(TypedDict):
 
 
 def compute_statistics(values: NDArray[np.float32], present: NDArray[np.bool_]) -> ColumnStatistics:
-    """Return statistics of the rows (n, d) where `present` (n,) is true; sums are computed in double precision."""
+    """Return statistics of the rows of `values` (n, d) where `present` (n,) is true, with sums in double precision.
+
+    At least one row is present.
+    """
     low, high = np.full((2, values.shape[1]), np.inf) * [[1], [-1]]
     total, squares, zeros, zero_rows, integral = 0.0, 0.0, 0, 0, True
     for block in _blocks(values, present):
@@ -52,7 +67,7 @@ def compute_statistics(values: NDArray[np.float32], present: NDArray[np.bool_]) 
 
 
 def row_hashes(values: NDArray[np.float32]) -> list[bytes]:
-    """Return n hashes that are equal where rows are equal; a negative zero counts as zero."""
+    """Return a hash of each row (n, d); equal rows have equal hashes, and a negative zero counts as zero."""
     everywhere = np.ones(len(values), dtype=np.bool_)
     blocks = (np.ascontiguousarray(block + np.float32(0)) for block in _blocks(values, everywhere))
     return [hashlib.blake2b(row, digest_size=16).digest() for block in blocks for row in block]

@@ -34,7 +34,7 @@ def find_duplicates(
         values: (n,) the compared values.
         splits: (n,) split of each value.
         ids: (n,) names for the examples.
-        order: names of all splits.
+        order: names of the splits to count, earlier splits first.
     """
     splits_of: dict[Hashable, Counter[str]] = {}
     for value, split in zip(values, splits, strict=True):

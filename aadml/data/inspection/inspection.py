@@ -27,7 +27,16 @@ if TYPE_CHECKING:
 
 
 class RowsInTime(TypedDict):
-    """Number of rows in total and per clip, and the times of the rows if the file stores them."""
+    """Number of rows in total and per clip, and the times of the rows if the file stores times.
+
+    Attributes:
+        rows: number of rows of all clips.
+        fewest: smallest number of rows of a clip.
+        most: largest number of rows of a clip.
+        step: median seconds from one row to the next; None if no clip has two rows.
+        earliest: smallest time of the first row of a clip, in seconds; None without rows.
+        latest: largest time of the first row of a clip, in seconds; None without rows.
+    """
 
     rows: int
     fewest: int
@@ -47,9 +56,10 @@ class Examination:
         classes: class -> split -> number of clips; empty if the clips have no labels.
         modalities: modality -> its dimensions, range and other statistics, over the clips that have the modality.
         present: modality that some clips lack -> split -> number of clips that have the modality.
-        duplicates: duplicate ids, feature rows of each modality, and rows of all modalities together.
+        duplicates: "id", a modality or "all modalities" -> duplicate ids, feature rows of the modality, or rows of all
+            modalities together.
         near_duplicates: clips of two splits that differ only by noise or encoding, among the searched clips.
-        searched: number of searched test and valid clips: all, or a random sample if all would take long.
+        searched: "test" or "valid" -> number of searched clips: all, or a random sample if all would take long.
         sequences: modality with features over time -> number of its rows, and their times.
         columns: names of further columns.
         provenance: origin of the features of each modality.
@@ -89,23 +99,24 @@ def inspect(
         path: a feature file, or a file or folder of another layout; or "mteb:TASK", the data of a retrieval task, for
             which a `TaskExamination` is returned (see `examine_task`).
         layout: layout of the file; recognized by default.
-        audio: the view of audio, if the layout does not define it.
-        visual: the view of visual, if the layout does not define it.
-        text: the view of text, if the layout does not define it.
-        views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        audio: name of the array (or view) of audio, if the layout does not define it.
+        visual: name of the array (or view) of visual, if the layout does not define it.
+        text: name of the array (or view) of text, if the layout does not define it.
+        views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         near_duplicates: search the earlier splits for near-duplicates (equal up to noise and encoding) of every test
             and valid clip. By default, a search that would take many minutes uses only a random sample of these clips,
             with a warning.
         media: manifest of the same clips, to find which known recipe computed the features.
 
     Raises:
-        InputError: the file does not exist, has no known layout, or is inconsistent; or the manifest lists none of its
-            clips.
+        InputError: the file does not exist, has no known layout, or is inconsistent; the manifest lists none of its
+            clips; or a retrieval task cannot be loaded or has options.
+        MissingExtraError: a package that the task needs is not installed.
     """
     if str(path).startswith(TASK):
         options = layout, audio, visual, text, views, near_duplicates, media
         if any(options):
-            raise InputError(f"{path}: the data of a task have no options; omit the options")
+            raise InputError(f"{path}: options do not apply to a retrieval task; omit the options")
         return examine_task(str(path).removeprefix(TASK))
     content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     matches: tuple[RecipeMatch, ...] = ()
@@ -197,7 +208,7 @@ def _label_warnings(content: FeatureFile) -> Iterator[str]:
             "the clips have no labels, so only a query's own partner is relevant, and only methods for pairs can train"
         )
     if negative := [name for name in names if re.fullmatch("-[1-9][0-9]*", name)]:
-        yield f"classes with a negative number, which often means that there is no label: {first_five(negative)}"
+        yield f"classes have negative numbers as names, which often mark clips without a label: {first_five(negative)}"
     if len(names) == 1:
         yield f"all labeled clips have the class '{names[0]}', so each clip is relevant to each query"
     without = int((content.labels == UNLABELLED).sum()) if names else 0
@@ -214,7 +225,7 @@ def _split_warnings(content: FeatureFile, classes: Mapping[str, Mapping[str, int
         if split not in content.splits:
             yield f"there are no {split} clips"
         elif absent:
-            yield f"classes without {split} clips: {first_five(absent)}"
+            yield f"classes have no {split} clips: {first_five(absent)}"
 
 
 def _recording_warnings(content: FeatureFile) -> Iterator[str]:
@@ -222,7 +233,7 @@ def _recording_warnings(content: FeatureFile) -> Iterator[str]:
     for pair, count in find_duplicates(names, content.splits, names).across.items() if names else ():
         first, second = (set(np.asarray(names)[content.rows(split)]) for split in pair.split("-"))
         if count:
-            yield f"recordings with clips in both splits of {pair}: {count} ({first_five(sorted(first & second))})"
+            yield f"{count} recordings have clips in both splits of {pair} ({first_five(sorted(first & second))})"
 
 
 def _repeat_warnings(duplicates: Mapping[str, Duplicates]) -> Iterator[str]:
@@ -256,7 +267,7 @@ def _pair_warnings(
     if sampled:
         yield (
             f"only {' and '.join(sampled)} clips (drawn at random, seed {SAMPLE_SEED}) were searched for "
-            "near-duplicates, because a search of all clips takes long; --near-duplicates searches all"
+            "near-duplicates, because a search of all clips takes long; --near-duplicates searches all clips"
         )
     counts = Counter((pair.split, pair.other_split) for pair in pairs)
     for (split, other), count in counts.items():

@@ -1,4 +1,4 @@
-"""Search for the recipe of unknown features: comparison of a few clips with the features of known recipes."""
+"""Search for the recipe of features of unknown origin: known recipes compute the features of a few clips anew."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,18 +31,18 @@ SAMPLE = 5
 NEAR = 0.1
 """Largest distance at which a recipe counts as the origin of features."""
 HOPS = (0.96, 0.48, 0.5, 1.0)
-"""Seconds from one patch of VGGish to the next."""
+"""Seconds from one patch of VGGish to the next; the first value is the usual one."""
 RESAMPLERS = ("FFmpeg", "SciPy's polyphase filter")
 RATES = (1, 2, 4)
-"""Frames per second; each divides the last."""
+"""Frames per second; each rate divides the last rate."""
 FIELDS: dict[str, tuple[Any, Any]] = {
     "pool_padding": ("counted", "excluded"),
     "last_pool": ("average", "max"),
     "transform_input": (True, False),
 }
-"""Fields of `InceptionVariant`, and their two values."""
+"""Fields of `VariantOptions`, and their two values."""
 _HIGH_RATE = 48_000  # Hz, rate of the sound before SciPy resamples it
-_LATE = 0.05  # of a step; see `Frames`
+_LATE = 0.05  # share of a step, as in `Frames.steps`
 _FAR = float("inf")
 
 Part = tuple[str, Segment]
@@ -54,7 +54,7 @@ Readings = Mapping[str, Callable[[Rows], NDArray[Any]]]
 
 @dataclass(frozen=True)
 class RecipeMatch:
-    """Known recipe whose features are nearest to those of a file.
+    """Known recipe with the features nearest to those of a file.
 
     Args:
         modality: "audio" or "visual".
@@ -74,13 +74,17 @@ class RecipeMatch:
 
 
 def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatch, ...]:
-    """Compare the sound and picture features of a few clips with those of the known recipes.
+    """Return the known recipe nearest to the audio features, and the recipe nearest to the visual features.
 
-    Only weights in the cache are used. Features are compared after the mean over time.
+    The recipes compute the features of at most `SAMPLE` clips, with weights in the cache only. Features are compared
+    after the mean over time.
 
     Args:
         content: features; clips are matched with the manifest by id.
         manifest: media of the clips.
+
+    Returns:
+        A match for "audio" and a match for "visual", as far as `content` has the modality.
 
     Raises:
         InputError: no id of the features is in the manifest.
@@ -108,13 +112,16 @@ def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatc
 
 
 def distance(features: NDArray[Any], others: NDArray[Any]) -> float:
-    """Compute the root of the squared difference of features (n, d), over their squared deviation from their mean."""
+    """Compute |x - y| / |x - mean(x)| for features x and others y (n, d); the mean is over rows.
+
+    The divisor is |x| for one row, and 1 if it is zero.
+    """
     spread = features - features.mean(axis=0) if len(features) > 1 else features
     return float(np.sqrt(np.square(features - others).sum() / (np.square(spread).sum() or 1.0)))
 
 
 def _audio(features: NDArray[np.float64], media: Sequence[Part]) -> RecipeMatch:
-    networks = [name for name in ("vggish", "vggish-torch") if _at_hand(name)]  # the same values
+    networks = [name for name in ("vggish", "vggish-torch") if _at_hand(name)]  # both files have the same weights
     missing = (*(() if networks else ("vggish",)), *_absent("vggish-pca"))
     if not networks or features.shape[1] != DIMENSION:
         return RecipeMatch("audio", "", "", None, 0, missing)
@@ -224,14 +231,14 @@ def _nearest(
     missing: tuple[str, ...],
     described: Callable[..., str],
 ) -> RecipeMatch:
-    """Search the axes of a recipe in turn, each with the best values of the other axes, until no axis improves.
+    """Return the nearest recipe on a grid, searched axis by axis until no other value of an axis is nearer.
 
     Args:
         modality: name for the result.
         features: (n, d) mean features of the clips of the file.
-        axes: values of each axis; the first values are the usual ones.
+        axes: values of each axis; the search begins at the first values.
         rows: function from one value per axis to the rows of the network for each clip.
-        readings: variants that are computed from the same rows.
+        readings: variants of the features that are computed from the same rows.
         missing: absent weight files, for the result.
         described: function from one value per axis to a description.
     """
@@ -257,7 +264,7 @@ def _apart(features: NDArray[np.float64], clips: Sequence[Rows], read: Callable[
 
 
 def _decoded(media: Sequence[Part], inputs: Sound | Frames) -> dict[int, NDArray[Any]]:
-    """Decode clips in worker processes: position -> sound or frames, without the clips that fail."""
+    """Decode clips in worker processes; return position -> sound or frames, without clips that cannot be decoded."""
     settings = DecodingSettings({"media": Wanted(inputs, np.asarray, 0.0)}, time_limit=120.0, limits=Limits())
     tasks = (Task(number, {"media": path}, segment) for number, (path, segment) in enumerate(media))
     parts = {task.number: parts[0].prepared for task, parts in decode_all(tasks, settings, clips=len(media), workers=2)}

@@ -1,4 +1,4 @@
-"""Inspection of the data of a retrieval task of mteb: queries, items (its corpus) and judgments (its qrels)."""
+"""Inspection of the data of a retrieval task of mteb: queries, items (corpus) and judgments (qrels)."""
 
 import hashlib
 import re
@@ -54,12 +54,12 @@ class SplitStatistics:
         queries: number of judged queries.
         items: number of items.
         judgments: number of relevant pairs.
-        absent: judgments of a query or an item that the split lacks.
-        unanswerable: queries without a relevant item.
-        own_items: queries whose own content is an item.
-        ambiguous: queries that no encoder answers with certainty: an item of equal content is irrelevant, or a query of
-            equal content has another relevant item.
-        ceiling: largest expected precision@1 of an encoder, for which identical items are tied.
+        absent: number of judgments of a query or an item that the split lacks.
+        unanswerable: number of queries without a relevant item.
+        own_items: number of queries with the same content as an item.
+        ambiguous: number of queries that no encoder answers with certainty: an item of equal content is irrelevant, or
+            a query of equal content has another relevant item.
+        ceiling: largest expected precision@1 of any encoder, since items of equal content are tied.
         chance: expected MAP of a random order.
         chance_first: expected precision@1 of a random order.
     """
@@ -83,7 +83,7 @@ class TaskExamination:
     Attributes:
         task: name or folder of the task.
         splits: split -> its statistics.
-        duplicates: "queries" and "items" -> repeated contents within and across splits.
+        duplicates: "queries" and "items" -> contents that repeat within a split or are in two splits.
     """
 
     task: str
@@ -95,10 +95,10 @@ def examine_task(task: str) -> TaskExamination:
     """Return counts, duplicates, ambiguous judgments, ceiling and chance of a retrieval task.
 
     Args:
-        task: a folder with `corpus`, `queries` and `qrels` (or `default`), each a folder or a file of Parquet, JSON
-            Lines or TSV, or a data set saved by `datasets`; or "FOLDER#a2v" for a table of clips, whose sounds (a) ask
-            for the videos (v) of the same label, or of the same clip if there are no labels; also i (image) and t
-            (text). Or the name of a task of mteb, which loads its data.
+        task: a folder, a table of clips, or the name of a task of mteb. The folder has `corpus`, `queries` and `qrels`
+            (or `default`), each a folder or a file of Parquet, JSON Lines or TSV, or a data set saved by `datasets`. A
+            table of clips is "FOLDER#a2v": its sounds (a) are queries for the videos (v) of the same label, or of the
+            same clip if there are no labels. The other letters are i (image) and t (text).
 
     Raises:
         InputError: the task is unknown, a part is missing or cannot be read, or a column is missing.
@@ -153,7 +153,7 @@ def _statistics(split: TaskSplit) -> SplitStatistics:
 
 
 def _ceilings(hits: Mapping[str, Counter[str]], queries: Mapping[str, str], sizes: Counter[str]) -> list[float]:
-    """Return, for each query, the largest mean precision@1 of the queries with its content.
+    """Return, for each query, the largest mean precision@1 of the queries with the same content.
 
     An encoder ranks items of equal content as tied, and queries of equal content rank the items equally.
     """
@@ -203,7 +203,9 @@ def _column(known: Sequence[str], names: Sequence[str], place: Path) -> str:
     column = next((name for name in known if name in names), None)
     if column is None:
         wanted = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
-        raise InputError(f"{place}: has no column {wanted} ({', '.join(names)}); pass a direction of its columns")
+        raise InputError(
+            f"{place}: has no column {wanted}, but {', '.join(names)}; pass a direction between columns of the table"
+        )
     return column
 
 
@@ -212,8 +214,8 @@ def _part(folder: Path, part: str) -> Iterator[tuple[str, list[TablePart]]]:
     place = next((folder / name for name in names if (folder / name).exists()), None)
     if place is None:
         raise InputError(
-            f"{folder}: has no {part} ({', '.join(names)}); pass a folder with corpus, queries and qrels, or "
-            "FOLDER#a2v for a table of clips"
+            f"{folder}: has no {part} (none of {', '.join(names)} exists); pass a folder with corpus, "
+            "queries and qrels, or FOLDER#a2v for a table of clips"
         )
     parts: defaultdict[str, list[TablePart]] = defaultdict(list)
     for table in open_tables(place):
@@ -223,7 +225,7 @@ def _part(folder: Path, part: str) -> Iterator[tuple[str, list[TablePart]]]:
 
 def _only(tables: Mapping[str, list[TablePart]], place: Path, split: str) -> list[TablePart]:
     if len(tables) != 1:
-        raise InputError(f"{place}: has no split {split} ({', '.join(tables) or 'no files'}); pass a complete copy")
+        raise InputError(f"{place}: has no split {split}, but {', '.join(tables) or 'no files'}; pass a complete copy")
     return next(iter(tables.values()))
 
 
@@ -261,7 +263,7 @@ def _split(
 def _judgments(tables: list[TablePart], place: Path) -> dict[str, frozenset[str]]:
     relevant: defaultdict[str, set[str]] = defaultdict(set)
     for row in _rows(tables, place, ("query-id", "corpus-id", "score")):
-        items = relevant[str(row["query-id"])]  # a query without relevant items is a query
+        items = relevant[str(row["query-id"])]  # a query without relevant items also counts
         try:
             if float(str(row["score"])) > 0:
                 items.add(str(row["corpus-id"]))
@@ -271,14 +273,12 @@ def _judgments(tables: list[TablePart], place: Path) -> dict[str, frozenset[str]
 
 
 def _contents(tables: list[TablePart], place: Path) -> Iterator[tuple[str, str]]:
-    """Yield id and checksum of each row; a column's name is part of its content, so sound never equals video."""
+    """Yield id and checksum of each row; the checksum includes column names, so sound never equals video."""
     for row in _rows(tables, place, ()):
         names = [row.pop(key, None) for key in ("id", "_id")]
         name = next((each for each in names if each is not None), None)
         if name is None:
-            raise InputError(
-                f"{place}: a table has no column id, but {', '.join(row)}; pass a copy of a retrieval task"
-            )
+            raise InputError(f"{place}: a table has no column id, but {', '.join(row)}; pass a table with ids")
         yield str(name), _checksum(row)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.arrays import to_flags
 from aadml.data.layouts.layout import LayoutArrays
+from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import read_lines
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, check
 from aadml.feature_extraction.feature_file.checks import check_unique
@@ -35,22 +36,22 @@ def assemble(
     Args:
         place: the path that was read, for messages.
         layout: name of the layout, recorded in the provenance.
-        arrays: the parts as read.
+        arrays: the arrays as read.
         class_names: names of the classes in the order of the sorted label values; by default those of `arrays`.
         undivided: accept clips without splits; all of them count as train.
 
     Returns:
-        The content, labels recoded to 0..C-1 in the order of the original values.
+        The content, with labels recoded to 0..C-1 in the order of the original values.
 
     Raises:
-        InputError: the parts are inconsistent; the message names the part.
+        InputError: the clips have no splits, or arrays are inconsistent; the message has the name of the array.
     """
     splits = arrays.splits
     if splits is None:
         if not undivided:
             raise InputError(
                 f"{place}: has no 'split'; add an array with train, valid or test for each clip, or draw one: "
-                f"`aadml convert {quote(str(place))} F.h5 --split random:0.7/0.1/0.2`"
+                f"`aadml convert {quote(str(place))} F.h5 --split {DEFAULT_RULE}`"
             )
         splits = ["train"] * len(next(iter(arrays.features.values())))
     codes, values = _classes(arrays, len(splits), class_names, str(place))
@@ -100,7 +101,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         place: source of the labels, for messages.
 
     Raises:
-        InputError: the shape differs, values are fractions or NaN, or a row has no class or several classes.
+        InputError: the shape or type is not supported, or a row does not have exactly one class.
     """
     flat = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if flat.ndim == 2:
@@ -118,7 +119,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
             raise InputError(f"{place} contain fractions or NaN; pass whole numbers")
         flat = flat.astype(np.int64)
     elif flat.dtype.kind not in "iub":
-        raise InputError(f"{place} contain {flat.dtype}; pass whole numbers or text")
+        raise InputError(f"{place} contain values of type {flat.dtype}; pass whole numbers or text")
     values, codes = np.unique(flat, return_inverse=True)
     return codes.astype(np.int64), tuple(str(value) for value in values.tolist())
 
@@ -130,17 +131,17 @@ def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
         InputError: `values` are not numbers, or do not have two axes.
     """
     if values.dtype.kind not in "fiub":
-        raise InputError(f"{place} contains {values.dtype}; pass numbers")
+        raise InputError(f"{place} contains values of type {values.dtype}; pass numbers")
     if values.ndim != 2:
         raise InputError(
             f"{place} has shape {values.shape}; pass an array (clips, dimensions), such as the mean over time"
         )
-    with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite and raises a later error
+    with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite, and `check` raises an error
         return np.ascontiguousarray(values, dtype=np.float32)
 
 
 def text(value: Any) -> str:
-    """Return bytes or any other value as text, without NULs and spaces at its ends."""
+    """Return bytes or any other value as text, without NULs and spaces at the ends."""
     return as_text(value).strip("\0 ")
 
 
@@ -153,7 +154,7 @@ def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, st
         numbers: number -> split, for a column of numbers.
 
     Raises:
-        InputError: there are no clips, the shape differs, or a word or number is not the name of a split.
+        InputError: there are no clips, the shape is different, or a word or number is not the name of a split.
     """
     if not values.size or values.size != len(values):
         raise InputError(

@@ -4,7 +4,7 @@ The shapes are (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29), wit
 background.
 
 `train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) contain the row numbers of the splits, and
-`Annotations.txt` contains the names. A word may be appended to the names before `.h5` (`audio_feature_noisy.h5`).
+`Annotations.txt` contains ids and classes. File names may have a further word before `.h5` (`audio_feature_noisy.h5`).
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _BLOCK = 64  # number of clips pooled at once, since the pictures of all clips d
 
 
 def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
-    """Read AVE's features, averaged over seconds (and the 7 x 7 positions of the pictures).
+    """Read AVE's features, averaged over seconds and positions: audio (n, 128) and visual (n, 512).
 
     The class of a clip is the most frequent class of its seconds; background counts only if there is no other class.
 
@@ -66,7 +66,7 @@ def _pooled(file: Path) -> NDArray[np.float32]:
         require_keys(file, ("avadataset",), list(store))
         data: Any = store["avadataset"]
         if not isinstance(data, h5py.Dataset) or data.ndim < 2 or data.dtype.kind not in "fiub":
-            kind = f"{data.dtype} {data.shape}" if isinstance(data, h5py.Dataset) else "a group"
+            kind = f"of type {data.dtype} and shape {data.shape}" if isinstance(data, h5py.Dataset) else "a group"
             raise InputError(f"{file}: 'avadataset' is {kind}; pass an array (clips, seconds, ...)")
         between = tuple(range(1, data.ndim - 1))
         blocks = [
@@ -81,7 +81,8 @@ def _pooled(file: Path) -> NDArray[np.float32]:
 def _classes(shares: NDArray[np.float32], file: Path) -> NDArray[np.int64]:
     if shares.shape[1] < 2 or not np.isfinite(shares).all() or (shares < 0).any():
         raise InputError(
-            f"{file}: the labels have {shares.shape[1]} columns; pass two or more columns of zeros and ones"
+            f"{file}: the labels have {shares.shape[1]} columns, or values that are negative or not finite; pass two "
+            "or more columns of zeros and ones"
         )
     foreground = shares[:, :-1]
     codes = np.where(foreground.max(axis=1) > 0, foreground.argmax(axis=1), shares.shape[1] - 1)

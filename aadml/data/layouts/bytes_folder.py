@@ -1,6 +1,6 @@
 """A folder of 8-bit features: `vgg/<id>.npy` (T, 128), `inception/<id>.npy` (T, 1024), `classes/<id>.npy`, `folds/`.
 
-`folds` contains text files of ids, one per line. The clips of the last fold are the test split, all others are train.
+`folds` contains text files of ids, one id per line. The clips of the last fold are for test, all other clips for train.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _PARTS = {"audio": "vgg", "visual": "inception"}
 
 
 def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
-    """Read the folder; features are (mean - 128) / 256, with the mean of the 8-bit values over time.
+    """Read the folder; the features (n, d) are (mean - 128) / 256, with the mean of the 8-bit values over time.
 
     Raises:
         InputError: a folder is missing, no clip is complete, or an array has another shape.
@@ -65,7 +65,7 @@ def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
 def _class_of(file: Path) -> NDArray[np.generic]:
     values = npy_array(file).reshape(-1)
     if not len(values):
-        raise InputError(f"{file}: is empty; write the number of a class into it")
+        raise InputError(f"{file}: is empty; write the number of a class into the file")
     return np.asarray(values[0])
 
 

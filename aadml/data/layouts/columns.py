@@ -1,4 +1,4 @@
-"""npz or HDF5 with a row per clip: `audio`, `visual`, `text` (two at least), `label`, `split`, and optionally `id`.
+"""npz or HDF5 with a row per clip: two or more of `audio`, `visual` and `text`, and `label`, `split` and `id`, if any.
 
 `labels`, `splits` and `ids` are read as `label`, `split` and `id`.
 
@@ -30,7 +30,8 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     """Read features in columns; the column `split` divides the clips.
 
     Raises:
-        InputError: a key is missing, values are pickled, columns differ in length, or a split is unknown.
+        InputError: there are fewer than two modalities, values are pickled, columns differ in length, or a split is
+            unknown.
     """
     columns = _one_row_per_clip(read_columns(path, views))
     arrays, beside, present = columns.features, columns.beside, columns.present
@@ -77,20 +78,20 @@ def read_table(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     """Read features in the columns of a table; see `read`.
 
     Raises:
-        InputError: the table contains media, or see `read`.
+        InputError: the table contains media instead of features, or the features are invalid (see `read`).
     """
     try:
         return read(path, views)
     except InputError as error:
         if has_media(path):
             raise InputError(
-                f"{path}: contains media, and not features; run `aadml extract {quote(str(path))} -o F.h5` first"
+                f"{path}: contains media, not features; run `aadml extract {quote(str(path))} -o F.h5` first"
             ) from error
         raise
 
 
 def _one_row_per_clip(columns: Columns) -> Columns:
-    """Join rows with the same id, one for each caption, to one clip with several texts, as `aadml embed` writes them.
+    """Join the rows with one id, which `aadml embed` writes for each caption of a clip, to a clip with several texts.
 
     Columns are returned unchanged if ids are unique, or if rows with the same id differ in more than the text.
     """

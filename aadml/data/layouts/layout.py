@@ -26,7 +26,7 @@ class LayoutArrays:
         class_names: names of the classes in the order of the sorted label values; by default these values.
         positional: whether labels are positions in `class_names`, or `UNLABELLED`.
         notes: notes on the data, one sentence each.
-        present: modality -> (n,) mask of the clips with the modality; other features are ignored.
+        present: modality -> (n,) mask of the clips with the modality; the features of other clips are ignored.
         texts: all texts of clips with several texts; the features of `text` are then the first text of each clip.
         sources: the files whose SHA-256 is recorded; by default the path that was read.
     """
@@ -49,8 +49,8 @@ class Layout:
 
     Args:
         name: name, recorded in the provenance.
-        kind: an HDF5 file, an npz file, a folder, or a table, which is a file or a folder.
-        keys: keys, name endings or entries that identify the layout; the layout with the greatest share present is
+        kind: "h5" (an HDF5 file), "npz", "folder" or "table" (a file or a folder).
+        keys: patterns of keys, or of names in a folder. The layout with the largest share of its keys in a file is
             selected.
         read: the reader; its arguments are the path, and modality -> name of its array or view.
         takes_views: whether the reader uses `views`.
@@ -90,7 +90,7 @@ def read_parts(
 
     Args:
         path: the file.
-        names: names of the arrays; the first decides whether there is a validation part.
+        names: names of the arrays; the first array decides whether there is a validation part.
         keys: keys of the file.
         read: function from the path and some keys to the arrays with these keys.
         form: key of a part of an array.
@@ -99,7 +99,7 @@ def read_parts(
         Name -> rows of all parts (n, ...), and the split of each row.
 
     Raises:
-        InputError: a key is missing, parts of an array differ in width, or arrays of a part in length.
+        InputError: a key is missing, the parts of an array differ in width, or the arrays of a part differ in length.
     """
     first = names[0]
     valid = {part: "valid" for part in ("valid", "val") if form.format(name=first, part=part) in keys}

@@ -27,7 +27,7 @@ def like_released(content: FeatureFile) -> FeatureFile:
     """Return features that are distributed like the released features: audio non-negative and sparse, visual whitened.
 
         audio_ij = max(0, x_ij - q_j),   q_j the train clips' ZEROS-quantile of column j
-        visual   = (x - mean) V / sqrt(eigenvalues + RIDGE),   of the train clips' covariance
+        visual   = (x - mean) V / sqrt(eigenvalues + RIDGE),   V the eigenvectors of the train clips' covariance
 
     Args:
         content: "audio" (n, d) and "visual" (n, e); quantiles and covariance are those of its train clips.

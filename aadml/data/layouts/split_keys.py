@@ -34,6 +34,10 @@ SPLIT_FIRST_KEYS = tuple(f"{part}_{name}" for part in ("train", "test") for name
 def read_split_first(path: Path, _: Mapping[str, str], *, npz: bool = False) -> LayoutArrays:
     """Read the layout with keys that begin with the part: `train_audios`, `train_visuals`, `train_labels`.
 
+    Args:
+        path: the file.
+        npz: whether the file is npz instead of HDF5.
+
     Raises:
         InputError: a key is missing, or parts are inconsistent.
     """

@@ -1,24 +1,26 @@
-"""npz with a key for each part and view: `<view>_train`, `<view>_test`, and optionally `label_train`, `label_test`."""
+"""npz with a key for each part and view: `<view>_train`, `<view>_test`, and optionally `label_train`, `label_test`.
+
+`<view>_present_train` and `<view>_present_test` mark the clips that have a view.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
 from aadml.data.layouts.layout import Layout, LayoutArrays, read_parts
-from aadml.feature_extraction.feature_file.columns import written_as
+from aadml.feature_extraction.feature_file.columns import PRESENT, written_as
 from aadml.feature_extraction.foreign import npz_arrays, npz_keys
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("*_train", "*_test")
-PRESENT = "_present"
-"""Suffix of the array that marks which clips have a view: `<view>_present_train`."""
 
 
 def read_views(path: Path, chosen: Mapping[str, str]) -> LayoutArrays:
-    """Read the views of an npz that are named as modalities; a part `valid` or `val` is read if present.
+    """Read the views of an npz that `chosen` assigns to modalities; a part `valid` or `val` is read if present.
 
     Raises:
-        InputError: fewer than two views are named, a key is missing, values are pickled, or parts are inconsistent.
+        InputError: fewer than two views are chosen, a view or key is missing, values are pickled, or parts are
+            inconsistent.
     """
     keys = npz_keys(path)
     label = written_as("label", {key.rpartition("_")[0] for key in keys})

@@ -36,7 +36,8 @@ def ave(
         seed: random seed for choosing the clips of the class Clock.
 
     Raises:
-        InputError: a file is missing or does not match the others, or `classes` is neither 15 nor 28.
+        InputError: a file is missing or contradicts another file, `classes` is neither 15 nor 28, or there are too few
+            clips of Clock.
     """
     if classes not in (15, 28):
         raise InputError(f"ave: classes is {classes}; pass 15 (the retrieval papers) or 28 (all)")
@@ -55,7 +56,7 @@ def ave(
             clock = {line.row: split_of[line.row] for line in annotations if line.label == CLOCK}
             left_out = left_out_of_clock(clock, clock_limit, seed)
             annotations = tuple(line for line in annotations if line.row not in left_out)
-            notes.append(f"{clock_limit} clips of {CLOCK} were kept (drawn by seed {seed}), {len(left_out)} left out")
+            notes.append(f"{clock_limit} clips of {CLOCK} were drawn (seed {seed}), and {len(left_out)} were left out")
     folder = source / "AVE" if media is None else media
     if media is not None and not media.is_dir():
         raise InputError(f"{media}: is not a folder of videos; pass --media FOLDER")

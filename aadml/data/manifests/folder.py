@@ -1,4 +1,4 @@
-"""Listing of a folder of media: by class or without labels, in folders of splits or undivided, as pairs or single."""
+"""Listing of a folder of media: with or without folders of classes, folders of splits, and pairs of files."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _PICTURE_WORDS = frozenset("image images img imgs picture pictures visual visual
 
 
 def folder(source: Path, *, no_labels: bool = False) -> Listing:
-    """List a folder of media, by class or without labels, undivided or in folders train, valid (or val) and test.
+    """List a folder of media, with or without folders of classes and of splits (train, valid or val, test).
 
     Folders of sounds beside folders of pictures contain pairs with equal file names: `CLASS/sound` and `CLASS/images`,
     or `training_audio` and `training_images`.
@@ -63,7 +63,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
 
 
 def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path], list[str]]:
-    """Return media file -> folders of its classes and split, sound -> picture, and notes on the pairs."""
+    """Return media file -> names of the folders that contain the file, sound -> picture, and notes on the pairs."""
     files = {
         file: file.relative_to(source).parts[:-1] for file in media_files(source, MEDIA_SUFFIXES | PICTURE_SUFFIXES)
     }
@@ -83,14 +83,14 @@ def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path],
             f"{source}: has folders of sounds and folders of pictures, but no sound has the name of a picture; give "
             "both files of a pair the same name, or list the pairs in a table with the columns audio and visual"
         )
-    notes = [f"{len(pairs)} pairs of a sound and a picture or video were read from the folders of both"]
+    notes = [f"{len(pairs)} pairs of a sound and a picture or video were read from folders of sounds and pictures"]
     for what, lone in (("sounds", sounds.keys() - pairs), ("pictures", pictures.keys() - pairs)):
         notes += [f"{len(lone)} {what} without a partner of the same name were left out"] if lone else []
     return {sounds[key]: key[:-1] for key in pairs}, {sounds[key]: pictures[key] for key in pairs}, notes
 
 
 def _paired_level(folders: Iterable[tuple[str, ...]]) -> int | None:
-    """Return the depth at which every folder is named for sounds or pictures, and both occur; None if there is none."""
+    """Return the depth at which each folder name means sounds or pictures and both occur, or None."""
     paths = set(folders)
     for level in range(max(map(len, paths), default=0)):
         names = [_words(path[level]) for path in paths if len(path) > level]

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from typing import NoReturn
 
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.checks import check_unique
@@ -67,7 +68,7 @@ class Listing:
         return [entry for entry in self.entries if not all(file.is_file() for file in entry.files)]
 
     def repeated(self) -> dict[str, list[ListedClip]]:
-        """Return the recordings with more than one entry."""
+        """Return recording -> entries, for recordings with more than one entry."""
         groups: dict[str, list[ListedClip]] = defaultdict(list)
         for entry in self.entries:
             if entry.source:
@@ -75,7 +76,7 @@ class Listing:
         return {source: entries for source, entries in groups.items() if len(entries) > 1}
 
     def shared(self) -> dict[str, list[str]]:
-        """Return for each pair of splits ("train-test") the recordings that are in both."""
+        """Return pair of splits ("train-test") -> recordings that are in both splits."""
         splits = {source: {entry.split for entry in entries} for source, entries in self.repeated().items()}
         return {
             "-".join(pair): [source for source in splits if splits[source] >= set(pair)]
@@ -107,7 +108,8 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
     the column is `labels` instead of `label`; without labels, both columns are absent.
 
     Raises:
-        InputError: there are no entries, an id repeats, labels cannot be listed, or the path cannot be written.
+        InputError: there are no entries, an id repeats, a label contains the separator of labels, or the path cannot be
+            written.
     """
     rows = list(entries)
     if not rows:
@@ -180,13 +182,13 @@ def equal_files(files: Iterable[Path]) -> dict[Path, str]:
     try:
         hashes = {file: file_digest(file) for group in by_size.values() if len(group) > 1 for file in group}
     except OSError as error:
-        raise InputError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
+        _refuse(error)
     counts = Counter(hashes.values())
     return {file: digest for file, digest in hashes.items() if counts[digest] > 1}
 
 
 def utf8(name: str) -> str:
-    """Return a file name as UTF-8 text, other bytes written as a backslash, x and two digits."""
+    """Return a file name as UTF-8 text; any other byte becomes a backslash, x and two hexadecimal digits."""
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 
@@ -202,12 +204,12 @@ def _is_link(path: Path) -> bool:
     return path.is_symlink() and path.is_dir()
 
 
-def _refuse(error: OSError) -> None:
+def _refuse(error: OSError) -> NoReturn:
     raise InputError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
 
 
 def _files(groups: Iterable[Sequence[ListedClip]]) -> list[str]:
-    """Return the names of the equal files of each group, at most three."""
+    """Return at most three different file names of each group, joined by " = "."""
     return [" = ".join(list(dict.fromkeys(clip.media.name for clip in group))[:3]) for group in groups]
 
 

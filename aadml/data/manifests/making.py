@@ -11,7 +11,8 @@ from aadml.data.ave import ANNOTATIONS
 from aadml.data.manifests import MANIFESTS
 from aadml.data.manifests.listing import Listing, write_manifest
 from aadml.data.manifests.published import PublishedTables
-from aadml.data.manifests.splitting import DEFAULT, draws, with_splits
+from aadml.data.manifests.splitting import draws, with_splits
+from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.atomic import write_text
@@ -36,12 +37,12 @@ def manifest(
 
     Args:
         places: a folder of media or a CSV file; or the name of a data set (a key of MANIFESTS), followed by its folder.
-        output: manifest to write; by default SOURCE.manifest.csv beside the source, which must not exist yet.
+        output: manifest to write; by default a new file, SOURCE.manifest.csv beside the source.
         split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class) or column:NAME; by default the
             splits of the source or, if it has none, random:0.7/0.1/0.2.
         split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in the
             same split.
-        seed: random seed of every split; 0 by default.
+        seed: random seed of all draws; 0 by default.
         skip_missing: leave out clips without a media file.
         on_note: called with sentences on missing, repeated and shared recordings, on the shares of the splits, and on
             the SHA-256 of the inputs.
@@ -54,7 +55,8 @@ def manifest(
         name per line (the YouTube id, except for VEGAS).
 
     Raises:
-        InputError: a data set, column or option is unknown, shares are impossible, ids repeat, or files are missing.
+        InputError: a data set, column or option is unknown, shares are impossible, ids repeat, files are missing, or
+            the output exists and is not a manifest.
     """
     name, source = _named(places)
     if name in _OWN and not any(options.get(key) for key in ("header", "columns", "media_name")):
@@ -71,7 +73,7 @@ def manifest(
         listing = _without_missing(listing, source, skip=skip_missing)
     if "seed" not in schema(list_clips) and seed is not None and not draws(listing, split):
         raise InputError(
-            f"--seed {seed}: no split is drawn, because {source} defines the splits; pass --split {DEFAULT} to draw one"
+            f"--seed {seed}: no split is drawn, because {source} defines the splits; pass also --split {DEFAULT_RULE}"
         )
     if listing.entries:
         listing = with_splits(listing, split, split_by, seed or 0)
@@ -88,7 +90,7 @@ def manifest(
 
 
 def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
-    """Return the layout and the source of a manifest; a single argument is a folder or a table."""
+    """Return the key of MANIFESTS and the source; a single argument is a folder or a table."""
     if len(places) == 2:
         return str(places[0]), Path(places[1])
     if len(places) != 1:

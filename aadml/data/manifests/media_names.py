@@ -61,7 +61,7 @@ class MediaIndex:
         return files
 
     def find(self, *names: str) -> Path:
-        """Return the file with the first of some names that exists, or else the path of the first name.
+        """Return the first existing file with one of the names, or else a path for the first name.
 
         Args:
             names: names or ends of paths, with or without an ending. If no file exists and the name has no ending,

@@ -1,4 +1,4 @@
-"""Data sets with published tables of their clips; each layout is data, read by the same code.
+"""Data sets with published tables of their clips.
 
 The files are expected as common downloaders write them: one file per clip, already cut. The columns `video_start` and
 `video_end` then contain the times of a clip in its video.
@@ -34,14 +34,14 @@ class PublishedTables:
             set has no splits. A `.json` table contains lists of videos by label.
         columns: names of the columns of tables without a header, or column of the header -> name. The names `video`,
             `start`, `end` (seconds), `label`, `split` and `caption` have a meaning.
-        names: file names of a clip without their ending; the first that exists is used (see `media_name`). `{table}` is
-            the last word of the table's name.
-        id: id of a clip.
+        names: templates of file names of a clip, without ending (see `media_name`); the first file that exists is used.
+            `{table}` is the last word of the table's name.
+        id: template of the id of a clip.
         comment: beginning of lines that are left out.
         separator: separator of several labels in a cell; empty if clips have one label.
         seconds: length of the clips of a table without `end`.
         classes: classes that are kept; empty for all classes.
-        class_names: a table beside the others that names the labels; column of the label; column of the name.
+        class_names: table of the names of labels, its column of labels, and its column of names; None for no table.
     """
 
     page: str
@@ -70,7 +70,9 @@ class PublishedTables:
         """
         tables = self.tables_in(source)
         if not tables:
-            raise InputError(f"{source}: contains none of the tables {', '.join(self.tables)}; see {self.page}")
+            raise InputError(
+                f"{source}: contains none of the tables {', '.join(self.tables)}; pass the tables of {self.page}"
+            )
         folder = source.parent if source.is_file() else source
         if media is not None and not media.is_dir():
             raise InputError(f"{media}: is not a folder of media; pass --media FOLDER")
@@ -89,14 +91,14 @@ class PublishedTables:
         return Listing(tuple(entries), tuple(notes), {table.name: file_digest(table) for table in tables})
 
     def tables_in(self, source: Path) -> dict[Path, str]:
-        """Return the tables in a folder and their splits; a file is a table of any name."""
+        """Return table -> split, for the tables in a folder; a file counts as a table, whatever its name."""
         if source.is_file():
             return {source: next((split for form, split in self.tables.items() if fnmatch(source.name, form)), "")}
         files = sorted(source.iterdir()) if source.is_dir() else []
         return {file: split for form, split in self.tables.items() for file in files if fnmatch(file.name, form)}
 
     def recognizes(self, file: Path) -> bool:
-        """Return whether a file has the name of a table and, if tables have a header, the columns."""
+        """Return whether a file has the name of a table and, if tables have a header, the columns of a table."""
         if not any(fnmatch(file.name, form) for form in self.tables):
             return False
         if not isinstance(self.columns, Mapping):
@@ -115,7 +117,8 @@ class PublishedTables:
             header, lines = read_table(table)
             if lacking := [name for name in self.columns if name not in header]:
                 raise InputError(
-                    f"{table}: lacks the column '{lacking[0]}' (columns: {', '.join(header[:12])}); see {self.page}"
+                    f"{table}: lacks the column '{lacking[0]}' (columns: {', '.join(header[:12])}); pass a table of "
+                    f"{self.page}"
                 )
             rows = [row | {new: row[old] for old, new in self.columns.items()} for _, row in lines]
         else:

@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from aadml.data.manifests.listing import ListedClip, Listing
-from aadml.data.splitting.division import divide, shares_of
+from aadml.data.splitting.division import DEFAULT_RULE, divide, shares_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.manifest import ALIASES, SPLITS
-
-DEFAULT = "random:0.7/0.1/0.2"
 
 
 def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -> Listing:
@@ -20,7 +18,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
 
     Args:
         listing: the clips.
-        rule: "random:0.7/0.1/0.2" or "column:NAME"; None for the splits of the source, or DEFAULT if it has none.
+        rule: "random:0.7/0.1/0.2" or "column:NAME"; None for the splits of the source, or DEFAULT_RULE if it has none.
         by: a column; clips with equal cells are in the same split.
         seed: seed of a random split.
 
@@ -44,7 +42,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         return _checked(listing, by)
     else:
         raise InputError(
-            f"--split {rule} is not a division; write random:TRAIN/VALID/TEST, as in {DEFAULT}, or column:NAME"
+            f"--split {rule} is not a division; write random:TRAIN/VALID/TEST, as in {DEFAULT_RULE}, or column:NAME"
         )
     entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
     return _checked(replace(listing, entries=entries, notes=(*listing.notes, f"the split is {how}")), by)
@@ -57,7 +55,7 @@ def draws(listing: Listing, rule: str | None) -> bool:
 
 def _rule_for(listing: Listing, rule: str | None) -> str:
     divided = all(entry.split for entry in listing.entries)
-    return rule or ("" if divided else DEFAULT)
+    return rule or ("" if divided else DEFAULT_RULE)
 
 
 def _of_column(entries: Sequence[ListedClip], name: str) -> list[str]:
@@ -67,15 +65,15 @@ def _of_column(entries: Sequence[ListedClip], name: str) -> list[str]:
     if wrong:
         word, count = wrong.most_common(1)[0]
         raise InputError(
-            f"--split column:{name}: {sum(wrong.values())} of {len(words)} cells are not splits ('{word}' {count} "
-            f"times); write {', '.join(SPLITS)}"
+            f"--split column:{name}: {sum(wrong.values())} of {len(words)} cells are not splits ('{word}' occurs "
+            f"{count} times); write {', '.join(SPLITS)}"
         )
     return words
 
 
 def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:
     if name not in entries[0].columns:
-        raise InputError(f"{option}{name}: there is no such column; {suggestion(name, entries[0].columns)}")
+        raise InputError(f"{option}{name}: there is no column '{name}'; {suggestion(name, entries[0].columns)}")
     return [entry.columns[name] for entry in entries]
 
 
@@ -104,7 +102,7 @@ def _checked(listing: Listing, by: str | None) -> Listing:
     if lacking:
         raise InputError(
             f"{len(lacking)} of {len(listing.entries)} clips have no split, or a word other than {', '.join(SPLITS)} "
-            f"('{lacking[0]}'); correct the column 'split', or draw a split: --split {DEFAULT}"
+            f"('{lacking[0]}'); correct the column 'split', or draw a split: --split {DEFAULT_RULE}"
         )
     splits_of: dict[str, set[str]] = {}
     for entry, cell in zip(listing.entries, _column(listing.entries, by, "--split-by ") if by else (), strict=False):
@@ -112,7 +110,7 @@ def _checked(listing: Listing, by: str | None) -> Listing:
     torn = [cell for cell, splits in splits_of.items() if cell and len(splits) > 1]
     if torn:
         raise InputError(
-            f"--split-by {by}: clips of the value '{torn[0]}' are in several splits; pass --split {DEFAULT}"
+            f"--split-by {by}: clips of the value '{torn[0]}' are in several splits; pass --split {DEFAULT_RULE}"
         )
     return listing
 

@@ -60,7 +60,7 @@ def table(
 
     Args:
         source: a CSV file, UTF-8; the separator of its columns is detected in its first line.
-        form: names of the columns, comment lines and names of media, if the table has none.
+        form: column names of a table without a header, comment lines, and names of media that are not in a column.
         columns: table: columns to rename, as in media=filename,label=class; other columns are copied.
         media: folder of relative media paths; by default the folder of the table.
         labels_separator: table: separator of several labels in a cell. By default, a cell of the column label is one
@@ -113,7 +113,7 @@ def _identified(clips: Sequence[ListedClip], folder: Path, *, named: bool) -> tu
 def read_table(
     path: Path, names: Sequence[str] = (), comment: str = ""
 ) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """Return the header, and the line number and the cells by column of each row.
+    """Return the names of the columns, and for each row its line number and its cells by column.
 
     Bytes that are not UTF-8 become surrogates.
 
@@ -250,8 +250,8 @@ def _notes(clips: Sequence[ListedClip], names: Mapping[str, str], *, labeled: bo
         )
     if several:
         notes.append(
-            f"{several} clips have several labels, which are kept; methods do not train on such clips yet, unless "
-            "--first-label keeps only the first label"
+            f"{several} clips have several labels, which are kept; methods that train on classes leave these clips "
+            "out, unless --first-label keeps only the first label of each"
         )
     return notes
 

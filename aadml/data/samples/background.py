@@ -7,7 +7,7 @@ from aadml.data.samples.sound import RATE, Signal, hiss, oscillate, time_axis
 
 
 def paint_background(size: int, clutter: int, generator: np.random.Generator) -> Image:
-    """Return a wall in two shades with `clutter` faint objects (size, size, 3)."""
+    """Return a picture (size, size, 3) of a wall in two shades with `clutter` faint objects."""
     top, bottom = _shade(generator), _shade(generator)
     rows = np.linspace(0, 1, size)[:, None, None]
     wall = (1 - rows) * np.asarray(top) + rows * np.asarray(bottom)
@@ -25,7 +25,7 @@ def paint_background(size: int, clutter: int, generator: np.random.Generator) ->
 
 
 def background_noise(kind: str, seconds: float, generator: np.random.Generator) -> Signal:
-    """Return noise of a kind of `NOISES` (samples,)."""
+    """Return noise (samples,) of `kind`, one of `NOISES`."""
     time = time_axis(seconds)
     if kind == "hiss":
         return hiss(generator, seconds, 200, 7800)

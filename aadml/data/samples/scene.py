@@ -59,7 +59,7 @@ class Event:
 
 
 def beats(generator: np.random.Generator, scene: Scene, period: float, *, jitter: float = 0.0) -> list[float]:
-    """Return times in seconds, about `period` apart; the first time is before the start of the clip.
+    """Return times in seconds, about `period` apart; without jitter, the first time is before the start of the clip.
 
     Args:
         generator: source of phase and jitter.
@@ -74,5 +74,5 @@ def beats(generator: np.random.Generator, scene: Scene, period: float, *, jitter
 
 
 def since(time: float, starts: list[float]) -> float:
-    """Return the seconds since the last of `starts`; a large number before the first start."""
+    """Return the seconds since the last of `starts`; 1000 before the first start."""
     return min((time - start for start in starts if start <= time), default=1e3)

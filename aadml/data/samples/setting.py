@@ -69,11 +69,11 @@ class ClipTraits:
 
 
 def draw_setting(label: str, seconds: float, generator: np.random.Generator) -> ClipTraits:
-    """Draw the setting of a clip.
+    """Draw the random traits of a clip of one event.
 
     Args:
         label: a key of `EVENTS`.
-        seconds: length of the clip.
+        seconds: length of the clip, in seconds.
         generator: source of the randomness.
     """
     scene = _draw_scene(seconds, generator)

@@ -12,12 +12,12 @@ RATE = 16_000
 
 
 def time_axis(seconds: float) -> Signal:
-    """Return the time of each sample, in seconds (samples,)."""
+    """Return the time of each sample in seconds, (samples,)."""
     return np.arange(round(seconds * RATE)) / RATE
 
 
 def oscillate(frequency: Signal | float, seconds: float) -> Signal:
-    """Return a sine whose frequency in Hz may change from sample to sample (samples,)."""
+    """Return a sine (samples,) with one `frequency` in Hz, or a frequency for each sample."""
     steps = np.broadcast_to(np.asarray(frequency, dtype=np.float64), time_axis(seconds).shape)
     return np.sin(2 * np.pi * np.cumsum(steps) / RATE)
 
@@ -29,11 +29,11 @@ def strike(frequency: float, seconds: float, *, drop: float = 0.0, decay: float 
 
 
 def hiss(generator: np.random.Generator, seconds: float, low: float, high: float, *, tilt: float = 0.0) -> Signal:
-    """Return noise between `low` and `high` Hz with root mean square 1.
+    """Return noise (samples,) between `low` and `high` Hz with root mean square 1.
 
     Args:
         generator: source of the randomness.
-        seconds: length.
+        seconds: length, in seconds.
         low: lower edge in Hz.
         high: upper edge in Hz.
         tilt: exponent of the fall of the amplitude with frequency: 0 white, 0.5 pink, 1 brown.
@@ -48,7 +48,7 @@ def hiss(generator: np.random.Generator, seconds: float, low: float, high: float
 
 
 def click(generator: np.random.Generator, seconds: float, low: float, high: float) -> Signal:
-    """Return a short burst of noise between `low` and `high` Hz that decays within `seconds`."""
+    """Return a burst of noise (samples,) between `low` and `high` Hz, with peak 1, that decays within `seconds`."""
     share = time_axis(seconds) / seconds
     burst: Signal = hiss(generator, seconds, low, high) * np.exp(-7 * share) * _soft_start(share.size)
     return burst / max(float(np.abs(burst).max()), 1e-12)
@@ -66,7 +66,7 @@ def lay(track: Signal, pieces: Iterable[tuple[float, Signal]]) -> Signal:
 
 
 def loudness(signal: Signal) -> float:
-    """Return the root mean square of the loudest quarter of a second, so that rare hits are as loud as a drone."""
+    """Return the root mean square of the loudest quarter of a second, so that pauses do not lower the loudness."""
     window = min(RATE // 4, signal.size)
     energy = np.concatenate([[0.0], np.cumsum(signal**2)])
     return float(np.sqrt(max((energy[window:] - energy[:-window]).max(), 0.0) / window))

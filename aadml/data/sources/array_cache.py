@@ -30,14 +30,14 @@ class ArrayCache:
     budget: int
 
     def get(self, key: str) -> NDArray[Any] | None:
-        """Return an array, or None if it is not in the cache."""
+        """Return the array of a key, or None if the cache does not contain the key."""
         try:
             return load_file(_path(key))["values"]
         except (OSError, SafetensorError, KeyError, ValueError):
             return None
 
     def add(self, key: str, values: NDArray[Any]) -> None:
-        """Write an array if it fits into the budget."""
+        """Write an array if the folder then stays within the budget."""
         content = save({"values": np.ascontiguousarray(values)})
         if self._used[0] + len(content) > self.budget:
             return
@@ -45,7 +45,7 @@ class ArrayCache:
         try:
             write_bytes(_path(key), content, durable=False)
         except (OSError, InputError) as error:
-            _log.warning("decoded media are not cached (%s)", error)
+            _log.warning("decoded media are not cached (%s); set AADML_CACHE to a folder that can be written", error)
 
     @cached_property
     def _used(self) -> list[int]:

@@ -44,7 +44,7 @@ class ItemSource:
         return cast(Self, replace(cast(Any, self), items=self.items[index]))
 
     def distinct(self) -> tuple[Tensor, Tensor]:
-        """Return the first item (f,) of each file, in file order, and each item's position (n,) in that order."""
+        """Return the first item (f,) of each file, ordered by file, and the position (n,) of the file of each item."""
         _, first, place = np.unique(self.items.numpy(), return_index=True, return_inverse=True)
         return torch.from_numpy(first), torch.from_numpy(place)
 
@@ -70,11 +70,11 @@ class CachedItems(ItemSource, ABC):
         """Return the array of each file in `files` (indices), or None for a file that cannot be decoded."""
 
     def arrays(self, index: Tensor) -> dict[int, NDArray[Any] | None]:
-        """Return the arrays of the files of the items `index` (b,) that are not in memory, by number of the file."""
+        """Return number of a file -> its array, for the files of the items `index` (b,) that are not in memory."""
         missing = [file for file in self.items[index].unique().tolist() if file not in self.cached]
         return dict(zip(missing, self.decoded(missing), strict=True))
 
     def keep(self, file: int, values: Any, size: int) -> None:
-        """Cache the values of a file if they fit into memory; files of one set have similar sizes, in bytes."""
+        """Cache the values of a file, of `size` bytes, unless so many bytes per cached file would exceed the limit."""
         if (len(self.cached) + 1) * size <= self.loading.memory:
             self.cached[file] = values

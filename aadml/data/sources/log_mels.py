@@ -78,12 +78,16 @@ class LogMels(CachedItems):
             )
 
     def _keys(self, files: Sequence[int]) -> list[str]:
-        """Return a key for each file that identifies its spectrogram; empty for an unreadable file."""
+        """Return the cache key of the spectrogram of each file; empty for an unreadable file."""
         assert isinstance(self.sounds, Waveforms)
         fingerprint = f"log-mel {Sound.edition} {torch.__version__} {self.settings!r} {self.sounds.seconds:g}"
         return [f"{fingerprint} {content.hex()}" if content else "" for content in self.sounds.sums(files)]
 
 
 def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, loading: Loading | None = None) -> LogMels:
-    """Return the spectrograms of sounds at the rate of the settings."""
+    """Return the spectrograms of sounds, decoded at the rate of the settings.
+
+    Raises:
+        InputError: packed sound has another rate.
+    """
     return LogMels(sounds.at(settings.sample_rate), settings, sounds.items, loading or Loading())

@@ -31,7 +31,7 @@ class MediaFiles(ItemSource):
         items: (n,) int64, the file of each item.
         inputs: sound or frames to decode; None until a network defines them.
         shortest: minimum length in seconds; shorter files are left out.
-        cache: cache of decoded media, by the content of their file; None for no cache.
+        cache: cache of decoded media, by the content of their files; None for no cache.
         failures: name of a file -> reason why it could not be decoded; shared by all sources selected from one source.
         known: path -> SHA-256 of the file; shared like `failures`.
         segments: part of each file; empty for whole files.
@@ -75,7 +75,7 @@ class MediaFiles(ItemSource):
         return [self.known[path] for path in paths]
 
     def batch(self, index: Tensor) -> list[NDArray[Any] | None]:
-        """Decode the items `index` (b,)."""
+        """Return the decoded items `index` (b,), as `decoded` does."""
         return self.decoded(self.items[index].tolist())
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:

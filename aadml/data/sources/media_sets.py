@@ -29,8 +29,12 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
         path: path of the manifest.
         modalities: modalities to read.
 
+    Returns:
+        The content, and the manifest.
+
     Raises:
-        InputError: the file is not a manifest, or has no column for a modality.
+        InputError: the file is not a manifest, has no column for a modality, or has no text although `modalities` has
+            "text".
     """
     if not is_manifest(path):
         raise InputError(f"{path}: is not a CSV file, but networks (towers) are trained on media; pass a manifest")

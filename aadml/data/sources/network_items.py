@@ -17,7 +17,7 @@ Item = dict[str, NDArray[Any]]
 """Arguments of a network for one window, frame or text."""
 
 Stored = MediaFiles | PackedWaveforms | Captions
-"""Sounds, frames or texts by number."""
+"""Source of the sounds, frames or texts from which inputs are computed."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class NetworkItems(CachedItems):
         return self.stored.failures
 
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the decoded content of the stored files or texts."""
+        """Return the decoded content of the stored files or texts with numbers `files`; None if decoding fails."""
         return self.stored.decoded(files)
 
     def batch(self, index: Tensor) -> ItemBatch:

@@ -44,7 +44,7 @@ class Captions:
         return {}
 
     def decoded(self, numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
-        """Return the UTF-8 bytes of the captions with indices `numbers`, each (m,)."""
+        """Return the UTF-8 bytes (m,) of the captions with indices `numbers`; a space for an empty caption."""
         return [np.frombuffer(self.texts[i].encode() or b" ", dtype=np.uint8) for i in numbers]
 
     def sums(self, numbers: Sequence[int]) -> list[bytes]:
@@ -57,7 +57,7 @@ class Tokens:
     """Ids of the tokens of n captions.
 
     Attributes:
-        ids: int32 ids of each caption.
+        ids: (w_i,) int32 ids of each caption.
     """
 
     ids: tuple[NDArray[np.int32], ...]
@@ -79,7 +79,7 @@ def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]
 
     Args:
         captions: cleaned captions.
-        encode: texts -> token ids of each text.
+        encode: function from texts to the token ids of each text.
         longest: largest number of tokens; from longer captions, tokens before the last are removed, with a warning.
 
     Returns:

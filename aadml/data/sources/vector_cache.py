@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class VectorCache:
-    """A file of vectors by the SHA-256 of their input.
+    """File of vectors by the SHA-256 of their inputs.
 
     If the file is damaged or cannot be written, its vectors are computed again. If two processes write at once, the
     vectors of the first are lost.
@@ -45,7 +45,7 @@ class VectorCache:
             return {}
 
     def add(self, vectors: Mapping[bytes, Tensor]) -> None:
-        """Write further vectors (d,)."""
+        """Add vectors (d,) by SHA-256 to the file."""
         known = {**self.read(), **vectors}
         keys = torch.from_numpy(np.frombuffer(b"".join(known), dtype=np.uint8).reshape(len(known), -1).copy())
         try:

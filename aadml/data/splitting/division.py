@@ -12,6 +12,8 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import texts
 from aadml.feature_extraction.manifest import SPLITS
 
+DEFAULT_RULE = "random:0.7/0.1/0.2"
+"""Division of clips without splits: shares of train, valid and test."""
 _EMPTY = (1e8, 1e6, 1e7)  # penalty for a class without train, valid, test clips; above any distance from the shares
 _COVERED = (0, 2)  # a class with one group is in train; a class with two groups is also in test
 _SMALLEST = 0.1  # clips; lower bound of a wanted count as divisor
@@ -46,12 +48,13 @@ def divide(
     shares: tuple[float, float, float],
     seed: int,
 ) -> list[str]:
-    """Return a random split for each clip, with the shares of all clips and of each class as groups allow.
+    """Return a random split for each clip, as close to the shares, overall and in each class, as groups allow.
 
-    Each group is placed, larger groups first, where it lowers the objective most. Then groups are moved or swapped
-    while a move lowers the objective. The objective is the sum over splits of the squared distance from the wanted
-    count divided by that count, for all clips and for the clips of each class. A class with one group is in train. A
-    class with more groups has train and test clips, if these shares are above 0.
+    Each group is placed where it lowers the objective most; larger groups are first. Then groups are moved or swapped
+    while a move lowers the objective. This is repeated in random orders and from random divisions if there are few
+    groups, and the division with the lowest objective is returned. The objective is the sum over splits of the squared
+    distance from the wanted count divided by that count, for all clips and for the clips of each class. A class with
+    one group is in train. A class with more groups has train and test clips, if these shares are above 0.
 
     Args:
         labels: the classes of each of n clips: none, one or several.
@@ -80,14 +83,14 @@ def divide(
 
 
 def with_other_splits(content: FeatureFile, splits: Sequence[str], note: str) -> FeatureFile:
-    """Return `content` with other splits (n,), and a note on them in the provenance of each modality."""
+    """Return `content` with other `splits` (n,), and with `note` in the provenance of each modality."""
     origins = {name: content.provenance.get(name, {}) for name in content.features}
     provenance = {name: {**origin, "notes": [*texts(origin.get("notes")), note]} for name, origin in origins.items()}
     return replace(content, splits=tuple(splits), provenance=provenance)
 
 
 def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
-    """Return the clips with random splits; the provenance has a note.
+    """Return the clips with random splits, and with a note in the provenance.
 
     Args:
         content: the clips; their splits are ignored.
@@ -95,12 +98,12 @@ def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
         seed: seed of the draw.
 
     Raises:
-        InputError: the rule is not a random division.
+        InputError: the rule is not a random division, or its shares are invalid.
     """
     kind, _, shares = rule.partition(":")
     if kind != "random":
         raise InputError(
-            f"--split {rule} is not a random division; write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2"
+            f"--split {rule} is not a random division; write random:TRAIN/VALID/TEST, as in {DEFAULT_RULE}"
         )
     labels = [() if label == UNLABELLED else (content.class_names[label],) for label in content.labels]
     splits = tuple(divide(labels, content.ids, shares_of(shares), seed))
@@ -112,7 +115,7 @@ def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
 def _placed(
     table: Sequence["_Group"], counts: "_Counts", order: Sequence[int], start: NDArray[np.float64] | None = None
 ) -> tuple[float, dict[int, int]]:
-    """Place the groups one after the other (at random by the numbers `start`) and swap some.
+    """Place the groups in the given order, by the objective or by random numbers `start`, and improve the division.
 
     Returns:
         The objective, and the split of each group.

@@ -34,7 +34,7 @@ def near_duplicates(
         rows: (n, d) rows to look up in the other split.
         known: (m, d) rows of the other split.
         share: two rows are duplicates if their distance is below this share of the usual distance.
-        scaled: whether to scale each column by its standard deviation.
+        scaled: whether to divide each column by its standard deviation in `known`.
         among: (k, d) rows that define the usual distance; by default `known`. A small set overestimates the distance.
 
     Returns:
@@ -45,11 +45,11 @@ def near_duplicates(
     center, deviation = (statistics := moments(known)).mean, statistics.deviation
     scale = torch.where(deviation > 0, deviation, 1.0) if scaled else torch.ones_like(deviation)
 
-    def centered(values: Matrix) -> StoredRows:  # far from the origin, distances would be lost to rounding
+    def centered(values: Matrix) -> StoredRows:  # without centering, rounding errors would exceed small distances
         stored = StoredRows.of(values.numpy()) if isinstance(values, Tensor) else values
         return stored.changed(lambda part: (part.double() - center) / scale)
 
-    usual = _usual(centered(known if among is None else among))
+    usual = usual_distance(centered(known if among is None else among))
     distance, nearest = _nearest(centered(rows), centered(known))
     pairs = [
         (i, int(nearest[i]), float(distance[i] / usual) if usual else 0.0)
@@ -59,11 +59,8 @@ def near_duplicates(
 
 
 def usual_distance(known: StoredRows) -> float:
-    """Return the median distance of a row to the nearest row that differs from it; 0 if all rows are equal."""
-    return _usual(known.changed(Tensor.double))
-
-
-def _usual(known: StoredRows) -> float:
+    """Return the median distance from a row (n, d) to the nearest different row; 0 if all rows are equal."""
+    known = known.changed(Tensor.double)
     mean = torch.stack([part.sum(0) for part in parts(known)]).sum(0) / len(known)
     count = min(len(known), SAMPLE, max(_FEWEST, _DISTANCES // len(known)))
     chosen = torch.linspace(0, len(known) - 1, count).round().long()
@@ -74,7 +71,7 @@ def _usual(known: StoredRows) -> float:
 
 
 def _to_another(rows: Tensor, known: StoredRows, mean: Tensor) -> Tensor:
-    """Return the distance (b,) of each row to the nearest of `known` that differs from it, or infinity."""
+    """Return the distance (b,) from each row to the nearest different row of `known`, or infinity."""
 
     def distances() -> Iterator[Tensor]:
         return (torch.cdist(rows, (part - mean).float()) for part in parts(known))
@@ -87,7 +84,7 @@ def _to_another(rows: Tensor, known: StoredRows, mean: Tensor) -> Tensor:
 
 
 def _nearest(rows: StoredRows, known: StoredRows) -> tuple[Tensor, Tensor]:
-    """Return the distance (n,) of each row to the nearest of `known`, and its index (n,); exact for small distances."""
+    """Return the distance (n,) from each row to the nearest row of `known`, in double precision, and its index (n,)."""
     distances, indices = [], []
     for block in parts(rows):
         pieces = block.split(_BLOCK)

@@ -31,7 +31,7 @@ _BOTH = "both fingerprints"
 _MIRRORED, _SHIFTED = ", mirrored", ", shifted"
 _LATER = {"train": ("test", "valid"), "valid": ("test",)}
 """Split -> the later splits whose clips are looked up in this split."""
-_LARGEST = 1e12  # products, which take minutes
+_LARGEST = 1e12  # multiplications of numbers, which take minutes
 SAMPLE_SEED = 0
 """Seed of the sample of clips to look up if looking up all clips would take too long."""
 
@@ -76,7 +76,7 @@ def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64
 
 
 def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[DuplicatePair]:
-    """Return each clip of test and valid that repeats a clip of an earlier split, with that clip.
+    """Return each test or valid clip that repeats a clip of an earlier split, paired with the earlier clip.
 
     Args:
         content: the data.
@@ -98,7 +98,7 @@ def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[Duplic
 
 
 def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> tuple[FeatureFile, list[str]]:
-    """Remove one clip of each pair of duplicates in two splits; return the content and a note on the number.
+    """Return `content` without one clip of each pair of duplicates in two splits, and a note on the number.
 
     Args:
         content: the data; it is not changed.

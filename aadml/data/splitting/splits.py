@@ -31,8 +31,8 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
         The splits; their notes list the changes of the data.
 
     Raises:
-        InputError: there are no train or no test clips. For clips with one class each: there are fewer than two
-            classes, or a class has no train or no test clips.
+        InputError: there are no train or no test clips, or no clip can be set aside for validation. For clips with one
+            class each: there are fewer than two classes, or a class has no train or no test clips.
     """
     place = name or "the data"
     missing = _incomplete_classes(content, place)
@@ -55,7 +55,7 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
     counts = Counter(content.labels[splits == "train"].tolist())
     lone = [content.class_names[label] for label, count in counts.items() if count == 1 and label != UNLABELLED]
     if lone and has_one_label(content):
-        notes.append(f"classes with one train clip: {first_five(lone)}")
+        notes.append(f"classes have only one train clip: {first_five(lone)}")
     clips = clips_of(content)
     train, valid, test = (clips.select(torch.from_numpy(np.flatnonzero(splits == part))) for part in SPLITS)
     return Splits(train, valid, test, name=name, notes=tuple(notes), provenance=content.provenance)
@@ -86,7 +86,8 @@ def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[Featur
     """Return `content` without the classes that lack train or test clips, and notes on these classes.
 
     Raises:
-        InputError: there are no train or no test clips, or fewer than two classes remain.
+        InputError: there are no train or no test clips, clips have no labels or several labels, or fewer than two
+            classes remain.
     """
     missing = _incomplete_classes(content, place)
     require_one_label(content, place, "incomplete_classes=drop")
@@ -102,7 +103,7 @@ def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[Featur
 
 
 def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
-    """Return `content` without the clips of some classes; the other classes are renumbered in their order."""
+    """Return `content` without the clips of the classes `labels`; the other classes are renumbered in order."""
     excluded = np.isin(content.labels, list(labels))
     left = [label for label in range(len(content.class_names)) if label not in set(labels)]
     rest = content.select(np.flatnonzero(~excluded).astype(np.int64)) if excluded.any() else content

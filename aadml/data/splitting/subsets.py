@@ -20,7 +20,7 @@ def few_a_class(
 ) -> Splits:
     """Return splits with `count` training clips of each class, or all of them if a class has fewer.
 
-    With equal seeds, a smaller count selects some clips of a larger count. Clips without a label are unchanged.
+    With equal seeds, a smaller count selects some of the clips of a larger count. Clips without a label are unchanged.
 
     Args:
         splits: the data, divided.
@@ -35,7 +35,7 @@ def few_a_class(
     """
     labels = splits.train.labels.numpy()
     chosen = _first_of_each(labels, count, seed)
-    notes = [f"{count} training clips per class, {len(chosen)} in all (seed {seed})"]
+    notes = [f"{count} training clips per class were drawn, {len(chosen)} in all (seed {seed})"]
     if keep_unlabelled:
         fewer_labels = torch.full_like(splits.train.labels, UNLABELLED)
         fewer_labels[chosen] = splits.train.labels[chosen]
@@ -48,7 +48,7 @@ def few_a_class(
     if validation is not None:
         valid_count = max(1, round(validation * count))
         valid = valid.select(_first_of_each(valid.labels.numpy(), valid_count, seed))
-        notes.append(f"{valid_count} validation clips per class, {len(valid)} in all")
+        notes.append(f"{valid_count} validation clips per class were drawn, {len(valid)} in all")
     return replace(splits, train=train, valid=valid, notes=(*splits.notes, *notes))
 
 
@@ -64,7 +64,7 @@ def without_unlabelled(splits: Splits) -> Splits:
 
 
 def disjoint_classes(content: FeatureFile, share: float, *, validation: float, seed: int, name: str = "") -> Splits:
-    """Return splits with disjoint classes.
+    """Return random splits that have no class in common.
 
     Args:
         content: the data; its splits are not used.
@@ -77,7 +77,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
         Splits, each with its own classes numbered from 0.
 
     Raises:
-        InputError: there are too few classes.
+        InputError: there are too few classes, or clips have no labels or several labels.
     """
     require_one_label(content, name or "the data", "unseen_classes")
     classes = np.unique(content.labels[content.labels != UNLABELLED])
@@ -93,7 +93,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
     labels = range(UNLABELLED, len(content.class_names))
     clips = [clips_of(without_classes(content, [label for label in labels if label not in part])) for part in parts]
     tested = ", ".join(clips[2].class_names)
-    note = f"classes divided by seed {seed}: {train} to train on, {valid} for validation, {test} for test ({tested})"
+    note = f"{train} classes are for training, {valid} for validation, {test} for test ({tested}; seed {seed})"
     return Splits(clips[0], clips[1], clips[2], name=name, notes=(note,), provenance=content.provenance)
 
 

@@ -22,7 +22,7 @@ def test_counts_clips_by_split_and_class(make_content):
     assert found.splits == {"train": 3, "valid": 0, "test": 1}
     assert found.classes["class 0"] == {"train": 2, "valid": 0, "test": 1}
     assert "there are no valid clips" in found.warnings
-    assert "classes without test clips: class 1" in found.warnings
+    assert "classes have no test clips: class 1" in found.warnings
 
 
 def test_ranges_are_those_of_the_values(make_content):
@@ -135,7 +135,7 @@ def test_negative_labels_and_a_single_class_are_reported(write_h5, split_keys):
     for part in ("train", "test"):
         split_keys[f"lab_{part}"] = np.full_like(split_keys[f"lab_{part}"], -7)
     warnings = inspect(write_h5(**split_keys)).warnings
-    assert "classes with a negative number, which often means that there is no label: -7" in warnings
+    assert "classes have negative numbers as names, which often mark clips without a label: -7" in warnings
     assert "all labeled clips have the class '-7', so each clip is relevant to each query" in warnings
 
 
@@ -143,4 +143,4 @@ def test_a_recording_with_clips_in_two_splits_is_reported_once(make_content):
     content = make_content([0, 0, 0, 1, 1, 1], ["train", "train", "test", "test", "train", "train"])
     assert "recordings" not in warnings(content)
     content = replace(content, columns={"recording": ("a", "a", "a", "b", "c", "d")})
-    assert "recordings with clips in both splits of train-test: 1 (a)" in warnings(content)
+    assert "1 recordings have clips in both splits of train-test (a)" in warnings(content)

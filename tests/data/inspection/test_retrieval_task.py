@@ -151,7 +151,7 @@ def test_clips_without_classes_ask_for_their_partner(tmp_path):
         assert run("audit", "--mteb", f"{tmp_path}#{way}")[0] == 0
         figures = only(aadml.inspect(f"mteb:{tmp_path}#{way}"))
         assert (figures.judgments, figures.chance_first) == (3, pytest.approx(1 / 3))
-    with pytest.raises(InputError, match=r"data: has no column text, caption or caption_1 \(video, audio\); pass"):
+    with pytest.raises(InputError, match=r"data: has no column text, caption or caption_1, but video, audio; pass"):
         aadml.inspect(f"mteb:{tmp_path}#a2t")
     with pytest.raises(InputError, match=r"has no queries .*, or FOLDER#a2v for a table of clips"):
         aadml.inspect(f"mteb:{tmp_path}")
@@ -165,7 +165,7 @@ def test_judgments_may_lie_in_the_folder_of_the_default_configuration(tmp_path):
 
 def test_an_incomplete_copy_is_refused_in_one_line(tmp_path):
     source = write(tmp_path, {"test": task()})
-    with pytest.raises(InputError, match="options; omit the options"):
+    with pytest.raises(InputError, match="do not apply to a retrieval task; omit the options"):
         aadml.inspect(source, layout="flat")
     with pytest.raises(InputError, match="leave out --data"):
         aadml.audit(mteb=str(tmp_path), data="x.h5")

@@ -127,7 +127,7 @@ def test_the_lists_of_the_archive_give_the_same_clips(small, tmp_path):
     with pytest.raises(InputError, match=f"run `aadml manifest ave {zipped}`"):
         manifest(zipped)
     (zipped / "testSet.txt").write_text("Cat&x&good&0&10\n")
-    with pytest.raises(InputError, match=r"testSet\.txt: line 1 .* is in no line of Annotations\.txt"):
+    with pytest.raises(InputError, match=r"testSet\.txt: .* is in no line of Annotations\.txt"):
         ave(zipped)
     (zipped / "testSet.txt").write_text("Cat&-a&good&0&10\n")
     with pytest.raises(InputError, match="is listed twice"):

@@ -37,9 +37,9 @@ def test_missing_media_are_counted_and_left_out_only_if_asked(media):
     [
         ({"split": "random:0.9/0.2/0.2"}, "pass shares of at least 0 with the sum 1"),
         ({"split": "half"}, "write random:TRAIN/VALID/TEST"),
-        ({"split": "column:fold"}, "--split column:fold: there is no such column"),
-        ({"split": "column:note"}, "40 of 40 cells are not splits ('x' 40 times)"),
-        ({"split_by": "speaker"}, "--split-by speaker: there is no such column; choose from note"),
+        ({"split": "column:fold"}, "--split column:fold: there is no column 'fold'"),
+        ({"split": "column:note"}, "40 of 40 cells are not splits ('x' occurs 40 times)"),
+        ({"split_by": "speaker"}, "--split-by speaker: there is no column 'speaker'; choose from note"),
         ({"split": "column:part", "split_by": "note", "columns": "part=split"}, "are in several splits"),
         ({"media": "none"}, "is not a folder of media"),
         ({"valid": 0.2}, "has no such option"),

@@ -125,7 +125,7 @@ def test_missing_and_ambiguous_files_are_named(tmp_path):
 
 def test_other_tables_are_refused_with_the_page(tmp_path):
     put(tmp_path / "none", "x.mp4")
-    with pytest.raises(InputError, match=r"contains none of the tables vggsound\*\.csv; see https://github.com/hche11"):
+    with pytest.raises(InputError, match=r"contains none of the tables vggsound\*\.csv; pass the tables of https:"):
         manifest("vggsound", tmp_path / "none")
     put(tmp_path / "other", train__csv="file_name,caption\nx.wav,a\n")
     with pytest.raises(InputError, match="lacks the column 'youtube_id'"):

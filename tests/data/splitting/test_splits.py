@@ -51,7 +51,7 @@ def test_a_class_of_one_clip_stays_in_train_and_is_told(make_content):
     content = make_content([0, 0, 0, 1, 0, 1], ["train"] * 4 + ["test"] * 2)
     splits = to_splits(content)
     assert splits.train.labels.tolist().count(1) == 1
-    assert "classes with one train clip: class 1" in splits.notes
+    assert "classes have only one train clip: class 1" in splits.notes
 
 
 def test_classes_of_one_clip_alone_cannot_validate(make_content):
@@ -118,4 +118,4 @@ def test_notes_of_the_reader_are_passed_on(make_content):
     content = make_content([0, 1, 0, 1, 0, 1], ["train", "train", "valid", "valid", "test", "test"])
     origin = {"audio": {"notes": ["read from afar"]}, "visual": {"notes": ["read from afar"]}}
     told = make_content(content.labels, content.splits, provenance=origin)
-    assert to_splits(told).notes == ("read from afar", "classes with one train clip: class 0, class 1")
+    assert to_splits(told).notes == ("read from afar", "classes have only one train clip: class 0, class 1")

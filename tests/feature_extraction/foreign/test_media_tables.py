@@ -189,7 +189,7 @@ def test_a_table_of_media_is_not_read_as_features(name, folder, tmp_path):
     FORMS[name](folder, tmp_path / name)
     code, _, message = run("inspect", tmp_path / name)
     assert code == 2
-    assert f"{name}: contains media, and not features; run `aadml extract {tmp_path / name} -o F.h5` first" in message
+    assert f"{name}: contains media, not features; run `aadml extract {tmp_path / name} -o F.h5` first" in message
 
 
 def test_a_csv_file_needs_no_optional_package(folder, monkeypatch):

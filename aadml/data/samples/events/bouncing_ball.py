@@ -8,7 +8,7 @@ from aadml.data.samples.sound import Signal, click, lay, strike, time_axis
 
 
 def bouncing_ball(scene: Scene, generator: np.random.Generator) -> Event:
-    """Return a ball that hits the floor 1.5 to 4 times a second."""
+    """Return the event of a ball that hits the floor 1.5 to 4 times a second."""
     period = 1 / scene.between(1.5, 4.0)
     phase = period * generator.uniform(0.05, 0.95)
     height = 0.55 + 0.75 * (1 - scene.tempo) * generator.uniform(0.7, 1.0)

@@ -8,7 +8,7 @@ from aadml.data.samples.sound import Signal, hiss, lay, strike, time_axis
 
 
 def heartbeat(scene: Scene, generator: np.random.Generator) -> Event:
-    """Return a heart at 55 to 170 beats a minute, as through a stethoscope."""
+    """Return the event of a heart at 55 to 170 beats a minute, as through a stethoscope."""
     period = 60 / scene.between(55, 170)
     firsts = beats(generator, scene, period, jitter=0.04)
     gap = generator.uniform(0.28, 0.38) * period

@@ -8,7 +8,7 @@ from aadml.data.samples.sound import hiss, oscillate, time_axis
 
 
 def helicopter(scene: Scene, generator: np.random.Generator) -> Event:
-    """Return a helicopter whose blades pass 6 to 18 times a second."""
+    """Return the event of a helicopter whose blades pass 6 to 18 times a second."""
     chop, phase = scene.between(6, 18), generator.uniform(0, 1)
     sharp, top = generator.uniform(2, 8), scene.tone(500, 2200)
     time = time_axis(scene.seconds)

@@ -8,7 +8,7 @@ from aadml.data.samples.sound import click, lay, strike, time_axis
 
 
 def metronome(scene: Scene, generator: np.random.Generator) -> Event:
-    """Return a metronome with 100 to 260 ticks a minute; every second, third or fourth tick is stressed."""
+    """Return the event of a metronome with 100 to 260 ticks a minute; every 2nd, 3rd or 4th tick is stressed."""
     period = 60 / scene.between(100, 260)
     phase = period * generator.uniform(0.05, 0.95)
     swing, bob = generator.uniform(0.4, 0.65), generator.uniform(0.5, 0.95)

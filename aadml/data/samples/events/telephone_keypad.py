@@ -11,7 +11,7 @@ _COLUMNS = (1209.0, 1336.0, 1477.0)
 
 
 def telephone_keypad(scene: Scene, generator: np.random.Generator) -> Event:
-    """Return a keypad with 2 to 7 presses a second and slightly detuned touch-tone signals (ITU-T Q.23)."""
+    """Return the event of a keypad: 2 to 7 touch-tone signals a second (ITU-T Q.23), detuned by up to 18 %."""
     period, share = 1 / scene.between(2, 7), generator.uniform(0.45, 0.8)
     start, detuned = -period * generator.uniform(0.1, 0.9), scene.tone(0.85, 1.18)
     presses = [(start + number * period, *_key(generator)) for number in range(int(scene.seconds / period) + 2)]

@@ -10,7 +10,7 @@ _KEYS = tuple((row, column) for row in range(3) for column in range(8))
 
 
 def typing(scene: Scene, generator: np.random.Generator) -> Event:
-    """Return a keyboard with 4 to 12 uneven strokes a second."""
+    """Return the event of a keyboard with 4 to 12 uneven strokes a second."""
     strokes = beats(generator, scene, 1 / scene.between(4, 12), jitter=0.45)
     keys = [_KEYS[int(number)] for number in generator.integers(len(_KEYS), size=len(strokes))]
     low, body = scene.tone(900, 2600), generator.uniform(0.1, 0.5)

@@ -276,7 +276,7 @@ def application(index: Index, access: Access, limits: ClientLimits) -> Starlette
         with keep_workers():
             ready = asyncio.create_task(run_in_threadpool(_start_decoder, index))
             yield
-            await ready
+            await asyncio.gather(ready, return_exceptions=True)  # the first query has answered with its error
         index.close()
 
     answers = (

@@ -1,5 +1,6 @@
 """The server of the page: what it answers, and what it refuses to everybody."""
 
+import asyncio
 import csv
 import json
 import logging
@@ -14,7 +15,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from aadml.retrieval.judgments import read_judgments
-from aadml.search import Index, access
+from aadml.search import Index, access, app
+from aadml.search.uploads import ClientLimits
 
 
 def test_the_page_and_its_parts_load_nothing_from_elsewhere(site):
@@ -271,3 +273,17 @@ def test_slow_pages_do_not_delay_a_question(replaceable, monkeypatch, place, pat
         going_on.set()
         for thread in (*pages, question):
             thread.join()
+
+
+def test_a_decoder_that_fails_at_the_start_leaves_no_error_at_the_end(features, tmp_path, monkeypatch):
+    def fails(index):
+        raise RuntimeError("out of memory")
+
+    async def lives():
+        async with site.router.lifespan_context(site):
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(app, "_start_decoder", fails)
+    index = Index.build(features, tmp_path / "clips.index")
+    site = app.application(index, access.Access(8765, print), ClientLimits())
+    asyncio.run(lives())

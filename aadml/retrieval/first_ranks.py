@@ -18,9 +18,9 @@ class FirstRanks:
     """The group of tied items that contains the best relevant item, for each of q queries.
 
     Attributes:
-        above: (q,) items scored better than the group.
-        size: (q,) items in the group; 1 if it is not tied.
-        hits: (q,) relevant items in the group.
+        above: (q,) number of items scored better than the group.
+        size: (q,) number of items in the group; 1 without ties.
+        hits: (q,) number of relevant items in the group.
     """
 
     above: Indices
@@ -35,7 +35,7 @@ class FirstRanks:
 
     @classmethod
     def by_chance(cls, relevant: Indices, items: int) -> "FirstRanks":
-        """Return the groups of a random order of n items; `relevant` (q,) counts the relevant items of each query."""
+        """Return the groups of a random order: all `items` are tied, with `relevant` (q,) relevant items per query."""
         return cls(np.zeros_like(relevant), np.full_like(relevant, items), relevant)
 
     @classmethod

@@ -66,5 +66,5 @@ def restricted(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:
         if mask.any()
     ]
     if not remaining:
-        raise InputError("queries: no drawn query has this gallery; draw more queries")
+        raise InputError(f"queries: none of the {len(rows)} drawn queries has this gallery; draw more queries")
     return remaining

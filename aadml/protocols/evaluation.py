@@ -30,7 +30,8 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
         options: options of `aadml.retrieval.evaluate`.
 
     Raises:
-        InputError: a protocol is unknown, parts cannot be joined, or a split that a protocol needs has no clips.
+        InputError: a protocol is unknown or does not apply to the subject, parts cannot be joined, a split that a
+            protocol needs has no clips, or `aadml.retrieval.evaluate` rejects the embeddings.
     """
     subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
@@ -88,7 +89,7 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Replace MAP by its running variant under every gallery, with the value as both bounds (bounds are unknown)."""
+    """Replace MAP by its running variant under every gallery; both bounds, which are unknown, become the value."""
     results = []
     for result in evaluation.directions:
         direction, sample = result.direction, evaluation.sample

@@ -160,7 +160,7 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
     """Return the pipeline of a command with {input} (feature file) and {output} (HDF5), run without a shell.
 
     Args:
-        command: the command line; the files that it names can be read.
+        command: the command line; the files among its words can be read.
         allow: further files and folders that the command reads.
 
     Raises:
@@ -170,7 +170,7 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
 
 
 def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[str]) -> Order:
-    """Parse a command line, which must contain `places`; the files that it names can be read.
+    """Parse a command line, which must contain `places`; the files among its words can be read.
 
     Raises:
         InputError: the command cannot be parsed, or lacks one of `places`.

@@ -8,7 +8,10 @@ TOLERANCE = 1e-5
 
 
 def largest_change(before: Tensor, after: Tensor) -> float:
-    """Return the largest change of a row, relative to its length, or to 0.001 of the median length for shorter rows."""
+    """Return the largest change of a row (n, e), relative to its length; infinity if rows are missing or not finite.
+
+    Rows shorter than 0.001 of the median length are compared with that length.
+    """
     after = as_wide(after, before)
     if before.shape != after.shape or not bool(torch.isfinite(after).all()):
         return float("inf")

@@ -41,10 +41,11 @@ def train_encoder(order: Order, splits: Splits, split: str, folder: Path, second
         (folder / name).write_bytes(content.numpy().tobytes())
     is_equal = files.keys() == repeated.keys() and all(torch.equal(files[name], repeated[name]) for name in files)
     evidence = f"the command trained twice on an export of {len(splits.train)} training clips, then with noise for the "
-    evidence += f"{split} clips; the files of both trainings are {'equal' if is_equal else 'different (it is random)'}"
+    outcome = "equal" if is_equal else "different (the training is random)"
+    evidence += f"{split} clips; the files of both trainings are {outcome}"
     channels = list(dict.fromkeys([*first.channels, *second.channels]))
     if channels:
-        return Finding(TRAINED, Verdict.NOT_CHECKABLE, f"{evidence}; it could have received data by {channels[0]}")
+        return Finding(TRAINED, Verdict.NOT_CHECKABLE, f"{evidence}; the command could have received data by {channels[0]}")
     return Finding(TRAINED, Verdict.PASS, evidence)
 
 

@@ -77,9 +77,9 @@ class Execution:
 
     Attributes:
         folder: folder of the study.
-        workers: number of worker processes; 0 runs in this process, None starts one per core.
-        shard: (i, n) to train every n-th run, starting with the i-th, so that long runs are spread over the shards.
-        merge: whether no runs are trained, and all runs must be finished.
+        workers: number of worker processes; see `sweep`.
+        shard: (i, n) to train every n-th run, starting with run i, so that long runs are spread over the shards.
+        merge: whether no runs are trained, because all runs must be finished.
         work: function that runs jobs.
         note: called with notes for the user.
         command: command that repeats the study, shown on its page.
@@ -170,7 +170,7 @@ def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> 
     """Run the jobs that other jobs need, then the remaining jobs; skip jobs whose needed job failed.
 
     Args:
-        jobs: the jobs; a job may need other jobs.
+        jobs: the jobs; a job may need another job.
         workers: number of worker processes.
         work: function that runs jobs.
 

@@ -47,6 +47,9 @@ def tuned_rows(
 
     Returns:
         The rows, and a mapping from the name of a cell to the record of its trials, as JSON.
+
+    Raises:
+        InputError: the config of a row rejects a value of its search space.
     """
     trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
     execution.note(f"{sum(map(len, trials.values()))} trials, scored on validation clips only")

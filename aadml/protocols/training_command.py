@@ -45,7 +45,8 @@ def train_encoder(order: Order, splits: Splits, split: str, folder: Path, second
     evidence += f"{split} clips; the files of both trainings are {outcome}"
     channels = list(dict.fromkeys([*first.channels, *second.channels]))
     if channels:
-        return Finding(TRAINED, Verdict.NOT_CHECKABLE, f"{evidence}; the command could have received data by {channels[0]}")
+        evidence = f"{evidence}; the command could have received data by {channels[0]}"
+        return Finding(TRAINED, Verdict.NOT_CHECKABLE, evidence)
     return Finding(TRAINED, Verdict.PASS, evidence)
 
 

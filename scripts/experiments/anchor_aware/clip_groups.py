@@ -31,7 +31,7 @@ def group_table(
         stage: stage of the rows.
 
     Raises:
-        InputError: clips.csv has another number of clips than the rows have queries.
+        InputError: the number of clips in clips.csv differs from the number of queries of the rows.
     """
     clips = _clips(ledger.folders[0], name)
     header = ("queries of", "clips", *(" - ".join(pair) for pair in pairs))

@@ -50,7 +50,7 @@ def unverified_index():
 def compare(name, work, without, rounds):
     """Print a row: processor milliseconds of `work` with and without verification, timed alternately."""
     times = {"with": [], "without": []}
-    for number in range(rounds + 1):  # the first one fills caches
+    for number in range(rounds + 1):  # the first round fills caches
         for kind in times:
             with without() if kind == "without" else nullcontext():
                 begin = time.process_time()

@@ -21,7 +21,7 @@ def measured() -> None:
     """Make the loop wait for its turn before each epoch, and print the time of an epoch when the next one starts."""
     loop, marks = training._Loop, SimpleNamespace(begun=0.0, steps=0.0, stepped=0.0, wall=0.0)
     run_epoch, take_steps = loop._run_epoch, loop._steps
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # a process that is not the first of several has no stdout
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # only the first of several processes has a stdout
 
     def turn() -> None:
         if marks.begun:

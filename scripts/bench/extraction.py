@@ -139,7 +139,7 @@ def both(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> Non
     ones.append(extractor("inception-v3", "visual", {"weights": "untrained"}))
     media = {"audio": str(path), "visual": str(path)}
     videos = Manifest("", tuple(Row(str(n), media, "x", "train", {}) for n in range(arguments.videos)), ("x",))
-    torch.set_num_threads(1)  # threads that wait for each other are busy too, and would count
+    torch.set_num_threads(1)  # waiting threads are busy too, and would count
     networks = {
         "audio": seeded(VGGish).eval(),
         "visual": seeded(partial(InceptionV3, classes=0, auxiliary=False)).eval(),
@@ -282,7 +282,7 @@ def resident() -> float:
 def resident_of(process: str) -> float:
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         return 0.0
     return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 

@@ -31,7 +31,7 @@ from aadml.proxies.graph import neighbors, random_neighbors
 
 Search = Callable[[], np.ndarray]
 
-# name: items, dimensions, classes (0: label-free), cluster spread (None: no clusters), whether faiss is asked too
+# name: items, dimensions, classes (0: label-free), cluster spread (None: no clusters), whether faiss is timed too
 CASES: dict[str, tuple[int, int, int, float | None, bool]] = {
     "VEGAS, label space, same class": (22_482, 10, 10, 0.3, True),
     "VEGAS, 16-d, same class": (22_482, 16, 10, None, True),
@@ -69,7 +69,7 @@ def faiss_search(vectors: torch.Tensor, labels: torch.Tensor | None, k: int) -> 
             index.add(unit[rows])
             nearest = index.search(unit[rows], k + 1)[1]
             keep = nearest != np.arange(len(rows))[:, None]
-            keep[keep.all(1), -1] = False  # a duplicate stood before the item itself
+            keep[keep.all(1), -1] = False  # a duplicate was ranked before the item itself
             found[rows] = rows[nearest[keep].reshape(-1, k)]
         return found
 

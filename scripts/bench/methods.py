@@ -35,7 +35,7 @@ from aadml.reports.tables import Table, markdown
 from aadml.runs.prepare import untrained_model
 
 VEGAS = 22_482
-# they embed sound and captions; their cost is that of networks on media, not on vectors
+# these methods embed sound and captions; their cost is that of networks on media, not on vectors
 NAMES = [name for name, build in METHODS.items() if not build.__module__.startswith("aadml.methods.audio_text")]
 
 

@@ -111,7 +111,7 @@ def steps(model: str, way: str, place: str) -> None:
     weights = [p for tower in towers for p in tower.parameters()]
     optimizer = torch.optim.AdamW([p for p in weights if p.requires_grad], lr=1e-5)
     torch.manual_seed(0)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak memory begins again
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak memory
     times = [(time.perf_counter(), time.process_time())]
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -169,7 +169,7 @@ def prepared(folder: Path, clips: int, *, full_size: bool) -> None:
     config = t.ClapConfig(text_config={**text, **width}, audio_config={**sound, **width}, **width)
     tiny = t.ClapModel(config)
     with torch.no_grad():
-        for weights in tiny.parameters():  # large enough to tell inputs apart
+        for weights in tiny.parameters():  # large enough that outputs depend on inputs
             weights += 0.1 * torch.randn(weights.shape)
     tiny.save_pretrained(network)
     t.ClapFeatureExtractor(

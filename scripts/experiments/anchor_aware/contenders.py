@@ -147,7 +147,7 @@ def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) 
     return list(_drawn(name, contender.loss, json.dumps(space), json.dumps(base), count))
 
 
-@lru_cache(maxsize=256)  # every stage asks again, for every data set
+@lru_cache(maxsize=256)  # every stage calls this for every data set
 def _drawn(name: str, loss: str, space: str, base: str, count: int) -> tuple[JsonObject, ...]:
     found: list[JsonObject] = []
     base_file = ConfigFile(json.loads(base))

@@ -61,11 +61,11 @@ def run_experiment(data: Sequence[str], only: str | None, plan: ExperimentPlan) 
     Args:
         data: feature files, the main set first; the name of a set is the stem of its file.
         only: stages, separated by commas; None selects all.
-        plan: folder, configuration and workers of the experiment; each method has at most `plan.seeds` seeds.
+        plan: folder, configuration and workers of the experiment; a method has at most `plan.seeds` seeds.
 
     Raises:
-        InputError: there are no data, two files have the same name, the data differ from those of the ledger, a stage is
-            unknown or combined with frozen options, a set has no chosen options, or the folder contains other files.
+        InputError: there are no data, two files have the same name, the data differ from those of the ledger, a stage
+            is unknown or combined with frozen options, a set has no chosen options, or the folder contains other files.
     """
     if not data and not plan.merge:
         raise InputError("no data; give --data F.h5, once for each data set")
@@ -168,7 +168,7 @@ def _forecast(stages: Sequence[str], experiment: Experiment, plan: ExperimentPla
     if waiting:
         workers = max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
         jobs = [run.job(plan.folder) for run in waiting]
-        # options change the time of a step by little
+        # options hardly change the time of a step
         kinds = {str(job.folder): (run.key.data_set, run.key.method) for job, run in zip(jobs, waiting, strict=True)}
         expected = forecast(jobs, workers, plan.note, kinds)
         plan.note(forecast_in_words(waiting, expected))

@@ -103,7 +103,7 @@ def sections_of_set(name: str, ledger: Ledger) -> list[str]:
         (CAPPED, f"Longer schedules, ended after {CAP} steps"),
     ):
         rows = finals(name, ledger, stage)
-        if stage == CAPPED:  # a closed form has no schedule to be ended
+        if stage == CAPPED:  # a closed-form method has no schedule
             rows = {
                 method: own for method, own in rows.items() if any(row.epochs or row.failed for row in own.values())
             }

@@ -73,7 +73,7 @@ def power_of(true: float, deviation: float, count: int) -> float:
         return 1.0
     reach, shift = float(stdtrit(count - 1, 1 - LEVEL / 2)), true / deviation * np.sqrt(count)
     found = float(1 - nctdtr(count - 1, shift, reach) + nctdtr(count - 1, shift, -reach))
-    return 1.0 if np.isnan(found) else found  # so far off that the series does not end
+    return 1.0 if np.isnan(found) else found  # the series does not converge for large differences
 
 
 def complete_seeds(rows: ByMethod, methods: Sequence[str] = tuple(CONTENDERS)) -> list[int]:

@@ -148,7 +148,7 @@ def budget_table(rows: ByMethod) -> Table:
     for line in final_table(rows, every_seed(rows)).rows:
         known = [row for row in rows[str(line[0])].values() if row.test_map is not None]
         budgets = {str(dict(json.loads(row.options))[BUDGET]) for row in known}
-        budget = ", ".join(sorted(budgets)) if any(row.epochs for row in known) else None  # a closed form has none
+        budget = ", ".join(sorted(budgets)) if any(row.epochs for row in known) else None  # closed forms have none
         lines.append((*line[:2], budget, _over(known, "epochs"), *line[2:]))
     return Table(("method", "seeds", "epochs of its schedule", "taken", *_FIGURES.values()), tuple(lines))
 

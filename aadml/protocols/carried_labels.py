@@ -61,12 +61,12 @@ def can_be_tested(values: Tensor, labels: Tensor) -> bool:
 
 
 def runs_of_classes(labels: Tensor) -> int:
-    """Return the number of runs of equal labels in the order of the clips."""
+    """Return the number of runs of equal labels (n,), in the order of the clips."""
     return int((labels[1:] != labels[:-1]).sum()) + 1
 
 
 def is_sorted_by_class(labels: Tensor) -> bool:
-    """Return whether the clips of each class are next to each other, which is common in files without leaks too."""
+    """Return whether equal labels (n,) are next to each other, which is common in files without leaks too."""
     return 1 < len(labels.unique()) == runs_of_classes(labels) < len(labels)
 
 

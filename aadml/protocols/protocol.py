@@ -16,6 +16,7 @@ from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.mixture import MixtureOptions
 
 Vectors = dict[Modality, Tensor]
+"""Modality -> (n, e)."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,6 @@ def largest_change(before: Tensor, after: Tensor) -> float:
 
 
 def as_wide(vectors: Tensor, reference: Tensor) -> Tensor:
-    """Pad rows with zeros to the width of the reference: a packed batch is as wide as its longest sequence."""
+    """Pad rows (n, e) with zeros to the width of the reference: a packed batch is as wide as its longest sequence."""
     missing = reference.shape[1] - vectors.shape[1] if vectors.ndim == reference.ndim == 2 else 0
     return torch.nn.functional.pad(vectors, (0, max(missing, 0)))

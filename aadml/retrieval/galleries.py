@@ -136,12 +136,12 @@ def of_others(measure: Callable[[Indices, Ranking], T], index: Indices, ranking:
 
 
 def average_precision_without_partner(ranking: Ranking) -> Values:
-    """Compute AP without the own clip of the query, which is neither in the gallery nor relevant."""
+    """Compute AP (b,) without the own clip of the query, which is neither in the gallery nor relevant."""
     return average_precision(ranking)
 
 
 def average_precision_disjoint(ranking: Ranking) -> Values:
-    """Compute AP over the half of the clips without the query, for both halves in turn (one fixed draw, by class)."""
+    """Compute AP (b,) over the half of the clips without the query, both halves in turn (one fixed draw, by class)."""
     return average_precision(ranking)
 
 

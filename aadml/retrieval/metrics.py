@@ -14,39 +14,39 @@ Normalizer = Literal["all", "min(R,k)", "hits"]
 
 
 def average_precision(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Compute AP: mean precision at the ranks of all relevant items; 0 for relevant items beyond the first K."""
+    """Compute AP (b,): mean precision at the ranks of all relevant items; 0 for relevant items beyond the first K."""
     if cutoff is not None:
         return average_precision_at(ranking, cutoff)
     return ranking.per_query(precision_sums(ranking)) / ranking.relevant
 
 
 def average_precision_over_reachable(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute AP over the first K items, divided by min(R, K) for R relevant items: 1 for the best ranking."""
+    """Compute AP (b,) over the first K items, divided by min(R, K) for R relevant items: 1 for the best ranking."""
     return average_precision_at(ranking, cutoff, "min(R,k)")
 
 
 def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute AP over the first K items, divided by their hits; 1 for a single hit at rank 1 (DSCMR's code)."""
+    """Compute AP (b,) over the first K items, divided by their hits; 1 for a single hit at rank 1 (DSCMR's code)."""
     return average_precision_at(ranking, cutoff, "hits")
 
 
 def average_precision_at_r(ranking: Ranking) -> Values:
-    """Compute AP over the first R items, for R relevant items: MAP@R (Musgrave et al., ECCV 2020)."""
+    """Compute AP (b,) over the first R items, for R relevant items: MAP@R (Musgrave et al., ECCV 2020)."""
     return average_precision_at(ranking, ranking.relevant)
 
 
 def precision(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute the number of relevant items among the first K, divided by K."""
+    """Compute the number (b,) of relevant items among the first K, divided by K."""
     return hits_at(ranking, np.array([cutoff]))[:, 0] / cutoff
 
 
 def recall(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute the number of relevant items among the first K, divided by all relevant items of the gallery."""
+    """Compute the number (b,) of relevant items among the first K, divided by all relevant items of the gallery."""
     return hits_at(ranking, np.array([cutoff]))[:, 0] / ranking.relevant
 
 
 def hit_rate(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute the probability of a relevant item among the first K: the "recall@K" of instance retrieval."""
+    """Compute the probability (b,) of a relevant item among the first K: the "recall@K" of instance retrieval."""
     return hit_rate_at(ranking, np.array([cutoff]))[:, 0]
 
 
@@ -141,7 +141,7 @@ def hit_rate_at(ranking: Ranking, cutoffs: Indices) -> Values:
 
 
 def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Compute 1 / rank of the first relevant item; 0 if this item is not among the first K."""
+    """Compute 1 / rank (b,) of the first relevant item; 0 if this item is not among the first K."""
     first = ranking.offsets[:-1]
     groups = np.stack([ranking.above[first], ranking.size[first], ranking.hits[first]])
     distinct, index = np.unique(groups, axis=1, return_inverse=True)
@@ -151,7 +151,7 @@ def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
 
 
 def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Compute nDCG of the first K items: the sum of grade / log2(rank + 1), divided by this sum for the best order."""
+    """Compute nDCG (b,) of the first K items: sum of grade / log2(rank + 1), divided by this sum for the best order."""
     limit = ranking.items if cutoff is None else cutoff
     total = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, ranking.items + 1) + 1))])
     begun, end = np.minimum(ranking.above, limit), np.minimum(ranking.above + ranking.size, limit)
@@ -161,5 +161,5 @@ def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
 
 
 def best_rank(ranking: Ranking) -> Values:
-    """Compute the rank, from 1, of the best relevant item."""
+    """Compute the rank (b,), from 1, of the best relevant item."""
     return FirstRanks.of(ranking).expected

@@ -52,7 +52,7 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
 
 
 def restricted(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:
-    """Return the queries among `rows`, with their galleries; all queries if `rows` is None.
+    """Return the queries among `rows` (q,), with their galleries; all queries if `rows` is None.
 
     Raises:
         InputError: no queries remain.

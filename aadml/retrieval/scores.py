@@ -60,7 +60,7 @@ class MatrixScores:
         return self.matrix.shape[0], self.matrix.shape[1]
 
     def block(self, start: int, stop: int) -> Scores:
-        """Return the rows start..stop."""
+        """Return the scores (stop - start, n) of the queries start..stop."""
         return self.matrix[start:stop]
 
 

@@ -59,7 +59,7 @@ def test_an_encoder_that_is_trained_on_the_export_has_passed(audited):
     finding = of_training(report)
     assert (report.training, report.inference, finding.verdict) == ("passed", "passed", Verdict.PASS)
     assert "on an export of 30 training clips" in finding.evidence
-    assert finding.evidence.endswith("the files of both trainings are equal")
+    assert finding.evidence.endswith("the files of both runs are equal")
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ class _DirectionPart:
 
 def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Requested) -> _DirectionPart:
     hits = metrics.hits_at(ranking, wanted)
-    recall, rate = hits / ranking.relevant[:, None], metrics.hit_rate_at(ranking, wanted)
+    recall, first = hits / ranking.relevant[:, None], FirstRanks.of(ranking)
     figures: dict[tuple[str, ...], Values] = {("map_at_r",): metrics.average_precision_at_r(ranking)}
     figures |= {place: function(ranking) for place, function in functions.items()}
     figures |= {(CHANCE_OF, *place): values for place, values in _by_chance(ranking, functions).items()}
@@ -171,10 +171,10 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
         index,
         metrics.average_precision(ranking),
         np.stack(metrics.average_precision_bounds(ranking)),
-        FirstRanks.of(ranking),
+        first,
         ranking.relevant,
         int(ranking.tied.sum()),
-        np.stack([hits.sum(axis=0) / wanted, recall.sum(axis=0), rate.sum(axis=0)]),
+        np.stack([hits.sum(axis=0) / wanted, recall.sum(axis=0), first.within(wanted).sum(axis=0)]),
         {path: float(values.sum()) for path, values in figures.items()},
         None if ranking.above_partner is None else _of_others(ranking),
     )

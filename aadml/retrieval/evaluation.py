@@ -31,7 +31,6 @@ def mean_average_precision(
     direction: Direction,
     *,
     queries: Indices | None = None,
-    similarity: str | None = None,
 ) -> float:
     """Compute MAP of one direction over the whole gallery, with the exact expectation over ties.
 
@@ -39,13 +38,11 @@ def mean_average_precision(
         embeddings: embeddings of both modalities.
         direction: (queries, gallery).
         queries: rows to use as queries; by default all.
-        similarity: similarity that replaces the similarity of the embeddings.
 
     Raises:
-        InputError: no query has a relevant item, or the similarity is unknown.
+        InputError: no query has a relevant item.
     """
-    values = per_query(embeddings, direction, metrics.average_precision, rows=queries, similarity=similarity)
-    return float(values.mean())
+    return float(per_query(embeddings, direction, metrics.average_precision, rows=queries).mean())
 
 
 def mean_figure(embeddings: Embeddings, metric: str) -> float:

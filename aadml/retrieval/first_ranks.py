@@ -48,10 +48,14 @@ class FirstRanks:
         """Expected rank (q,), from 1."""
         return np.asarray(self.above + (self.size + 1) / (self.hits + 1))
 
-    def within(self, rank: int) -> float:
-        """Return the share of queries and orders of ties with a relevant item at `rank` or a better rank."""
-        places = np.clip(rank - self.above, 0, self.size)
-        return float((1 - ties.no_hit(self.size, self.hits, places)).mean())
+    def within(self, cutoffs: Indices) -> Values:
+        """Return the probability (q, c) of a relevant item among the first K items, for cutoffs K (c,)."""
+        size, hits = self.size[:, None], self.hits[:, None]
+        places = np.clip(cutoffs - self.above[:, None], 0, size)
+        rate: Values = (places > size - hits).astype(np.float64)
+        row, column = np.nonzero((places > 0) & (rate == 0))
+        rate[row, column] = 1 - ties.no_hit(self.size[row], self.hits[row], places[row, column])
+        return rate
 
     @property
     def median(self) -> float:
@@ -63,5 +67,5 @@ class FirstRanks:
         low, high = 1, int((self.above + self.size - self.hits).max()) + 1
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.within(middle) > share else (middle + 1, high)
+            low, high = (low, middle) if self.within(np.array([middle])).mean() > share else (middle + 1, high)
         return low

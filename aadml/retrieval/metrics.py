@@ -47,7 +47,7 @@ def recall(ranking: Ranking, *, cutoff: int) -> Values:
 
 def hit_rate(ranking: Ranking, *, cutoff: int) -> Values:
     """Compute the probability (b,) of a relevant item among the first K: the "recall@K" of instance retrieval."""
-    return hit_rate_at(ranking, np.array([cutoff]))[:, 0]
+    return FirstRanks.of(ranking).within(np.array([cutoff]))[:, 0]
 
 
 def precision_sums(ranking: Ranking, places: Indices | None = None) -> Values:
@@ -129,21 +129,10 @@ def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
     return hits
 
 
-def hit_rate_at(ranking: Ranking, cutoffs: Indices) -> Values:
-    """Compute the probability of a relevant item among the first K for cutoffs (c,): (b, c)."""
-    first = ranking.offsets[:-1]
-    size, hits = ranking.size[first][:, None], ranking.hits[first][:, None]
-    places = np.clip(cutoffs[None, :] - ranking.above[first][:, None], 0, size)
-    rate: Values = (places > size - hits).astype(np.float64)
-    row, column = np.nonzero((places > 0) & (rate == 0))
-    rate[row, column] = 1 - ties.no_hit(size[row, 0], hits[row, 0], places[row, column])
-    return rate
-
-
 def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
     """Compute 1 / rank (b,) of the first relevant item; 0 if this item is not among the first K."""
-    first = ranking.offsets[:-1]
-    groups = np.stack([ranking.above[first], ranking.size[first], ranking.hits[first]])
+    first = FirstRanks.of(ranking)
+    groups = np.stack([first.above, first.size, first.hits])
     distinct, index = np.unique(groups, axis=1, return_inverse=True)
     limit = ranking.items if cutoff is None else cutoff
     values = np.array([ties.reciprocal_of_first(*map(int, group), limit) for group in distinct.T])

@@ -203,6 +203,6 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
     ]
 
 
-def signed(value: float, digits: int = 3) -> str:
-    """Return a number with its sign; a value that rounds to zero has a plus."""
-    return f"{round(value, digits) + 0.0:+.{digits}f}"
+def signed(value: float) -> str:
+    """Return a number with its sign and three digits; a value that rounds to zero has a plus."""
+    return f"{round(value, 3) + 0.0:+.3f}"

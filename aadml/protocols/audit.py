@@ -195,20 +195,19 @@ class Case:
         Raises:
             InputError: the encoder failed, or took too long.
         """
+        vectors = self._in_fresh_process(lambda embed: [_vectors(embed(c)) for c in requests], splits, first=first)
+        return list(vectors)
 
-        def work() -> list[Vectors]:
+    def _in_fresh_process(
+        self, compute: Callable[[Embed], Sequence[Vectors]], splits: Splits | None = None, *, first: bool = False
+    ) -> Sequence[Vectors]:
+        def work() -> Sequence[Vectors]:
             embed = self.pipeline.embedder(splits or self.splits, self.split)
             if not first:
-                self._embed_noise(embed)
-            return [_vectors(embed(clips)) for clips in requests]
+                with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):  # rejected noise
+                    embed(noise(self.clips, self.draw(0)))
+            return compute(embed)
 
-        return list(self._in_fresh_process(work))
-
-    def _embed_noise(self, embed: Embed) -> None:
-        with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):  # noise may be rejected
-            embed(noise(self.clips, self.draw(0)))
-
-    def _in_fresh_process(self, work: Callable[[], Sequence[Vectors]]) -> Sequence[Vectors]:
         results = in_fresh_process(work, seconds=self.seconds, channels=lambda: self.pipeline.channels)
         self.channels.update(dict.fromkeys(results.channels))
         return results.vectors
@@ -236,14 +235,8 @@ class Case:
 
     def numbers(self, compute: Callable[[Embed], Sequence[float]]) -> list[float]:
         """Embed noise in a fresh process, then call `compute` with the embedding function and return its numbers."""
-
-        def work() -> list[Vectors]:
-            embed = self.pipeline.embedder(self.splits, self.split)
-            self._embed_noise(embed)
-            values = compute(embed)
-            return [{"numbers": torch.tensor(values, dtype=torch.float64)}]
-
-        numbers: list[float] = self._in_fresh_process(work)[0]["numbers"].tolist()
+        results = self._in_fresh_process(lambda embed: [{"numbers": torch.tensor(compute(embed), dtype=torch.float64)}])
+        numbers: list[float] = results[0]["numbers"].tolist()
         return numbers
 
 

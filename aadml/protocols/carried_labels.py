@@ -80,7 +80,7 @@ def _distinct(values: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _low_order(values: Tensor, labels: Tensor) -> list[int]:
-    """Return the columns whose values after rounding predict labels."""
+    """Return the columns whose remainders, which rounding removes, predict labels."""
     cell = _cells(values)
     order = _shuffled_order((values / cell).floor() * cell)
     pairs = order[: len(order) // 2 * 2].unflatten(0, (-1, 2))  # neighbors (p, 2, d)

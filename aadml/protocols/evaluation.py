@@ -65,7 +65,8 @@ def protocols_of(name: str) -> Sequence[Protocol]:
     parts = [lookup(PROTOCOLS, part, "protocol") for part in names]
     if len(set(names)) != len(names) or (len(names) > 1 and "inductive" in names):
         raise InputError(
-            f"protocol: '{name}' cannot be joined; join different leaks, as in legacy:partner+legacy:drop-last"
+            f"protocol: '{name}' joins equal protocols, or inductive with another one; join different leaks, as in "
+            "legacy:partner+legacy:drop-last"
         )
     return parts
 

@@ -36,7 +36,7 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
 
     Args:
         ways: all queries of the direction, with their galleries.
-        direction: direction to name in messages.
+        direction: direction of the queries, for messages.
         queries: number of rows.
 
     Raises:

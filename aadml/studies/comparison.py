@@ -139,7 +139,7 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
         plain.append(name.removeprefix(prefix))
         if prefix not in ("", AnchorAware.prefix):
             raise InputError(
-                f"--losses {name} names a loss with another proxy; pass {plain[-1]}, because every "
+                f"--losses {name} is a loss with another proxy; pass {plain[-1]}, because every "
                 "loss is run with and without AA proxies"
             )
     method_rows = rows_of.chosen(methods, rows_of.method_names(), rows_of.known_methods(), "method or config")

@@ -120,7 +120,7 @@ class Execution:
             order: function that sorts the runs to train.
 
         Raises:
-            InputError: runs are missing from a merge, or a config names a pretrained network that cannot be used.
+            InputError: runs are missing from a merge, or a config requires a pretrained network that cannot be used.
         """
         if self.merge:
             complete = with_needed(jobs)

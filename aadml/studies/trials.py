@@ -52,7 +52,7 @@ def tuned_rows(
         InputError: the config of a row rejects a value of its search space.
     """
     trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
-    execution.note(f"{sum(map(len, trials.values()))} trials, scored on validation clips only")
+    execution.note(f"{sum(map(len, trials.values()))} trials are scored on validation clips only")
     finished = execution.work([trial.job for several in trials.values() for trial in several], execution.workers)
     outcomes = {outcome.job.folder: outcome for outcome in finished}
     tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget) for row in rows]

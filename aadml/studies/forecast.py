@@ -189,7 +189,7 @@ def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note
     Raises:
         InputError: the data cannot be read.
     """
-    note(f"forecast: {len(examples)} kind{'s are' if len(examples) > 1 else ' is'} measured")
+    note(f"forecast: {len(examples)} kind{'s of runs are' if len(examples) > 1 else ' of runs is'} measured")
     processes = workers if workers > 1 else 0
     return {kind: rate for (kind, _), rate in in_processes(_measured_or_reason, examples.items(), processes)}
 

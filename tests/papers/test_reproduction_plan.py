@@ -64,6 +64,6 @@ def test_the_time_of_a_kind_is_measured_once(base, tmp_path, monkeypatch):
     plan.reproduce([first])
     plan.reproduce([first, second])
     plan.reproduce([first, second])
-    assert [words for words in said if "measured" in words] == ["forecast: 1 kind is measured"] * 2
+    assert [words for words in said if "measured" in words] == ["forecast: 1 kind of runs is measured"] * 2
     assert len({words for words in said if words.startswith("forecast: 2 runs")}) == 1
     assert len(json.loads((tmp_path / MEASURED).read_text())["rates"]) == 2

@@ -137,7 +137,7 @@ def score_direction(
         bounds=np.concatenate([part.bounds for part in parts], axis=1),
         chance=ties.chance(counts, items),
         first=FirstRanks.joined([part.first for part in parts]),
-        first_by_chance=FirstRanks.by_chance(counts, items),
+        first_by_chance=FirstRanks.of(Ranking.by_chance(counts, items)),
         tie_rate=sum(part.tied for part in parts) / (count * items),
         curves=Curves(wanted, *(np.sum([part.curves for part in parts], axis=0) / count)),
         cutoffs=tuple(int(k) for k in shown),

@@ -34,11 +34,6 @@ class FirstRanks:
         return cls(ranking.above[first], ranking.size[first], ranking.hits[first])
 
     @classmethod
-    def by_chance(cls, relevant: Indices, items: int) -> "FirstRanks":
-        """Return the groups of a random order: all `items` are tied, with `relevant` (q,) relevant items per query."""
-        return cls(np.zeros_like(relevant), np.full_like(relevant, items), relevant)
-
-    @classmethod
     def joined(cls, parts: Sequence["FirstRanks"]) -> "FirstRanks":
         """Concatenate the queries of several parts."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("above", "size", "hits")))

@@ -90,10 +90,10 @@ def ablate(
     with sole_owner(execution.locked, {execution.folder: base.data}):
         outcomes = execution.train(jobs_of(ablation.cells, ablation.seeds, execution.folder, columns))
         if execution.shard:
-            return execution.result(outcomes)
+            return SweepResult(tuple(outcomes), execution.folder)
         scores = collected(ablation.cells, ablation.seeds, execution.folder, outcomes)
         table, page = write_ablation(ablation, scores, execution, columns)
-    return execution.result(outcomes, [table], page, scores)
+    return SweepResult(tuple(outcomes), execution.folder, [table], page, scores)
 
 
 def _baseline(settings: Settings) -> Overrides | None:

@@ -122,13 +122,13 @@ def compare(
         cells = cells_of_rows(rows)
         outcomes = execution.train(jobs_of(cells, range(seeds), execution.folder, columns))
         if execution.shard:
-            return execution.result(outcomes)
+            return SweepResult(tuple(outcomes), execution.folder)
         write_records(records, cells, range(seeds), execution.folder)
         scores = collected(cells, range(seeds), execution.folder, outcomes)
         tables, page = write_comparison(
             rows, scores, range(seeds), execution, baseline=baseline, notes=notes, metrics=columns
         )
-    return execution.result(outcomes, tables, page, scores_of_rows(rows, scores))
+    return SweepResult(tuple(outcomes), execution.folder, tables, page, scores_of_rows(rows, scores))
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:

@@ -41,10 +41,10 @@ class SweepResult:
         scores: scores of each row; empty for a shard.
     """
 
-    outcomes: tuple[SweepOutcome, ...]
+    outcomes: Sequence[SweepOutcome]
     folder: Path
-    tables: tuple[Table, ...]
-    page: Path | None
+    tables: Sequence[Table] = ()
+    page: Path | None = None
     scores: Mapping[str, CellScores] = field(default_factory=dict)
 
     @property
@@ -97,16 +97,6 @@ class Execution:
     def locked(self) -> Path:
         """Folder that no other process may use during the study; each shard has a separate folder."""
         return self.folder / f"shard-{self.shard[0]}-of-{self.shard[1]}" if self.shard else self.folder
-
-    def result(
-        self,
-        outcomes: Sequence[SweepOutcome],
-        tables: Sequence[Table] = (),
-        page: Path | None = None,
-        scores: Mapping[str, CellScores] | None = None,
-    ) -> SweepResult:
-        """Return the result of the study; a shard passes only outcomes."""
-        return SweepResult(tuple(outcomes), self.folder, tuple(tables), page, scores or {})
 
     def part(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the runs of this shard; all runs if there are no shards."""

@@ -48,7 +48,7 @@ def test_rows_that_are_not_possible_are_named_before_the_start_and_are_no_failur
     assert [bool(reasons[job.folder]) for job in jobs] == [False, False, True, True]
     assert all(reasons[job.folder].startswith("not possible: method.dimension is 500") for job in jobs[2:])
     assert not any(job.folder.exists() for job in jobs[2:])
-    assert SweepResult(tuple(outcomes), tmp_path, (), None).failed == 0
+    assert SweepResult(outcomes, tmp_path).failed == 0
     merged = ReproductionPlan(folder=tmp_path, merge=True, note=said.append, seeds=range(2), confirm=pytest.fail)
     assert {o.job.folder: o.reason for o in merged.reproduce(jobs)} == reasons
 

@@ -86,12 +86,12 @@ def run_experiment(data: Sequence[str], only: str | None, plan: ExperimentPlan) 
             for stage in stages:
                 outcomes += _worked_off(stage, experiment, plan)
         if plan.shard:
-            return plan.result(outcomes)
+            return SweepResult(tuple(outcomes), plan.folder)
         ledger.absorb(list(STAGES))
         for folder in ledger.folders[1:]:
             keep_facts(plan.folder, read_facts(folder))
         page = write_plan_page(plan.folder)
-        return plan.result(outcomes, summary(plan.folder), page)
+        return SweepResult(tuple(outcomes), plan.folder, summary(plan.folder), page)
 
 
 def frozen_options(name: str) -> dict[str, JsonObject]:

@@ -1,9 +1,9 @@
 """Audit leaks, honest encoders and all methods, and write a page with the verdicts.
 
-The encoders are those of tests/protocols/channel_zoo.py. A leak must gain MAP without checks, and must be failed or
-unknown in an audit; without isolation by the kernel, no leak may pass. No honest encoder and no method may fail. The
-page is written after each case. An interrupted run continues if its page has the same seed and the same code of
-aadml/protocols. Cases that were judged wrongly are repeated.
+The encoders are those of tests/protocols/channel_zoo.py. A leak must gain MAP without checks, and its verdict in an
+audit must be failed or unknown; without isolation by the kernel, no leak may pass. No honest encoder and no method may
+fail. The page is written after each case. An interrupted run continues if its page has the same seed and the same code
+of aadml/protocols. Cases that were judged wrongly are repeated.
 
 Usage: PYTHONPATH=. python scripts/soak/audit.py [--seed 0] [-o docs/lab/soak/audit.md]
 """

@@ -225,20 +225,10 @@ def _input_of(
 
 
 def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
-    import h5py
-
-    from aadml.feature_extraction.foreign import open_hdf5
+    from aadml.feature_extraction.foreign import hdf5_arrays
 
     try:
-        with open_hdf5(output) as file:
-            for modality in clips.modalities:
-                if modality not in file:
-                    raise InputError(
-                        f"{output}: has no {modality}, only {', '.join(file) or 'other content'}; write every modality"
-                    )
-                if not isinstance(file[modality], h5py.Dataset):
-                    raise InputError(f"{output}: {modality} is not a dataset; write an HDF5 dataset of that name")
-            return {m: np.asarray(file[m]) for m in clips.modalities}
+        return hdf5_arrays(output, clips.modalities)
     except InputError as error:
         raise type(error)(f"the command's output {str(error).removeprefix(f'{output}: ')}") from error
 

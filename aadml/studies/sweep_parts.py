@@ -87,7 +87,7 @@ class ResultColumns(dict[str, list[Cell]]):
 
 @dataclass(frozen=True)
 class StudyPart:
-    """A section of the page of a study, with its files: each mapping has the names of files without suffix as keys.
+    """A section of the page of a study, and its files; the keys of every mapping are file names without suffix.
 
     Attributes:
         title: title of the section.

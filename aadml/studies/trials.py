@@ -100,7 +100,7 @@ def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[T
 
 
 def chosen_row(row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, budget: int) -> ComparisonRow:
-    """Return a row with the config of its best trial, or the unchanged row if all trials failed.
+    """Return a row with the config of its best trial, or with its own config if all trials failed.
 
     Args:
         row: row of the trials.

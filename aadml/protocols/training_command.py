@@ -26,7 +26,8 @@ def train_encoder(order: Order, splits: Splits, split: str, folder: Path, second
         seconds: time limit of one training run.
 
     Raises:
-        InputError: the data have no training clips, or the command failed or wrote no file.
+        InputError: the data have no training clips, or the command failed, took too long, wrote no file, or wrote
+            outside its folder.
     """
     if split == "train" or not len(splits.train):
         raise InputError("--train-command needs training clips that are not scored; pass data with a train split")

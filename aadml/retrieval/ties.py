@@ -98,9 +98,9 @@ def no_hit(size: Indices, hits: Indices, places: Indices) -> Values:
 
 
 def hypergeometric(size: Indices, hits: Indices, places: Indices, successes: Indices) -> Values:
-    """Compute the probability that `successes` of the `hits` are among the first `places` of `size` shuffled items.
+    """Compute the probability that exactly `successes` of the `hits` are among the first `places` of `size` items.
 
-    All arguments broadcast.
+    The items are in random order. All arguments broadcast to one shape, that of the result.
     """
     possible = (successes >= 0) & (successes <= hits) & (successes <= places) & (places - successes <= size - hits)
     log = _log_choose(hits, successes) + _log_choose(size - hits, places - successes) - _log_choose(size, places)

@@ -87,7 +87,7 @@ Groups = dict[str, list[tuple[list[int], tuple[int, ...]]]]
 
 
 def lines_by_tests(data: CoverageData, users: Mapping[str, set[str]]) -> Iterator[tuple[Path, Together]]:
-    """Yield each measured file with tests -> lines that exactly these tests run, directly or in a fixture."""
+    """Yield each measured file with a mapping: tests -> lines that exactly these tests run, also in fixtures."""
     for file in (file for file in data.measured_files() if file.endswith(".py")):  # templates are measured too
         by_contexts: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for line, contexts in data.contexts_by_lineno(file).items():

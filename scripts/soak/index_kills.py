@@ -29,7 +29,7 @@ TIMEOUT = 120.0
 
 
 def states(folder, clips):
-    """Write two states of a source; return id -> features of each."""
+    """Write two states of a source; return the content of each."""
     whole = synthetic(classes=4, train=clips, valid=0, test=40, dimensions=(32, 32), difficulty=0.5)
     whole = replace(whole, splits=("test",) * len(whole.ids))
     count, found = len(whole.ids), []

@@ -18,7 +18,7 @@ from scripts.experiments.anchor_aware.tables import clip_table, titled
 EQUAL = 0.008
 """Half of the gain: a control whose difference from R5 is within this margin reproduces R5."""
 FIRST, SECOND = PLANNED
-"""Set that decides, and set that may object."""
+"""Deciding set, and set that may contradict it."""
 OTHERS = (NO_PROXY, *PLUG_INS)
 """Rows that R5 is compared with."""
 

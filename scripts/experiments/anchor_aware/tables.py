@@ -186,13 +186,13 @@ def difference_table(found: Sequence[Compared], *, tested: bool) -> Table:
 def clip_table(
     name: str, ledger: Ledger, seeds: Sequence[int], pairs: Sequence[Pair] = PRIMARY, stage: str = SECOND
 ) -> Table:
-    """Lay out differences with seeds and test clips (or clusters) as random factors.
+    """Return differences with seeds and test clips (or clusters) as random factors.
 
     Args:
         name: data set.
         ledger: rows of the stage, with the pseudo-value of every clip.
-        seeds: seeds on which all methods have a row; those without pseudo-values are left out.
-        pairs: differences; a pair with values of fewer than two seeds has no line.
+        seeds: seeds on which all methods have a row; seeds without pseudo-values are omitted.
+        pairs: (first, second) methods; a pair with values of fewer than two seeds has no line.
         stage: stage of the rows.
     """
     rows, values = finals(name, ledger, stage), ledger.pseudo_values(stage)

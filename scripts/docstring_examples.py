@@ -1,10 +1,10 @@
-"""Extension of griffe: the section `Example:` of a docstring is code, as `Examples:` is."""
+"""Extension of griffe that reads the section `Example:` of a docstring as code, like `Examples:`."""
 
 import griffe
 
 
 class DocstringExamples(griffe.Extension):
-    """Renaming of the section, which griffe reads as a box of prose."""
+    """Renames the section, which griffe would otherwise read as prose."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: object) -> None:
         """Rename the section of one docstring."""

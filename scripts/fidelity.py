@@ -1,7 +1,7 @@
-"""Write docs/fidelity.md: what was compared with released code, how far apart it is, and what differs on purpose.
+"""Write docs/fidelity.md: comparisons with released code, their errors, and intended differences.
 
-Usage: python scripts/fidelity.py REFERENCES. REFERENCES holds what the released code made of given weights and inputs
-(the folders audio_visual and audio_text); tests/fidelity compares, this script tabulates.
+Usage: python scripts/fidelity.py REFERENCES. REFERENCES contains the outputs of the released code for stored weights
+and inputs (the folders audio_visual and audio_text). tests/fidelity compares, and this script writes the tables.
 """
 
 import csv

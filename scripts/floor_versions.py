@@ -1,4 +1,4 @@
-"""Compare what is installed with the floors in pyproject.toml: one line each, exit code 1 if a floor is not installed.
+"""Compare installed versions with the floors in pyproject.toml: one line each, exit code 1 if a floor is not installed.
 
 python scripts/floor_versions.py [--torch]
 

@@ -15,7 +15,7 @@ from aadml.objective.recipes import RECIPES
 DOCS = Path(__file__).parents[1] / "docs"
 GUIDE, LOSS_PAGE, OPTION_PAGE = DOCS / "guide.md", DOCS / "losses.md", DOCS / "options.md"
 PYTHON = {"demo": "", "train": "fit", "search": "Index", "list": ""}
-"""Names of commands in Python, where they differ."""
+"""Names of commands in Python, if they differ."""
 HEAD = "| option | default | possible | what it is, and where the default comes from |\n|---|---|---|---|\n"
 KINDS = {
     "sections": "Sections of every config",
@@ -26,7 +26,7 @@ KINDS = {
     "methods": "Methods",
     "extractors": "Extractors",
 }
-"""What docs/options.md covers, in its order; the losses have a page of their own."""
+"""Kinds of entries in docs/options.md, in order; the losses have a separate page."""
 OPENING = """# Options
 
 Every key of a config, as the code declares it: `aadml list sections training` or `aadml list methods dscmr` print the
@@ -88,7 +88,7 @@ def command_table() -> str:
 
 
 def with_generated_parts(page: str) -> str:
-    """Return a page with its generated parts as the code has them."""
+    """Return a page with its generated parts replaced by the current output of the code."""
     makers = {
         "losses": lambda: "\n".join(map(loss_section, LOSSES)),
         "recipes": recipe_table,

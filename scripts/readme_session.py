@@ -1,4 +1,4 @@
-"""Run the shell session and the Python session of README, and compare what they print with what README shows."""
+"""Run the shell session and the Python session of README, and compare their output with the output in README."""
 
 import doctest
 import re
@@ -11,7 +11,7 @@ NUMBER = re.compile(r"\d+\.\d+|\b\d+%|(?<=[a-z]-)\d{4}\b")
 
 
 def without_numbers(text: str) -> list[str]:
-    """Return lines in which measured numbers, spaces and numbers of clips (near ties) do not matter."""
+    """Return lines without measured numbers, spaces and numbers of clips (near ties)."""
     return [" ".join(NUMBER.sub("#", line).split()) for line in text.strip().splitlines() if line.strip()]
 
 

@@ -1,4 +1,4 @@
-"""Check the contents of a release: top-level names, files that must be there, version and size.
+"""Check the contents of a release: top-level names, required files, version and size.
 
 Usage: python -m scripts.release_contents dist [--tag v0.1.0]
 """
@@ -22,7 +22,7 @@ CODE_AND_DATA = {".py", ".yaml", ".html", ".css", ".js", ".csv", ".jinja", ".typ
 
 
 def only(folder: Path, pattern: str) -> Path:
-    """Return the only file of a pattern."""
+    """Return the only file that matches a pattern; raise SystemExit for none or several."""
     paths = sorted(folder.glob(pattern))
     if len(paths) != 1:
         raise SystemExit(f"{folder} has {len(paths)} files {pattern}; build a release into an empty folder")

@@ -45,7 +45,7 @@ FOREIGN = 'raise ImportError("the feature_extraction of another project was impo
 
 @dataclass(frozen=True)
 class Case:
-    """One environment; `headless` replaces OpenCV, `sessions` runs README there."""
+    """One environment; `headless` replaces OpenCV, and `sessions` runs the sessions of README."""
 
     name: str
     python: str
@@ -155,7 +155,7 @@ class Environment:
 
 
 def install(place: Environment, wheel: Path, case: Case) -> None:
-    """Install torch, whose lowest allowed build would be the one for cards, then the wheel with its extras."""
+    """Install torch for the CPU, because its lowest allowed build would be one for GPUs, then the wheel with extras."""
     constraints = ("-c", str(ROOT / "constraints.txt"))
     place.pip("install", *constraints, "torch")
     resolution = ("--resolution", "lowest-direct") if case.resolution == LOWEST else ()
@@ -173,7 +173,7 @@ def install(place: Environment, wheel: Path, case: Case) -> None:
 
 
 def use(place: Environment, case: Case) -> None:
-    """Run commands that every environment must be able to run, and those of the extras."""
+    """Run commands that must succeed in every environment, and those of the extras."""
     origin = place.python("import aadml; print(aadml.__file__)").strip()
     if not origin.startswith(str(place.bin.parent)):
         raise StepError(f"import aadml: {origin} is not the installed package")

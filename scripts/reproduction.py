@@ -144,7 +144,7 @@ def train(job: Job) -> tuple[dict[str, str], list[dict[str, str]]]:
 
 
 def page(rows: Sequence[Row], curves: Sequence[Row], planned: int) -> str:
-    """Return the page of the finished runs: table 3, figure 4 and figure 5 as tables, in Markdown."""
+    """Return the page of the finished runs in Markdown: table 3, figure 4 and figure 5 as tables."""
     maps: dict[str, list[float]] = {}
     for row in rows:
         maps.setdefault(row["run"], []).append(float(row["mean"]))

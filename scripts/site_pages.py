@@ -37,7 +37,7 @@ FORMATS = {
 CODE = re.compile(r"(```.*?```)", re.DOTALL)
 INCLUDE = re.compile(r"<!-- include: (.+) -->")
 REMOTE = re.compile(r"https://(?:unpkg\.com|cdn\.jsdelivr\.net)/")
-"""Addresses of libraries that the theme loads for features which no page uses."""
+"""URLs of libraries that the theme loads for features which no page uses."""
 
 
 def navigation(entry: object) -> Iterator[str]:
@@ -103,14 +103,14 @@ GENERATED: dict[str, Callable[[], str]] = {
 
 
 def source(page: str) -> Path:
-    """Return the file of a page; a page without a file is generated, as if it stood in docs/."""
+    """Return the file of a page; for a page without a file, the path in docs/ that a generated page has."""
     name = Path(page).name
     places = [folder / name for folder in (DOCS / "site", DOCS / "tutorials")]
     return next((place for place in places if place.is_file()), DOCS / name)
 
 
 def with_site_links(text: str, page: str, pages: dict[Path, str]) -> str:
-    """Return a page whose links lead to pages of the site, copied pictures, or files in the repository."""
+    """Return a page whose links point to pages of the site, copied pictures, or files in the repository."""
     place = source(page).parent
 
     def replaced(match: re.Match[str]) -> str:
@@ -131,7 +131,7 @@ def with_site_links(text: str, page: str, pages: dict[Path, str]) -> str:
 
 
 def relative(target: str, page: str) -> str:
-    """Return the address of a file of the site as seen from a page."""
+    """Return the relative address of a file of the site for a link on a page."""
     return os.path.relpath(target, Path(page).parent)
 
 
@@ -156,7 +156,7 @@ def collect(folder: Path) -> None:
 
 
 def included(path: str) -> str:
-    """Return a page with its headings one level lower, or for FILE#TITLE one section as it stands."""
+    """Return a page with its headings one level lower, or for FILE#TITLE one unchanged section."""
     name, _, title = path.partition("#")
     text = (ROOT / name).read_text(encoding="utf-8")
     if title:
@@ -166,7 +166,7 @@ def included(path: str) -> str:
 
 
 def build(output: Path) -> None:
-    """Build the site; a folder that stands at `output` is replaced once the new site is complete."""
+    """Build the site; an existing folder at `output` is replaced once the new site is complete."""
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
         shutil.copy(ROOT / "mkdocs.yml", work)

@@ -2,8 +2,8 @@
 
 Usage: python -m scripts.tutorials [NAMES] [-o docs/tutorials]
 
-A tutorial is a script whose lines `# %% [markdown]` begin text and `# %%` code. It runs in an empty folder. An SVG file
-that a cell writes there is shown below the cell; its name is the description.
+A tutorial is a script in which `# %% [markdown]` starts text and `# %%` starts code. It runs in an empty folder. The
+page shows an SVG file that a cell writes below the cell; the name of the file is the description.
 """
 
 import argparse

@@ -53,12 +53,12 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Reproductio
         jobs = {name: of_set.jobs(parts, plan.seeds, plan.folder / name) for name, of_set in runs.items()}
         outcomes = plan.reproduce([job for several in jobs.values() for job in several])
         if plan.shard:
-            return plan.result(outcomes)
+            return SweepResult(tuple(outcomes), plan.folder)
         groups = {
             name: _group(of_set, parts, jobs[name], outcomes, plan) for name, of_set in runs.items() if jobs[name]
         }
         tables, page = write_reproduction(parts, groups, plan, notes)
-    return plan.result(outcomes, tables, page)
+    return SweepResult(tuple(outcomes), plan.folder, tables, page)
 
 
 def _runs(name: str, place: str, parts: Sequence[str], plan: ReproductionPlan, note: Note) -> PaperRuns:

@@ -132,7 +132,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
             plan.note(sentence)
         outcomes = plan.reproduce([job for runs in planned.values() for run in runs for job in run.jobs])
         if plan.shard:
-            return plan.result(outcomes)
+            return SweepResult(tuple(outcomes), plan.folder)
         tables = {
             data_set: _table(name, data_set, names[data_set], runs, plan, outcomes)
             for data_set, runs in planned.items()
@@ -142,7 +142,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         parts = [_part(name, data_set, tables[data_set]) for data_set in planned]
         title = f"{PAPER_TABLES[name].title}, reproduced"
         path = write_study(plan, title, "Reproduction of a paper", summary, parts, with_figures=False)
-    return plan.result(outcomes, list(tables.values()), path)
+    return SweepResult(tuple(outcomes), plan.folder, list(tables.values()), path)
 
 
 def left_out(name: str, rows: Sequence[PaperRow]) -> str:

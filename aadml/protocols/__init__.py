@@ -27,4 +27,4 @@ PROTOCOLS: Registry["Protocol"] = Registry(
     group="aadml.protocols",
     of="aadml.protocols.protocol:Protocol",
 )
-"""Registry of protocols. Protocols named `legacy:` leak information; they measure how much a leak inflates MAP."""
+"""Protocols by name. Those with the prefix `legacy:` leak information, to measure how much a leak inflates MAP."""

@@ -24,7 +24,7 @@ from aadml.retrieval.evaluation import evaluate
 Embed = Callable[[Clips], Embeddings]
 Seed = Sequence[int]
 Progress = Callable[[int, int], None]
-"""Function that is called with the numbers of steps done and of all steps."""
+"""Function that is called with the number of completed steps and the number of all steps."""
 
 
 class Verdict(StrEnum):
@@ -51,7 +51,7 @@ class Pipeline(Interface):
         """Channels besides the input through which the encoder could have received data, as phrases."""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Prepare all that depends on the data set; return a function that embeds clips of one or more modalities."""
+        """Prepare every part that depends on the data set; return a function that embeds clips of any modalities."""
 
     def reported_map(self, splits: Splits, split: str) -> float | None:
         """Return the reported MAP of a split, or None if the pipeline computes no score."""
@@ -78,7 +78,7 @@ class Finding:
 
 
 CHANNELS = "channels"
-"""Name of the finding on ways other than its input by which an encoder could have received data."""
+"""Name of the finding on channels, besides the input, through which an encoder could have received data."""
 
 TRAINED = "trained without test"
 """Name of the finding on a training command."""
@@ -145,8 +145,8 @@ class Case:
         splits: the data.
         split: name of the scored split.
         seconds: time limit of a fresh process.
-        seed: seed of all draws, which an encoder cannot know.
-        references: embeddings of the unchanged split, each in a pass of its own.
+        seed: seed of all draws, which must be unpredictable for an encoder.
+        references: embeddings of the unchanged split, each from a separate pass.
         channels: channels of all passes.
     """
 
@@ -170,7 +170,7 @@ class Case:
 
     @cached_property
     def score(self) -> float:
-        """MAP of the reference, as of `map_of`."""
+        """MAP of the reference; see `map_of`."""
         return self.map_of(self.reference)
 
     def draw(self, number: int) -> Seed:
@@ -178,7 +178,7 @@ class Case:
         return self.seed, number
 
     def refer(self) -> None:
-        """Embed the unchanged split in a fresh process, once more."""
+        """Embed the unchanged split in a fresh process, and append the result to `references`."""
         self.references.extend(self.embed(self.clips))
 
     def embed(self, *requests: Clips, splits: Splits | None = None, first: bool = False) -> list[Vectors]:
@@ -187,28 +187,33 @@ class Case:
         Args:
             requests: clips of each call, in order.
             splits: data set for the preparation of the pipeline; by default the unchanged data set.
-            first: embed the clips without noise before them.
-        """
+            first: embed no noise before the clips.
 
-        def work() -> list[Vectors]:
+        Returns:
+            Embeddings (n, e) by modality, of each request.
+
+        Raises:
+            InputError: the encoder failed, or took too long.
+        """
+        vectors = self._in_fresh_process(lambda embed: [_vectors(embed(c)) for c in requests], splits, first=first)
+        return list(vectors)
+
+    def _in_fresh_process(
+        self, compute: Callable[[Embed], Sequence[Vectors]], splits: Splits | None = None, *, first: bool = False
+    ) -> Sequence[Vectors]:
+        def work() -> Sequence[Vectors]:
             embed = self.pipeline.embedder(splits or self.splits, self.split)
             if not first:
-                self._embed_noise(embed)
-            return [_vectors(embed(clips)) for clips in requests]
+                with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):  # rejected noise
+                    embed(noise(self.clips, self.draw(0)))
+            return compute(embed)
 
-        return list(self._in_fresh_process(work))
-
-    def _embed_noise(self, embed: Embed) -> None:
-        with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):  # noise may be rejected
-            embed(noise(self.clips, self.draw(0)))
-
-    def _in_fresh_process(self, work: Callable[[], Sequence[Vectors]]) -> Sequence[Vectors]:
         results = in_fresh_process(work, seconds=self.seconds, channels=lambda: self.pipeline.channels)
         self.channels.update(dict.fromkeys(results.channels))
         return results.vectors
 
     def map_of(self, vectors: Vectors, order: Tensor | None = None) -> float:
-        """Return the MAP of vectors (n, e) by modality, by cosine and the true labels.
+        """Return the MAP of vectors (n, e) of each modality, compared by cosine.
 
         Args:
             vectors: embeddings of the scored clips.
@@ -230,22 +235,16 @@ class Case:
 
     def numbers(self, compute: Callable[[Embed], Sequence[float]]) -> list[float]:
         """Embed noise in a fresh process, then call `compute` with the embedding function and return its numbers."""
-
-        def work() -> list[Vectors]:
-            embed = self.pipeline.embedder(self.splits, self.split)
-            self._embed_noise(embed)
-            values = compute(embed)
-            return [{"numbers": torch.tensor(values, dtype=torch.float64)}]
-
-        numbers: list[float] = self._in_fresh_process(work)[0]["numbers"].tolist()
+        results = self._in_fresh_process(lambda embed: [{"numbers": torch.tensor(compute(embed), dtype=torch.float64)}])
+        numbers: list[float] = results[0]["numbers"].tolist()
         return numbers
 
 
 SHOWN = 5
 ROUNDS = 100
-"""Rounds of swaps of labels that a permutation left in place."""
+"""Number of rounds that swap the labels which a permutation left in place."""
 REFERENCES = 3
-"""Passes over the unchanged clips, which are hidden among the passes of the checks."""
+"""Number of passes over the unchanged clips, which are hidden among the passes of the checks."""
 Outcome = tuple[Verdict, str]
 """Verdict and evidence of a check."""
 Judgment = Callable[[], Outcome]
@@ -266,7 +265,7 @@ def audit(
     """Run checks in fresh processes and return a finding for each check.
 
     Checks and references (passes over the unchanged clips) run in random order, and all start by embedding the same
-    noise. Therefore an encoder cannot tell which passes are compared with which.
+    noise. An encoder therefore cannot distinguish references from the passes that are compared with these references.
 
     Args:
         pipeline: the pipeline under audit.
@@ -367,13 +366,14 @@ def noise_of(features: Features, seed: Seed) -> Features:
 def with_garbage_labels(clips: Clips, seed: Seed) -> Clips:
     """Permute the labels of the clips by `seed`; several labels of a clip stay together.
 
-    The permutation depends on all bits of the seed, so that no encoder can try them all. (A generator of torch has 32.)
+    The permutation depends on all bits of the seed (a generator of torch uses 32), so that an encoder cannot try all
+    permutations.
     """
     return permuted(clips, torch.from_numpy(np.random.default_rng(seed).permutation(len(clips))))
 
 
 def with_other_labels(clips: Clips, seed: Seed) -> Clips:
-    """Permute the labels of the clips such that no clip keeps its label, or few do where one class has half of all."""
+    """Permute the labels so that no clip keeps its label; few clips keep it if one class has half of all clips."""
     generator, labels = np.random.default_rng(seed), clips.labels.numpy()
     order = generator.permutation(len(labels))
     half = len(labels) // 2

@@ -39,13 +39,13 @@ ROWS = 500
 """Largest number of clips that are embedded in small batches."""
 
 GARBAGE = 3
-"""Preparations with garbage labels."""
+"""Number of preparations with garbage labels."""
 
 FALL = 0.005
 """Largest fall of MAP that is attributed to rounding."""
 
 PERMUTATIONS = 99
-"""Permutations of the labels; a larger fall depends on the labels if none of them has a fall as large (p = 0.01)."""
+"""Number of permutations of the labels; a fall is a failure if no permutation has a fall as large (p = 0.01)."""
 SHOWN = 3
 
 
@@ -141,7 +141,7 @@ def _with_rows(reference: Tensor, rows: Tensor, vectors: Tensor) -> Tensor:
 
 
 def one_modality_alone(case: Case) -> Judgment:
-    """Check that each modality can be embedded without the other, because queries and gallery may differ in count."""
+    """Check that each modality can be embedded without the others, because queries and gallery may differ in size."""
     together, alone = {}, {}
     for number, modality in enumerate(case.clips.modalities):
         together[modality] = case.clips.select(torch.arange(max(len(case.clips) - number, 1)))
@@ -199,12 +199,13 @@ def carried_labels(case: Case) -> Outcome:
         unseen += [] if can_be_tested(values[rows], labels) else [f"{modality} has {len(labels)} labeled clips"]
     if columns:
         more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
-        return Verdict.FAIL, f"columns predict labels by what rounding removes: {', '.join(columns[:SHOWN])}{more}"
+        shown = f"{', '.join(columns[:SHOWN])}{more}"
+        return Verdict.FAIL, f"columns predict labels by digits that rounding removes: {shown}"
     if unseen or not matrices:
         shown = ", ".join(unseen) or "no vectors"
         return Verdict.NOT_CHECKABLE, f"too few distinct clips of different classes for a test of columns: {shown}"
     order = "; the clips are in order of class" if is_sorted_by_class(case.clips.labels) else ""
-    return Verdict.PASS, f"no column of {', '.join(matrices)} predicts labels by what rounding removes{order}"
+    return Verdict.PASS, f"no column of {', '.join(matrices)} predicts labels by digits that rounding removes{order}"
 
 
 def selection(case: Case) -> Outcome:
@@ -316,7 +317,7 @@ def _compared(case: Case, before: Vectors, after: Vectors, action: str) -> Outco
 
 
 def _scored(case: Case, after: Vectors, outcome: Outcome) -> Outcome:
-    """Return a failure if the MAP fell, and fell more than under nearly all permutations of the labels."""
+    """Return a failure if MAP fell by more than `FALL` and more than under every permutation; otherwise the outcome."""
     verdict, evidence = outcome
     score = math.nan if verdict is Verdict.FAIL else case.map_of(after)
     fall = case.score - score

@@ -15,7 +15,7 @@ ALPHAS = (0.0, 3.0)
 
 
 def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Replace every item by its proxy from the training bank; k is chosen on valid, and k = 0 uses no proxy."""
+    """Replace every item by its proxy from the training bank; k is chosen on validation clips, 0 means no proxy."""
     proxy = bank_proxy(subject.encoder, vectors)
     proxy.remember(_bank(subject))
 
@@ -28,7 +28,10 @@ def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
 
 def expansion(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Expand every item by its nearest training items (average query expansion); k and alpha are chosen on valid."""
+    """Expand every item by its nearest training items (average query expansion).
+
+    The number k of neighbors and the exponent alpha of their weights are chosen on validation clips.
+    """
     bank = _bank(subject)
 
     def mixed(values: Vectors, k: int, alpha: float) -> Vectors:
@@ -50,7 +53,7 @@ def _score(subject: Subject, vectors: Vectors) -> float:
 
 
 BANK = Protocol(mix=anchor_aware, needs=BANK_SPLITS)
-"""Proxies from the training bank: same modality, no labels, no partner; k is chosen on valid."""
+"""Proxies from the training bank: same modality, no labels, no partner; k is chosen on validation clips."""
 
 BANK_EXPANSION = Protocol(mix=expansion, needs=BANK_SPLITS)
 """Average query expansion with the same training bank: the control of `bank`."""
@@ -82,7 +85,7 @@ def _by(choices: Sequence[Bias]) -> Protocol:
 
 
 INVERTED_SOFTMAX = _by([partial(inverted_softmax, scale=scale) for scale in SCALES])
-"""Scores divided by each item's scores against the training queries (QB-Norm); the scale is chosen on valid."""
+"""Scores divided by the item's scores against training queries (QB-Norm); the scale is chosen on validation clips."""
 
 CSLS = _by([partial(csls, k=k) for k in CSLS_NEIGHBORS])
-"""Scores minus half the mean score of each item's k nearest training queries (CSLS); k is chosen on valid."""
+"""Scores minus half the mean score of the item's k nearest training queries (CSLS); k is chosen on validation clips."""

@@ -17,20 +17,20 @@ from torch import Tensor
 from aadml.retrieval.significance import holm
 
 LEVEL = 1e-3
-"""Probability of a false alarm over all columns of a modality, for low-order digits; for a counter, of each column."""
+"""Probability of a false alarm: over all columns of a modality for low-order digits, per column for counters."""
 
 PRECISION = 8
-"""Bits of a value, and of the spread of its column, that rounding keeps."""
+"""Number of bits of a value, and of the spread of its column, that rounding keeps."""
 
 NEARLY_CONSTANT = 2.0**-13
-"""Largest spread of a column, relative to its mean, that is a constant rather than a measured value."""
+"""A column whose spread is at most this share of its mean counts as constant."""
 
 ROWS = 500
 """Largest number of clips in the tests; further clips are left out at random."""
 
 
 def carried_columns(values: Tensor, labels: Tensor) -> dict[int, str]:
-    """Return the columns that encode labels in digits that rounding removes.
+    """Return the columns that encode labels in low-order digits, in values that the class determines, or as counters.
 
     Args:
         values: features (n, d).
@@ -61,12 +61,12 @@ def can_be_tested(values: Tensor, labels: Tensor) -> bool:
 
 
 def runs_of_classes(labels: Tensor) -> int:
-    """Return the number of runs of equal labels in the order of the clips."""
+    """Return the number of runs of equal labels (n,), in the order of the clips."""
     return int((labels[1:] != labels[:-1]).sum()) + 1
 
 
 def is_sorted_by_class(labels: Tensor) -> bool:
-    """Return whether the clips of each class are next to each other, which is common in files without leaks too."""
+    """Return whether equal labels (n,) are next to each other, which is common in files without leaks too."""
     return 1 < len(labels.unique()) == runs_of_classes(labels) < len(labels)
 
 
@@ -80,7 +80,7 @@ def _distinct(values: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _low_order(values: Tensor, labels: Tensor) -> list[int]:
-    """Return the columns whose values after rounding predict labels."""
+    """Return the columns whose remainders, which rounding removes, predict labels."""
     cell = _cells(values)
     order = _shuffled_order((values / cell).floor() * cell)
     pairs = order[: len(order) // 2 * 2].unflatten(0, (-1, 2))  # neighbors (p, 2, d)
@@ -110,14 +110,14 @@ _SCALES = len(_BINARY) + len(_OF_SPREAD) + len(_DECIMAL)
 
 
 def _rests(values: Tensor, cell: Tensor) -> Iterator[Tensor]:
-    """Yield the remainders of values (n, d) after rounding, for each scale of a cell or less; 0 without a remainder."""
+    """Yield the remainders of values (n, d) at each scale; 0 at scales coarser than the rounding."""
     mantissa = 2.0 ** (values.abs().clamp_min(2.0**-126).log2().floor() - PRECISION)
     widths = [mantissa * 2.0**-bits for bits in _BINARY]
     widths += [cell.max(0).values.expand_as(cell) * 2.0**-bits for bits in _OF_SPREAD]
     widths += [torch.full_like(cell, 10.0**-digits) for digits in _DECIMAL]
     for width in widths:
-        rest = (values / width + 1 / 8).frac() % 1  # an eighth keeps a zero with rounding errors in one place
-        # differences below the precision of float32 are errors of the decimal system
+        rest = (values / width + 1 / 8).frac() % 1  # without the eighth, rounding errors could turn 0 into almost 1
+        # rounding removes the errors of decimal numbers in binary floats
         yield torch.where(width <= cell.max(0).values, (rest * 256).round(), 0)
 
 
@@ -153,7 +153,7 @@ def _tail(correct: Tensor, compared: Tensor) -> Tensor:
 def _spelled(values: Tensor, labels: Tensor) -> list[int]:
     """Return the columns whose values the class determines; [] for fewer than 20 clips beside one per class.
 
-    In such a column, each of at least four classes has one value, or all classes have nearly the same value.
+    Either each of at least four classes has a single value, or all classes have nearly the same value.
     """
     classes, codes, counts = labels.unique(return_inverse=True, return_counts=True)
     if len(labels) < len(classes) + 20:

@@ -30,7 +30,8 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
         options: options of `aadml.retrieval.evaluate`.
 
     Raises:
-        InputError: a protocol is unknown, parts cannot be joined, or a split that a protocol needs has no clips.
+        InputError: a protocol is unknown or does not apply to the subject, parts cannot be joined, a split that a
+            protocol needs has no clips, or `aadml.retrieval.evaluate` rejects the embeddings.
     """
     subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
@@ -64,7 +65,8 @@ def protocols_of(name: str) -> Sequence[Protocol]:
     parts = [lookup(PROTOCOLS, part, "protocol") for part in names]
     if len(set(names)) != len(names) or (len(names) > 1 and "inductive" in names):
         raise InputError(
-            f"protocol: '{name}' cannot be joined; join different leaks, as in legacy:partner+legacy:drop-last"
+            f"protocol: '{name}' joins equal protocols, or inductive with another one; join different leaks, as in "
+            "legacy:partner+legacy:drop-last"
         )
     return parts
 
@@ -88,7 +90,7 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Replace MAP by its running variant under every gallery, with the value as both bounds (bounds are unknown)."""
+    """Replace MAP by its running variant under every gallery; both bounds, which are unknown, become the value."""
     results = []
     for result in evaluation.directions:
         direction, sample = result.direction, evaluation.sample

@@ -41,7 +41,7 @@ class Order:
     Attributes:
         place: "module:function"; empty for a command.
         command: words of the command line, with {input} and {output}; empty for a function.
-        readable: files and folders that the encoder names.
+        readable: files and folders that the encoder can read, besides libraries.
         by_kernel: whether the kernel isolates the process.
     """
 
@@ -147,7 +147,7 @@ class _Channels:
     searched: Sequence[str] = field(default_factory=lambda: [os.path.realpath(folder) for folder in sys.path])
 
     def start(self) -> None:
-        """Start to record; recording lasts until the process ends."""
+        """Record channels from now on, until the process ends."""
 
         def value(variables: os._Environ[str], name: str) -> str:
             if name in self.environment:
@@ -252,7 +252,7 @@ def _run(command: Sequence[str], places: Mapping[str, Path]) -> None:
 
 
 class _Source(SourceFileLoader):
-    """Loader that compiles the source; compiled files beside it are not among the named files."""
+    """Loader that compiles the source, because compiled files beside the source are not readable."""
 
     def get_code(self, fullname: str) -> CodeType:
         """Return the code of the module."""
@@ -262,7 +262,7 @@ class _Source(SourceFileLoader):
 
 
 class _Named(importlib.abc.MetaPathFinder):
-    """Finder of the modules among the named files, whose folders cannot be listed."""
+    """Finder of the modules among the readable files, whose folders cannot be listed."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self._files = {
@@ -298,4 +298,4 @@ def _write(sink: IO[bytes], message: Arrays) -> None:
 def _receive(source: IO[bytes]) -> dict[str, NDArray[Any]] | None:
     size = source.read(8)
     content = source.read(int.from_bytes(size, "little")) if len(size) == 8 else b""
-    return dict(sorted(load(content).items())) if content else None  # safetensors returns them in random order
+    return dict(sorted(load(content).items())) if content else None  # safetensors loads arrays in random order

@@ -20,10 +20,10 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF, _MOUNT_SETATTR = 444, 445, 446, 442
 _RECURSIVE, _READ_ONLY, _PRIVATE, _NO_NEW_PRIVILEGES = 0x8000, 1, 1 << 18, 38
 
 READ = 1 | 4 | 8
-"""Landlock: execute, read a file, read a folder."""
+"""Landlock rights to execute, to read a file and to list a folder."""
 
 ALL = (1 << 13) - 1
-"""Landlock, version 1: every right over files and folders."""
+"""All rights over files and folders in Landlock, version 1."""
 
 _OF_FILES = 1 | 2 | 4
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random")
@@ -53,7 +53,7 @@ def libraries() -> tuple[str, ...]:
 
 
 def isolate(scratch: Path, readable: Iterable[str]) -> None:
-    """Restrict this process and its children; a process in new namespaces continues and its parent waits for it.
+    """Restrict this process and its children: a child in new namespaces continues, and the parent waits for the child.
 
     The process has no network, cannot access other processes, and reads only `readable`. Every file system is read-only
     except an empty file system in memory at `scratch`, which ends with the process.

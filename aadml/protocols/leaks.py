@@ -75,7 +75,7 @@ def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
 
 def test_selection(subject: Subject, split: str) -> Subject:
-    """Train again, and choose the epoch by the scored clips instead of the validation clips (L4).
+    """Train again, and choose epoch and temperature by the scored clips instead of the validation clips (L4).
 
     Raises:
         InputError: the subject cannot be trained again.

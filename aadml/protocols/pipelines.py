@@ -160,7 +160,7 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
     """Return the pipeline of a command with {input} (feature file) and {output} (HDF5), run without a shell.
 
     Args:
-        command: the command line; the files that it names can be read.
+        command: the command line; the files among its words can be read.
         allow: further files and folders that the command reads.
 
     Raises:
@@ -170,7 +170,7 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
 
 
 def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[str]) -> Order:
-    """Parse a command line, which must contain `places`; the files that it names can be read.
+    """Parse a command line, which must contain `places`; the files among its words can be read.
 
     Raises:
         InputError: the command cannot be parsed, or lacks one of `places`.
@@ -225,20 +225,10 @@ def _input_of(
 
 
 def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
-    import h5py
-
-    from aadml.feature_extraction.foreign import open_hdf5
+    from aadml.feature_extraction.foreign import hdf5_arrays
 
     try:
-        with open_hdf5(output) as file:
-            for modality in clips.modalities:
-                if modality not in file:
-                    raise InputError(
-                        f"{output}: has no {modality}, only {', '.join(file) or 'other content'}; write every modality"
-                    )
-                if not isinstance(file[modality], h5py.Dataset):
-                    raise InputError(f"{output}: {modality} is not a dataset; write an HDF5 dataset of that name")
-            return {m: np.asarray(file[m]) for m in clips.modalities}
+        return hdf5_arrays(output, clips.modalities)
     except InputError as error:
         raise type(error)(f"the command's output {str(error).removeprefix(f'{output}: ')}") from error
 

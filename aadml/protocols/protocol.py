@@ -16,6 +16,7 @@ from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.mixture import MixtureOptions
 
 Vectors = dict[Modality, Tensor]
+"""Modality -> (n, e)."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,13 @@ INDUCTIVE = Protocol()
 
 
 def vectors_of(encoder: Model, clips: Clips) -> Vectors:
-    """Encode each modality of `clips` (n, d) separately, without the read-out of the method."""
+    """Encode each modality of n clips separately, without the read-out of the method: modality -> (n, e)."""
     scaled = encoder.scaling.clips(clips)
     return {m: encoder.method.encode(scaled, m) for m in clips.modalities}
 
 
 def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
-    """Apply the read-out of the method to vectors and return embeddings."""
+    """Apply the read-out of the method to vectors (n, e) by modality, and return the embeddings of the clips."""
     return clips.embedded({m: encoder.method.read_off(v) for m, v in vectors.items()}, encoder.method.similarity)
 
 

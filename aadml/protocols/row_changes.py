@@ -8,7 +8,10 @@ TOLERANCE = 1e-5
 
 
 def largest_change(before: Tensor, after: Tensor) -> float:
-    """Return the largest change of a row, relative to its length, or to 0.001 of the median length for shorter rows."""
+    """Return the largest change of a row (n, e), relative to its length; infinity if rows are missing or not finite.
+
+    Rows shorter than 0.001 of the median length are compared with that length.
+    """
     after = as_wide(after, before)
     if before.shape != after.shape or not bool(torch.isfinite(after).all()):
         return float("inf")
@@ -20,6 +23,6 @@ def largest_change(before: Tensor, after: Tensor) -> float:
 
 
 def as_wide(vectors: Tensor, reference: Tensor) -> Tensor:
-    """Pad rows with zeros to the width of the reference: a packed batch is as wide as its longest sequence."""
+    """Pad rows (n, e) with zeros to the width of the reference: a packed batch is as wide as its longest sequence."""
     missing = reference.shape[1] - vectors.shape[1] if vectors.ndim == reference.ndim == 2 else 0
     return torch.nn.functional.pad(vectors, (0, max(missing, 0)))

@@ -88,7 +88,7 @@ def _end(process: BaseProcess) -> None:
 def _work_and_exit(
     work: Callable[[], Sequence[Vectors]], channels: Callable[[], Sequence[str]], sender: Connection, folder: str
 ) -> None:
-    """Run `work` in the child, send its result or error, and exit without any cleanup of the parent's state."""
+    """Run `work` in the child, send its result or error, and exit without cleaning up the state of the parent."""
     tempfile.tempdir = folder
     os.setpgid(0, 0)
     try:

@@ -13,21 +13,21 @@ from aadml.protocols.subprocess_embedding import Results, in_fresh_process
 
 
 def train_encoder(order: Order, splits: Splits, split: str, folder: Path, seconds: float) -> Finding:
-    """Train by a command twice, in isolation, and write the files of the first training into `folder`.
+    """Train by a command twice, in isolation, and write the files of the first training run into `folder`.
 
-    The second training starts from a data set with noise for the scored clips. Both read an export of the training
-    clips, so that the scored clips could reach a training only through a channel, such as a file that the command
-    opens.
+    The second run starts from a data set with noise for the scored clips. Both read an export of the training clips,
+    so that the scored clips could reach a run only through a channel, such as a file that the command opens.
 
     Args:
         order: the command, with {train} (feature file) and {output} (folder).
         splits: the data.
         split: name of the scored split.
         folder: folder that is created.
-        seconds: time limit of one training.
+        seconds: time limit of one training run.
 
     Raises:
-        InputError: the data have no training clips, or the command failed or wrote no file.
+        InputError: the data have no training clips, or the command failed, took too long, wrote no file, or wrote
+            outside its folder.
     """
     if split == "train" or not len(splits.train):
         raise InputError("--train-command needs training clips that are not scored; pass data with a train split")
@@ -41,10 +41,12 @@ def train_encoder(order: Order, splits: Splits, split: str, folder: Path, second
         (folder / name).write_bytes(content.numpy().tobytes())
     is_equal = files.keys() == repeated.keys() and all(torch.equal(files[name], repeated[name]) for name in files)
     evidence = f"the command trained twice on an export of {len(splits.train)} training clips, then with noise for the "
-    evidence += f"{split} clips; the files of both trainings are {'equal' if is_equal else 'different (it is random)'}"
+    outcome = "equal" if is_equal else "different (the training is random)"
+    evidence += f"{split} clips; the files of both runs are {outcome}"
     channels = list(dict.fromkeys([*first.channels, *second.channels]))
     if channels:
-        return Finding(TRAINED, Verdict.NOT_CHECKABLE, f"{evidence}; it could have received data by {channels[0]}")
+        evidence = f"{evidence}; the command could have received data by {channels[0]}"
+        return Finding(TRAINED, Verdict.NOT_CHECKABLE, evidence)
     return Finding(TRAINED, Verdict.PASS, evidence)
 
 

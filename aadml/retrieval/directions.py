@@ -28,12 +28,12 @@ CUTOFFS = (1, 5, 10, 50, 100)
 
 @dataclass(frozen=True)
 class Queries:
-    """Names of the queries of a direction.
+    """Names, units and classes of the queries of a direction.
 
     Attributes:
-        direction: names of the two sides.
+        direction: (queries, gallery), the names of the two sides.
         ids: names of the q queries; None for their numbers.
-        units: units of the interval of MAP; None for a unit of every query and of every item.
+        units: units of the interval of MAP; None for a separate unit per query and per item.
         groups: (q,) integers, the class of each query, for the table by class; None omits that table.
         names: group -> name, for the table by class.
     """
@@ -63,7 +63,7 @@ class Units:
 
     @classmethod
     def apart(cls, queries: int, items: int) -> "Units":
-        """Return one separate unit for every query and every item."""
+        """Return a separate unit for each of q `queries` and n `items`."""
         numbers = np.arange(queries + items)
         return cls(tuple(map(str, numbers.tolist())), numbers[:queries], numbers[queries:])
 
@@ -83,14 +83,16 @@ def score_direction(
     Args:
         source: scores of q queries against n items.
         relevant: items relevant to each query; a query without relevant items is skipped and counted.
-        named: names of the queries.
+        named: names, units and classes of the queries.
         extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
         cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above n is dropped.
         partner: (q,) column of each query's own clip in the gallery; if passed, MAP without that clip is added.
-        exclude_partner: exclude the query's own clip from the gallery and from the relevant items in every metric.
+        exclude_partner: exclude the query's own clip from the gallery and from the relevant items in every metric;
+            requires `partner`.
 
     Raises:
-        InputError: no query has a relevant item, a score is NaN, or a metric is unknown.
+        InputError: shapes differ, an own clip is not relevant, no query has a relevant item, a score is NaN or
+            infinite, a metric is unknown, or the cutoff of a metric is above n.
     """
     (queries, items), direction = source.shape, "-".join(named.direction)
     if source.shape != relevant.shape:
@@ -135,7 +137,7 @@ def score_direction(
         bounds=np.concatenate([part.bounds for part in parts], axis=1),
         chance=ties.chance(counts, items),
         first=FirstRanks.joined([part.first for part in parts]),
-        first_by_chance=FirstRanks.by_chance(counts, items),
+        first_by_chance=FirstRanks.of(Ranking.by_chance(counts, items)),
         tie_rate=sum(part.tied for part in parts) / (count * items),
         curves=Curves(wanted, *(np.sum([part.curves for part in parts], axis=0) / count)),
         cutoffs=tuple(int(k) for k in shown),
@@ -161,7 +163,7 @@ class _DirectionPart:
 
 def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Requested) -> _DirectionPart:
     hits = metrics.hits_at(ranking, wanted)
-    recall, rate = hits / ranking.relevant[:, None], metrics.hit_rate_at(ranking, wanted)
+    recall, first = hits / ranking.relevant[:, None], FirstRanks.of(ranking)
     figures: dict[tuple[str, ...], Values] = {("map_at_r",): metrics.average_precision_at_r(ranking)}
     figures |= {place: function(ranking) for place, function in functions.items()}
     figures |= {(CHANCE_OF, *place): values for place, values in _by_chance(ranking, functions).items()}
@@ -169,10 +171,10 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
         index,
         metrics.average_precision(ranking),
         np.stack(metrics.average_precision_bounds(ranking)),
-        FirstRanks.of(ranking),
+        first,
         ranking.relevant,
         int(ranking.tied.sum()),
-        np.stack([hits.sum(axis=0) / wanted, recall.sum(axis=0), rate.sum(axis=0)]),
+        np.stack([hits.sum(axis=0) / wanted, recall.sum(axis=0), first.within(wanted).sum(axis=0)]),
         {path: float(values.sum()) for path, values in figures.items()},
         None if ranking.above_partner is None else _of_others(ranking),
     )
@@ -198,7 +200,7 @@ def _of_others(ranking: Ranking) -> tuple[Values, Values]:
 
 
 def _without_partner(parts: Sequence[_DirectionPart]) -> dict[tuple[str, ...], float]:
-    """Return MAP, chance level and number of queries without their own clips; empty if no other item is relevant."""
+    """Return MAP without own clips, its chance level and its number of queries; empty if no other item is relevant."""
     others = [part.others for part in parts if part.others is not None]
     precision, chance = (np.concatenate(values) for values in zip(*others, strict=True))
     if not len(precision):

@@ -46,18 +46,20 @@ def read_embeddings(
     """Read embeddings from an npz or HDF5 file.
 
     Args:
-        path: npz or HDF5 with at least two of `audio`, `visual` and `text` (n, d), or of other modalities that
-            `modalities` lists. Optional: `label` (n,) integers or text, `id` (n,), `split` (n,), `class_names` (C,),
-            `audio_present` (n,) if some clips lack a modality, and in HDF5 the attributes `similarity` and `once`,
-            the modalities in which one row per label is ranked. Without `label`, only the other modality of the same
-            row is relevant. Several captions per clip are stored as `text` (n, c, d), or as `text` (m, d) with
-            `text_row` (m,), the clip of each caption. In this case each clip is ranked once in the other modalities,
-            and its captions are relevant to it. The names `labels`, `ids` and `splits` are accepted too.
+        path: npz or HDF5 with at least two of `audio`, `visual` and `text` (n, d), or with other modalities, listed
+            in `modalities`. Optional: `label` (n,) integers or text, `id` (n,), `split` (n,), `class_names` (C,),
+            `audio_present` (n,) if some clips lack a modality, and `similarity`, an array in npz and an attribute in
+            HDF5. The HDF5 attribute `once` lists the modalities in which one row per label is ranked. Without
+            `label`, only the other modality of the same row is relevant. Several captions per clip are stored as
+            `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each caption. In this case each
+            clip is ranked once in the other modalities, and its captions are relevant to it. The names `labels`,
+            `ids` and `splits` are accepted too.
         split: split to read, if the file has `split`; by default "test". A file without splits is read completely.
         on_note: called with a message about ignored arrays.
 
     Returns:
-        Embeddings, with labels recoded to 0..C-1, and the name of the split: "all" if the file has none.
+        Embeddings, and the name of the split: "all" if the file has no splits. Labels are recoded to 0..C-1, or are -1
+        without `label`.
 
     Raises:
         InputError: the file is absent, has another format, lacks data or the split, is malformed, or contains NaN.
@@ -135,7 +137,7 @@ def _check_rows(arrays: Mapping[str, NDArray[Any]], place: str | Path) -> None:
 
 
 def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:
-    """Read the similarity and the modalities ranked once per label; defaults if a file has no such attributes."""
+    """Return the similarity ("cosine" if the file has none) and the modalities ranked once per label."""
     if is_archive(path):
         return str(npz_arrays(path, ("similarity",)).get("similarity", "cosine")), ()
     with open_hdf5(path) as file:

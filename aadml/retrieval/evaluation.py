@@ -31,7 +31,6 @@ def mean_average_precision(
     direction: Direction,
     *,
     queries: Indices | None = None,
-    similarity: str | None = None,
 ) -> float:
     """Compute MAP of one direction over the whole gallery, with the exact expectation over ties.
 
@@ -39,17 +38,18 @@ def mean_average_precision(
         embeddings: embeddings of both modalities.
         direction: (queries, gallery).
         queries: rows to use as queries; by default all.
-        similarity: similarity that replaces the similarity of the embeddings.
+
+    Raises:
+        InputError: no query has a relevant item.
     """
-    values = per_query(embeddings, direction, metrics.average_precision, rows=queries, similarity=similarity)
-    return float(values.mean())
+    return float(per_query(embeddings, direction, metrics.average_precision, rows=queries).mean())
 
 
 def mean_figure(embeddings: Embeddings, metric: str) -> float:
     """Return the mean of a metric ("recall@10") over all directions, each averaged over its queries.
 
     Raises:
-        InputError: the metric is unknown, or its cutoff is beyond the size of a gallery.
+        InputError: the metric is unknown, its cutoff is above the size of a gallery, or no query has a relevant item.
     """
     function, directions = function_of(metric), embeddings.directions()
     gallery: Gallery = OTHER_GALLERIES.get(metric, "full")
@@ -84,8 +84,9 @@ def evaluate(
         queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
 
     Raises:
-        InputError: there are fewer than two modalities, dimensions differ, a value is NaN, a name is unknown, no query
-            has a relevant item, or `queries` is larger than the number of queries.
+        InputError: there are fewer than two modalities, dimensions differ, a value is NaN or infinite, a name is
+            unknown, the cutoff of a metric is above the size of a gallery, no query has a relevant item, or `queries`
+            is below two or above the number of queries.
     """
     pairs = embeddings.directions()
     if not pairs:
@@ -108,7 +109,7 @@ def evaluate(
 def _sample(
     embeddings: Embeddings, pairs: Sequence[Direction], gallery: Gallery, queries: int | None
 ) -> tuple[dict[Direction, Indices | None], QuerySample | None]:
-    """Draw the rows to use as queries in each direction; None if all rows are used."""
+    """Return the rows to use as queries of each direction (None for all), and the sample (None if all are used)."""
     if queries is None:
         return dict.fromkeys(pairs), None
     ways = {direction: sides_of(embeddings, direction, gallery) for direction in pairs}
@@ -119,7 +120,10 @@ def _sample(
 
 @dataclass(frozen=True)
 class _Task:
-    """Settings shared by all directions; see `evaluate`. `unit` (rows,) is the index in `units` of each row's unit."""
+    """Settings shared by all directions; see `evaluate`.
+
+    `unit` (rows,) is the index in `units` of each row's unit, and `matrices` caches score matrices.
+    """
 
     embeddings: Embeddings
     gallery: Gallery
@@ -142,7 +146,7 @@ class _Task:
         return source
 
     def result(self, direction: Direction, sides: Sides, items: int) -> DirectionResult:
-        """Score the queries of one pair of sides; `items` is the size of the smallest gallery of the direction."""
+        """Score the queries of `sides`; `items` is the size of the smallest gallery of the direction."""
         relevance = self.embeddings.relevant
         relevant = relevance.between(self.embeddings, sides.queries, sides.gallery)
         groups, ids = relevance.groups(self.embeddings), [self.embeddings.ids[i] for i in sides.queries]
@@ -165,7 +169,7 @@ class _Task:
         return np.array([column.get(self.embeddings.ids[row], -1) for row in sides.queries], dtype=np.int64)
 
     def _with_usual_metrics(self, items: int) -> tuple[str, ...]:
-        """Return the requested metrics, and usual metrics of instance retrieval if relevance is not by class."""
+        """Return the requested metrics and the usual metrics of instance retrieval."""
         usual = ("precision", "recall", "hit-rate", "mrr", "ndcg@10" if items >= 10 else "ndcg")
         return (*self.extra, *(name for name in usual if name not in self.extra))
 
@@ -188,13 +192,17 @@ def _with_other_galleries(task: _Task, direction: Direction, rows: Indices | Non
 
 
 def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
-    """Return the column (q,) of each query's own clip; None if the own clip of some query is not relevant."""
+    """Return the column (q,) of each query's own clip; None if a query has no own clip, or its own clip is irrelevant.
+
+    Raises:
+        InputError: the gallery is "without-partner", but an own clip is irrelevant or absent.
+    """
     partner = sides.partner
     if partner is not None and relevant.at(partner)[relevant.some].all():
         return partner
     if gallery == "without-partner":
         raise InputError(
-            "without-partner: the own clip of some query is not relevant, so own clips cannot be excluded; "
+            "without-partner: the own clip of a query is not relevant, so own clips cannot be excluded; "
             "choose the gallery 'full'"
         )
     return None

@@ -18,9 +18,9 @@ class FirstRanks:
     """The group of tied items that contains the best relevant item, for each of q queries.
 
     Attributes:
-        above: (q,) items scored better than the group.
-        size: (q,) items in the group; 1 if it is not tied.
-        hits: (q,) relevant items in the group.
+        above: (q,) number of items scored better than the group.
+        size: (q,) number of items in the group; 1 without ties.
+        hits: (q,) number of relevant items in the group.
     """
 
     above: Indices
@@ -34,11 +34,6 @@ class FirstRanks:
         return cls(ranking.above[first], ranking.size[first], ranking.hits[first])
 
     @classmethod
-    def by_chance(cls, relevant: Indices, items: int) -> "FirstRanks":
-        """Return the groups of a random order of n items; `relevant` (q,) counts the relevant items of each query."""
-        return cls(np.zeros_like(relevant), np.full_like(relevant, items), relevant)
-
-    @classmethod
     def joined(cls, parts: Sequence["FirstRanks"]) -> "FirstRanks":
         """Concatenate the queries of several parts."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("above", "size", "hits")))
@@ -48,10 +43,14 @@ class FirstRanks:
         """Expected rank (q,), from 1."""
         return np.asarray(self.above + (self.size + 1) / (self.hits + 1))
 
-    def within(self, rank: int) -> float:
-        """Return the share of queries and orders of ties with a relevant item at `rank` or a better rank."""
-        places = np.clip(rank - self.above, 0, self.size)
-        return float((1 - ties.no_hit(self.size, self.hits, places)).mean())
+    def within(self, cutoffs: Indices) -> Values:
+        """Return the probability (q, c) of a relevant item among the first K items, for cutoffs K (c,)."""
+        size, hits = self.size[:, None], self.hits[:, None]
+        places = np.clip(cutoffs - self.above[:, None], 0, size)
+        rate: Values = (places > size - hits).astype(np.float64)
+        row, column = np.nonzero((places > 0) & (rate == 0))
+        rate[row, column] = 1 - ties.no_hit(self.size[row], self.hits[row], places[row, column])
+        return rate
 
     @property
     def median(self) -> float:
@@ -63,5 +62,5 @@ class FirstRanks:
         low, high = 1, int((self.above + self.size - self.hits).max()) + 1
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.within(middle) > share else (middle + 1, high)
+            low, high = (low, middle) if self.within(np.array([middle])).mean() > share else (middle + 1, high)
         return low

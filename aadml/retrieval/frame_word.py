@@ -21,12 +21,12 @@ BUDGET = 1 << 25
 
 _HEADER = 4
 _WHOLE = 1024  # whole numbers up to twice this value are exact in half precision
-_THOUSAND = 16  # unit of the thousands of the length; earlier versions stored another number below this unit
+_THOUSAND = 16  # factor of length // 1024 in the header; rows of an incompatible version have a remainder
 _FRAMES = 512  # maximum number of frames of a sequence in one product
 
 
 def pack(values: Tensor, lengths: Tensor, *, side: str) -> Tensor:
-    """Return padded sequences as rows.
+    """Return padded sequences as packed rows.
 
     Args:
         values: (n, t, d).
@@ -41,7 +41,7 @@ def pack(values: Tensor, lengths: Tensor, *, side: str) -> Tensor:
 
 
 def pack_each(sequences: list[Tensor], *, side: str, steps: int = 0) -> Tensor:
-    """Return sequences (t, d) of any length as rows, and empty the list, so that no sequence is in memory twice.
+    """Return sequences (t, d) of any length as packed rows; empties the list, so that no sequence is in memory twice.
 
     Args:
         sequences: one or more sequences.
@@ -49,7 +49,7 @@ def pack_each(sequences: list[Tensor], *, side: str, steps: int = 0) -> Tensor:
         steps: minimum t of the rows.
 
     Returns:
-        (n, 4 + t d), t of the longest sequence.
+        (n, 4 + t d), where t is the length of the longest sequence, and at least `steps`.
     """
     lengths = torch.tensor([len(sequence) for sequence in sequences])
     dimension = sequences[0].shape[1]
@@ -78,7 +78,7 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str]:
     fits = dimension > 0 and width % max(dimension, 1) == 0 and side in (0, 1) and form == 0
     if not fits or bool((header[:, 1:] != header[:1, 1:]).any()):
         raise InputError(
-            "frame-word: the rows are not sequences of a method with this similarity; choose another similarity"
+            "frame-word: the vectors are not sequences packed for this similarity; choose another similarity"
         )
     values = rows[:, _HEADER:].view(len(rows), -1, dimension)
     return values, header[:, 0] + _WHOLE * thousands, SIDES[side]
@@ -142,7 +142,7 @@ def _tiles(lengths: list[int], wide: int) -> Iterator[tuple[int, int]]:
 
 
 def _relevance(frames: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
-    """Score one sequence (t, d) against c concatenated sequences (w, d): (c,); 0 for an empty sequence."""
+    """Score frames (t, d) against c concatenated sequences of words (w, d): (c,); 0 for a sequence of `lengths` 0."""
     heard = torch.stack([(words @ part.T).relu_().sum(1) for part in frames.split(_FRAMES)]).sum(0) / len(frames)
     owner = torch.repeat_interleave(lengths)
     return heard.new_zeros(len(lengths)).index_add_(0, owner, heard) / lengths.clamp_min(1)

@@ -49,8 +49,8 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
         ways = [Sides(sides[0][second[sides[0]] == half], sides[1][second[sides[1]] != half]) for half in (0, 1)]
         if any(not len(way.queries) or not len(way.gallery) for way in ways):
             raise InputError(
-                "disjoint: a half of the clips has no query or no result, so the clips cannot be halved; pass at least "
-                "two clips that have both modalities"
+                "disjoint: one half of the clips has no query or no gallery item, so the clips cannot be halved; pass "
+                "at least two clips that have both modalities"
             )
         return ways
     repeated = len(set(embeddings.ids)) < len(embeddings) or any(m in embeddings.once for m in direction)
@@ -85,7 +85,7 @@ def halves(ids: Sequence[str], labels: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:
-    """Remove the own clip of each query, which must be relevant, from its ranking.
+    """Remove the own clip of each query from the query's ranking; own clips must be relevant.
 
     Args:
         ranking: rankings of b queries, with `above_partner`.
@@ -95,9 +95,8 @@ def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:
     """
     assert ranking.above_partner is not None
     query, count = ranking.query, len(ranking)
-    reached = (
-        ranking.above <= ranking.above_partner[query]
-    )  # groups are in order: the partner is in the last group reached
+    # groups are in order, so the own clip is in the last group that is not below this clip
+    reached = ranking.above <= ranking.above_partner[query]
     partner = ranking.offsets[:-1] + np.bincount(query, weights=reached, minlength=count).astype(np.int64) - 1
     later = (np.arange(len(query)) > partner[query]).astype(np.int64)
     shared = ranking.size[partner]
@@ -137,17 +136,17 @@ def of_others(measure: Callable[[Indices, Ranking], T], index: Indices, ranking:
 
 
 def average_precision_without_partner(ranking: Ranking) -> Values:
-    """Compute AP without the own clip of the query, which is neither in the gallery nor relevant."""
+    """Compute AP (b,) without the own clip of the query, which is neither in the gallery nor relevant."""
     return average_precision(ranking)
 
 
 def average_precision_disjoint(ranking: Ranking) -> Values:
-    """Compute AP over the half of the clips without the query, for both halves in turn (one fixed draw, by class)."""
+    """Compute AP (b,) over the half of the clips without the query, both halves in turn (one fixed draw, by class)."""
     return average_precision(ranking)
 
 
 def items(embeddings: Embeddings, modality: Modality) -> Indices:
-    """Return the rows (m,) of the clips that have a modality, one row per label if rows repeat."""
+    """Return the rows (m,) of the clips that have a modality; one row per label if `embeddings.once` lists it."""
     present = embeddings.present.get(modality)
     rows = np.arange(len(embeddings)) if present is None else np.flatnonzero(present.cpu().numpy())
     if modality not in embeddings.once:
@@ -165,9 +164,9 @@ def check_once(embeddings: Embeddings, once: Collection[str], place: str) -> Non
     """Check that the rows of each label are equal in every modality of `once`.
 
     Args:
-        embeddings: the vectors.
+        embeddings: vectors and labels.
         once: names of the modalities to rank once per label.
-        place: path of the file, with which the message begins.
+        place: first words of the message, such as "once: ".
 
     Raises:
         InputError: the rows of a label differ, or a modality is absent.

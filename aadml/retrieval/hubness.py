@@ -1,4 +1,4 @@
-"""Corrections of hubs (items close to every query) by their scores against items of the training set.
+"""Corrections of hubs (items close to every query) by the scores of gallery items against training items.
 
 Every correction adds a bias to a score. The bias depends only on the gallery item, not on other queries or items. The
 correction is therefore inductive: s'(q, g) ranks as s(q, g) + b(g). (Correcting a query by its own mean, as in CSLS,

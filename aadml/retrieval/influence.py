@@ -20,7 +20,7 @@ from aadml.retrieval.sorted_hits import SORTED
 from aadml.retrieval.ties import Values
 
 Bound = Indices | slice
-"""Places (b, n) before which a group of ties starts or ends, or a slice of the cumulative sums if there are no ties."""
+"""Positions (b, n) before which a group of ties starts or ends; without ties, a slice of the cumulative sums."""
 
 QUERIES = 1024
 """Maximum number of queries for the influence of gallery items; beyond it, evenly spaced queries are used."""
@@ -34,9 +34,9 @@ def gallery_influence(
     Args:
         source: scores of q queries against n items.
         relevant: items relevant to each query; a query without relevant items is skipped.
-        partner: (q,) column of each query's own clip, -1 if absent; that item has weight 1 for this query,
-            because copies of a clip do not retrieve each other.
-        exclude_partner: whether the own clip is removed from the ranking.
+        partner: (q,) column of each query's own clip, -1 if absent. The weight of an own clip is fixed at 1 for this
+            query, because copies of a clip do not retrieve each other.
+        exclude_partner: whether own clips are removed from the rankings; requires `partner`.
     """
     queries = np.flatnonzero(relevant.some)
     sampled = queries[np.linspace(0, len(queries) - 1, min(QUERIES, len(queries))).round().astype(np.int64)]
@@ -118,6 +118,6 @@ def _at(cumulated: Values, bound: Bound) -> Values:
 
 
 def _below(values: Values, start: Bound, end: Bound) -> Values:
-    """Return for each position the sum of the values below its group of ties, and half the sum of its group."""
+    """Return, for each position, the sum of the values below its group of ties plus half the sum of the group."""
     total = _cumulated(values)
     return total[:, -1:] - (_at(total, start) + _at(total, end)) / 2

@@ -13,7 +13,7 @@ HEADER = ["query", "item", "grade"]
 
 
 def relevance_name(relevance: str | Path | None) -> str | None:
-    """Return the name of a relevance rule, or the absolute path of a file."""
+    """Return the name of a relevance rule, or the absolute path of a file of judgments; None if no rule is passed."""
     return None if relevance is None else relevance if relevance in RULES else str(Path(relevance).absolute())
 
 
@@ -25,7 +25,7 @@ def chosen_relevance(name: str) -> Relevance:
             shared labels are more relevant), or the path of a file of judgments.
 
     Raises:
-        InputError: the name is neither a rule nor a file of judgments.
+        InputError: the name is neither a rule nor a file, or the file does not contain judgments.
     """
     if name in RULES:
         return RULES[name]
@@ -43,7 +43,8 @@ def read_judgments(path: str | Path) -> Judgments:
     Queries and items are ids of clips. An item with a grade of 0 or below is not relevant.
 
     Raises:
-        InputError: the file cannot be read, or a line is not a judgment; the message contains the line number.
+        InputError: the file cannot be read, contains no judgments, or a line is not a judgment or repeats one (the
+            message contains the line number).
     """
     lines = _lines(path)
     is_csv = bool(lines) and [cell.strip().lower() for cell in lines[0].split(",")] == HEADER

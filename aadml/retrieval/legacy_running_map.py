@@ -10,16 +10,16 @@ from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 
-_CELLS = 1 << 20  # maximum number of cells of the table over the places and hits of one group
+_CELLS = 1 << 20  # maximum size of the table of positions and hits of one group of tied items
 
 
 def running_average_precision(ranking: Ranking) -> Values:
-    """Average AP@j over all ranks j = 1..N, where AP@j is divided by the hits so far, and is 0 without hits: (b,).
+    """Compute the mean of AP@j over all ranks j = 1..N: (b,). AP@j is divided by the hits up to j; 0 without hits.
 
     This variant is not an average precision: it favors early ranks, and its chance level is higher (on 189 clips of 15
     classes, 0.123 instead of 0.099). Published evaluation code of this field computes this value, which explains some
     published tables. Ties count by their expectation. A group of n tied items, m of them relevant, takes O(n m) time.
-    The result is cached.
+    The sums of a group are cached.
     """
     sums = precision_sums(ranking)
     before, inside = np.zeros_like(sums), np.zeros_like(sums)

@@ -21,7 +21,7 @@ FAMILIES = {"map-at-k": ("map", "map-min", "map-hits")}
 
 Function = Callable[[Ranking], Values]
 Requested = Mapping[tuple[str, ...], Function]
-"""Place in the JSON -> function of a ranking, one value per query (b,)."""
+"""Keys in the JSON of a direction -> function of a ranking, which returns one value per query (b,)."""
 
 
 def requested(names: Iterable[str], cutoffs: Sequence[int], items: int) -> Requested:
@@ -29,7 +29,7 @@ def requested(names: Iterable[str], cutoffs: Sequence[int], items: int) -> Reque
 
     Args:
         names: names of METRICS, with or without a cutoff. A metric without its required cutoff is computed at all
-            `cutoffs`. Metrics of other galleries are checked and omitted.
+            `cutoffs`. Metrics of every evaluation and of other galleries are checked and omitted.
         cutoffs: cutoffs of the tables.
         items: size of the gallery.
 
@@ -52,7 +52,7 @@ def check_cutoff(metric: str, items: int) -> None:
 
 
 def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Return metrics after checking that each is a single number: a column of a table, or a criterion.
+    """Return distinct metrics after checking that each is a single number: a column of a table, or a criterion.
 
     Raises:
         InputError: a metric is unknown, lacks a required cutoff, or has a cutoff that it does not accept.
@@ -68,7 +68,7 @@ def check_criterion(name: str) -> str:
     """Return a metric after checking that it can select the epoch.
 
     Raises:
-        InputError: the metric is not a single number, or smaller values are better.
+        InputError: the metric is unknown, is not a single number, or is better when smaller.
     """
     (metric,) = check_columns([name])
     if metric in SMALLER_IS_BETTER:

@@ -14,44 +14,44 @@ Normalizer = Literal["all", "min(R,k)", "hits"]
 
 
 def average_precision(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Compute AP: mean precision at the ranks of all relevant items of the gallery, or of those among the first K."""
+    """Compute AP (b,): mean precision at the ranks of all relevant items; 0 for relevant items beyond the first K."""
     if cutoff is not None:
         return average_precision_at(ranking, cutoff)
     return ranking.per_query(precision_sums(ranking)) / ranking.relevant
 
 
 def average_precision_over_reachable(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute AP over the first K items, normalized by min(R, K), so that the best ranking scores 1."""
+    """Compute AP (b,) over the first K items, divided by min(R, K) for R relevant items: 1 for the best ranking."""
     return average_precision_at(ranking, cutoff, "min(R,k)")
 
 
 def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute AP over the first K items, divided by the hits among them; 1 for one early hit (DSCMR's code)."""
+    """Compute AP (b,) over the first K items, divided by their hits; 1 for a single hit at rank 1 (DSCMR's code)."""
     return average_precision_at(ranking, cutoff, "hits")
 
 
 def average_precision_at_r(ranking: Ranking) -> Values:
-    """Compute AP over the first R items, for R relevant items: MAP@R (Musgrave et al., ECCV 2020)."""
+    """Compute AP (b,) over the first R items, for R relevant items: MAP@R (Musgrave et al., ECCV 2020)."""
     return average_precision_at(ranking, ranking.relevant)
 
 
 def precision(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute the number of relevant items among the first K, divided by K."""
+    """Compute the number (b,) of relevant items among the first K, divided by K."""
     return hits_at(ranking, np.array([cutoff]))[:, 0] / cutoff
 
 
 def recall(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute the number of relevant items among the first K, divided by their number in the whole gallery."""
+    """Compute the number (b,) of relevant items among the first K, divided by all relevant items of the gallery."""
     return hits_at(ranking, np.array([cutoff]))[:, 0] / ranking.relevant
 
 
 def hit_rate(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute the probability of a relevant item among the first K: the "recall@K" of instance retrieval."""
-    return hit_rate_at(ranking, np.array([cutoff]))[:, 0]
+    """Compute the probability (b,) of a relevant item among the first K: the "recall@K" of instance retrieval."""
+    return FirstRanks.of(ranking).within(np.array([cutoff]))[:, 0]
 
 
 def precision_sums(ranking: Ranking, places: Indices | None = None) -> Values:
-    """Return the expected sum of precisions at the relevant items of each group (t,), or of its first `places` (t,)."""
+    """Return the expected sum (t,) of precisions at the relevant items of each group, or of its first `places` (t,)."""
     sums = np.asarray((ranking.hits_above + 1) / (ranking.above + 1))
     if places is not None:
         sums[places == 0] = 0.0
@@ -80,7 +80,7 @@ def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: No
         ranking: b queries.
         cutoff: K of all queries, or of each (b,). With K = R and "all", the mean is MAP@R (Musgrave et al., ECCV 2020).
         normalizer: divisor of the sum of precisions: "all" relevant items of the gallery, "min(R,k)" (1 for the best
-            ranking), or the "hits" among the K items (DSCMR's released code; 1 for one early hit).
+            ranking), or the "hits" among the K items (DSCMR's released code; 1 for a single hit at rank 1).
     """
     limit = np.broadcast_to(np.asarray(cutoff, dtype=np.int64), (len(ranking),))
     places = np.clip(limit[ranking.query] - ranking.above, 0, ranking.size)
@@ -129,21 +129,10 @@ def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
     return hits
 
 
-def hit_rate_at(ranking: Ranking, cutoffs: Indices) -> Values:
-    """Compute the probability of a relevant item among the first K for cutoffs (c,): (b, c)."""
-    first = ranking.offsets[:-1]
-    size, hits = ranking.size[first][:, None], ranking.hits[first][:, None]
-    places = np.clip(cutoffs[None, :] - ranking.above[first][:, None], 0, size)
-    rate: Values = (places > size - hits).astype(np.float64)
-    row, column = np.nonzero((places > 0) & (rate == 0))
-    rate[row, column] = 1 - ties.no_hit(size[row, 0], hits[row, 0], places[row, column])
-    return rate
-
-
 def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Compute 1 / rank of the first relevant item; 0 if this item is not among the first K."""
-    first = ranking.offsets[:-1]
-    groups = np.stack([ranking.above[first], ranking.size[first], ranking.hits[first]])
+    """Compute 1 / rank (b,) of the first relevant item; 0 if this item is not among the first K."""
+    first = FirstRanks.of(ranking)
+    groups = np.stack([first.above, first.size, first.hits])
     distinct, index = np.unique(groups, axis=1, return_inverse=True)
     limit = ranking.items if cutoff is None else cutoff
     values = np.array([ties.reciprocal_of_first(*map(int, group), limit) for group in distinct.T])
@@ -151,7 +140,7 @@ def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
 
 
 def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Compute nDCG with linear gain: sum of grade / log2(rank + 1), divided by this sum for the best order."""
+    """Compute nDCG (b,) of the first K items: sum of grade / log2(rank + 1), divided by this sum for the best order."""
     limit = ranking.items if cutoff is None else cutoff
     total = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, ranking.items + 1) + 1))])
     begun, end = np.minimum(ranking.above, limit), np.minimum(ranking.above + ranking.size, limit)
@@ -161,5 +150,5 @@ def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
 
 
 def best_rank(ranking: Ranking) -> Values:
-    """Compute the rank, from 1, of the best relevant item."""
+    """Compute the rank (b,), from 1, of the best relevant item."""
     return FirstRanks.of(ranking).expected

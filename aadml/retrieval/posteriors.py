@@ -1,15 +1,15 @@
-"""Second key of rankings by posteriors, whose inner products tie where classes are certain."""
+"""Second sort key for rankings by posteriors: the inner products of confident posteriors are often equal."""
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-_SMALLEST = 2.0**-149  # of float32 above zero
+_SMALLEST = 2.0**-149  # smallest positive float32
 
 
 def are_posteriors(vectors: Tensor) -> bool:
-    """Return whether all vectors (n, d) are nonnegative and sum to one."""
+    """Return whether all vectors (n, d) are nonnegative and sum to one, up to 1e-4."""
     return bool((vectors >= 0).all() and ((vectors.double().sum(1) - 1).abs() < 1e-4).all())
 
 

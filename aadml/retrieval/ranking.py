@@ -27,13 +27,13 @@ class Ranking:
     Attributes:
         items: n, the size of the gallery.
         offsets: (b + 1,) groups of query i are offsets[i] up to offsets[i + 1], best first; every query has a group.
-        above: (t,) items scored better than the group.
-        size: (t,) items in the group; 1 if it is not tied.
-        hits_above: (t,) relevant items scored better than the group.
-        hits: (t,) relevant items in the group, at least 1.
-        relevant: (b,) relevant items in the whole gallery.
-        tied: (b,) items that share their score with another item.
-        above_partner: (b,) items scored better than the query's own clip; None if unknown.
+        above: (t,) number of items scored better than the group.
+        size: (t,) number of items in the group; 1 without ties.
+        hits_above: (t,) number of relevant items scored better than the group.
+        hits: (t,) number of relevant items in the group, at least 1.
+        relevant: (b,) number of relevant items in the whole gallery.
+        tied: (b,) number of items that share their score with another item.
+        above_partner: (b,) number of items scored better than the query's own clip; None if unknown.
         grades: grades of the relevant items; None if every relevant item has grade 1.
     """
 
@@ -86,7 +86,7 @@ class Ranking:
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def per_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sums over each query (b,) of values of groups (t,)."""
+        """Return, for each query, the sum (b,) of the values of its groups (t,)."""
         return np.add.reduceat(values, self.offsets[:-1]) if len(self) else np.zeros(0)
 
 
@@ -186,6 +186,9 @@ def over_rankings(
 
     Yields:
         Results of `measure`, in the order of the queries.
+
+    Raises:
+        InputError: a score is NaN or infinite.
     """
 
     def measured(index: Indices, scores: Scores, hits: NDArray[np.bool_]) -> T:

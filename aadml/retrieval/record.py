@@ -18,7 +18,7 @@ _RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "train_map", "seco
 
 @dataclass(frozen=True)
 class ScopeCurve:
-    """Metrics at K = 10, 20, ... up to the size of the gallery."""
+    """Metrics at K = 10, 20, ... up to 1000 or the size of the gallery."""
 
     k: list[int]
     precision: list[float]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCOPE = tuple(range(10, 1001, 10))
-"""K of the scope curve, up to the size of the gallery."""
+"""K of the scope curve; values above the size of the gallery are omitted."""
 SCOPE_METRICS = ("precision", "recall", "hit_rate")
 
 
@@ -137,7 +137,7 @@ class DirectionResult:
 
     @cached_property
     def unit_values(self) -> Values:
-        """Pseudo-value of MAP (m,) of each unit: MAP plus m times the unit's influence as query and gallery item."""
+        """Pseudo-value of MAP (m,) per unit: MAP plus m times the unit's centered influence, as query and as item."""
         as_query = np.bincount(self.unit, weights=self.average_precision - self.map, minlength=len(self.units))
         influence = (as_query + self.by_item) / len(self.unit)
         values: Values = self.map + len(self.units) * (influence - influence.mean())
@@ -259,7 +259,11 @@ class Evaluation:
     def __getitem__(self, name: str) -> Any: ...
 
     def __getitem__(self, name: str) -> Any:
-        """Return the result of a direction ("audio-visual"), or the mean of a metric ("map", "recall@10")."""
+        """Return the result of a direction ("audio-visual"), or the mean of a metric ("map", "recall@10").
+
+        Raises:
+            KeyError: the metric was not computed.
+        """
         if name in (results := {result.name: result for result in self.directions}):
             return results[name]
         if (value := self.record().figure(name)) is None:

@@ -36,7 +36,7 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
 
     Args:
         ways: all queries of the direction, with their galleries.
-        direction: direction to name in messages.
+        direction: direction of the queries, for messages.
         queries: number of rows.
 
     Raises:
@@ -52,7 +52,7 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
 
 
 def restricted(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:
-    """Return the queries among `rows`, with their galleries; all queries if `rows` is None.
+    """Return the queries among `rows` (q,), with their galleries; all queries if `rows` is None.
 
     Raises:
         InputError: no queries remain.
@@ -66,5 +66,5 @@ def restricted(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:
         if mask.any()
     ]
     if not remaining:
-        raise InputError("queries: no drawn query has this gallery; draw more queries")
+        raise InputError(f"queries: none of the {len(rows)} drawn queries has this gallery; draw more queries")
     return remaining

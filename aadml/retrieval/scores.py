@@ -60,7 +60,7 @@ class MatrixScores:
         return self.matrix.shape[0], self.matrix.shape[1]
 
     def block(self, start: int, stop: int) -> Scores:
-        """Return the rows start..stop."""
+        """Return the scores (stop - start, n) of the queries start..stop."""
         return self.matrix[start:stop]
 
 
@@ -73,7 +73,7 @@ class VectorScores:
         dimension: d, the dimension of the vectors.
         queries: mapped queries.
         gallery: mapped gallery.
-        copies: gallery items equal to an earlier item, and the first of the equal items.
+        copies: indices of the gallery items equal to an earlier item, and of the first of the equal items.
         precision: type of the scores; scores that are equal in this type are ties.
     """
 
@@ -124,13 +124,13 @@ def _digest(vectors: Tensor) -> Indices:
 
 
 def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return maps of row ranges to vectors whose inner products are cosines; 0 for a zero vector."""
+    """Return queries (q, d) and gallery (n, d) as rows whose inner products are cosines; 0 for a zero vector."""
     q, g = _nonzero(_lengths(queries)), _nonzero(_lengths(gallery))
     return (lambda a, b: queries[a:b].double() / q[a:b]), (lambda a, b: gallery[a:b].double() / g[a:b])
 
 
 def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return maps of row ranges to vectors whose inner products are scaled by a power of two to at most 1.
+    """Return queries (q, d) and gallery (n, d) as rows whose inner products are scaled by a power of two to at most 1.
 
     The inner product of two posteriors is the probability of a common class.
     """
@@ -139,10 +139,10 @@ def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
 
 
 def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return maps of row ranges to vectors whose inner products are negative squared distances, scaled to at least -1.
+    """Return queries (q, d) and gallery (n, d) as rows whose inner products are scaled negative squared distances.
 
-    The factor is a power of two. The mean of the gallery is subtracted from both sets, which changes no distance and
-    keeps small distances exact.
+    The factor is a power of two; every inner product is at least -1. The mean of the gallery is subtracted from both
+    sets, which changes no distance and keeps small distances exact.
     """
     center, scale = _center_and_scale(queries, gallery)
 
@@ -163,15 +163,15 @@ def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
 
 
 def _center_and_scale(queries: Tensor, gallery: Tensor) -> tuple[Tensor, float]:
-    """Return the center (d,) that `euclidean` subtracts from vectors, and its factor."""
+    """Return the center (d,) that `euclidean` subtracts from vectors, and the factor of the centered vectors."""
     center = torch.stack([part.double().sum(0) for part in gallery.split(ROWS)]).sum(0) / len(gallery)
     return center, _power(torch.maximum(_lengths(queries, center).max(), _lengths(gallery, center).max())) / 2
 
 
 def hamming(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return maps of row ranges to sign codes, whose inner products are d minus twice their Hamming distance.
+    """Return queries (q, d) and gallery (n, d) as sign codes, 1 where `x > 0` and -1 elsewhere.
 
-    The inner products are scaled by a power of two; a bit is `x > 0`.
+    The inner products are d minus twice the Hamming distance, scaled by a power of two.
     """
     scale = _power(torch.tensor(float(queries.shape[1])))
 
@@ -217,7 +217,8 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
         similarity: key of SIMILARITIES, or "frame-word" for rows of `aadml.retrieval.frame_word`.
 
     Raises:
-        InputError: vectors are NaN or infinite, differ in dimension or are missing, or a name is unknown.
+        InputError: an input is empty, is not two-dimensional or contains NaN or infinity, dimensions differ, or the
+            similarity is unknown.
     """
     maps = lookup(SIMILARITIES | {FRAME_WORD: cosine}, similarity, "similarity")
     sides = {"queries": queries, "gallery": gallery}

@@ -30,7 +30,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Difference:
-    """Paired difference of two methods. With one seed, only `mean` is not NaN.
+    """Paired difference of two methods. With one seed, all floats except `mean` are NaN.
 
     Attributes:
         mean: mean of the differences, first minus second.

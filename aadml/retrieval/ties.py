@@ -45,7 +45,7 @@ def precision_sum(above: Indices, hits_above: Indices, size: Indices, hits: Indi
         hits_above: number r of relevant items among these.
         size: number n of items of the group.
         hits: number m of relevant items of the group.
-        places: number of places that count, at most n.
+        places: number of first items of the group that count, at most n.
     """
     step = (hits - 1) / np.maximum(size - 1, 1)
     sums = places * step + (hits_above + 1 - step - step * above) * harmonic_between(above, above + places)
@@ -56,8 +56,8 @@ def ordered_precision_sum(above: Indices, hits_above: Indices, hits: Indices) ->
     """Compute the sum of precisions at consecutive relevant items, for each group (g,).
 
     Args:
-        above: items (g,) above the first of them.
-        hits_above: relevant items (g,) among these.
+        above: number (g,) of items above the first of these relevant items.
+        hits_above: number (g,) of relevant items among the items above.
         hits: number (g,) of consecutive relevant items.
     """
     return np.asarray(hits + (hits_above - above) * harmonic_between(above, above + hits))
@@ -66,7 +66,7 @@ def ordered_precision_sum(above: Indices, hits_above: Indices, hits: Indices) ->
 def chance(relevant: Indices, items: int) -> Values:
     """Compute the expected AP of a random order of N items, R of them relevant: (b,) -> (b,).
 
-    (R-1)/(N-1) + (1 - (R-1)/(N-1)) H_N / N
+    (R-1)/(N-1) + (1 - (R-1)/(N-1)) H_N / N, with the harmonic number H_N = 1 + 1/2 + ... + 1/N
     """
     nothing, everything = np.zeros_like(relevant), np.full_like(relevant, items)
     return precision_sum(nothing, nothing, everything, relevant, everything) / relevant
@@ -74,7 +74,14 @@ def chance(relevant: Indices, items: int) -> Values:
 
 @lru_cache(maxsize=4096)
 def reciprocal_of_first(above: int, size: int, hits: int, limit: int) -> float:
-    """Compute the expectation of 1 / rank of the first relevant item of a group; 0 beyond `limit`."""
+    """Compute the expectation of 1 / rank of the first relevant item of a group; ranks beyond `limit` count 0.
+
+    Args:
+        above: number of better items.
+        size: number of tied items of the group.
+        hits: number of relevant items of the group.
+        limit: last rank that counts.
+    """
     last = min(size - hits + 1, limit - above)
     if last < 1:
         return 0.0
@@ -91,9 +98,9 @@ def no_hit(size: Indices, hits: Indices, places: Indices) -> Values:
 
 
 def hypergeometric(size: Indices, hits: Indices, places: Indices, successes: Indices) -> Values:
-    """Compute the probability that `successes` of the `hits` are among the first `places` of `size` shuffled items.
+    """Compute the probability that exactly `successes` of the `hits` are among the first `places` of `size` items.
 
-    All arguments broadcast.
+    The items are in random order. All arguments broadcast to one shape, that of the result.
     """
     possible = (successes >= 0) & (successes <= hits) & (successes <= places) & (places - successes <= size - hits)
     log = _log_choose(hits, successes) + _log_choose(size - hits, places - successes) - _log_choose(size, places)

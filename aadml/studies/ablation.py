@@ -44,30 +44,30 @@ def ablate(
     A repeated call continues an interrupted study and keeps finished runs. A failed run does not stop the others.
 
     Args:
-        over: configuration key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Several keys, passed one
-            by one or as a mapping, form a grid. Settings of a loss (its margin) apply to every loss of the grid.
+        over: config key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Several keys, passed one by one
+            or as a mapping, form a grid. Settings of a loss, such as the margin, apply to every loss of the grid.
         data: a feature file in any layout; None uses the sample clips.
         method: method of `aadml list methods`, with the preset configs/METHOD.yaml.
         config: a YAML file, or the name of a preset.
-        settings: values of any keys of the config.
-        epochs: `training.epochs`.
-        trust_code: import the code from outside aadml that the config file, or a run of the folder, names
-            as `module:name`.
-        baseline: change that turns a cell into its baseline; "none" omits the comparison. By default the cell without
-            an anchor-aware proxy, or the first cell.
+        settings: config keys and values, as "key=value".
+        epochs: number of training epochs (`training.epochs`).
+        trust_code: import code from outside aadml, which the config file or a run in the folder refers to as
+            `module:name`.
+        baseline: settings that turn a cell into its baseline; "none" omits the comparison. By default, the baseline is
+            the cell without the anchor-aware proxy, or the first cell.
         seeds: number of seeds per cell.
         metrics: metrics of further columns.
-        workers: number of worker processes; 0 runs in this process, None starts one per core.
-        shard: "i/n": train only every n-th run, so that other machines can train the others.
-        merge: only collect finished runs, and raise an error if a run is missing.
+        workers: number of worker processes; 0 runs in this process. By default one per core, or a single one on a GPU.
+        shard: "i/n": train only every n-th run, from run i (0 to n - 1), so that other machines can train the others.
+        merge: train no runs; collect finished runs, and raise an error if a run is missing.
         output: folder of the study; by default `ablations/KEYS-HASH`.
         command: command shown on the page.
         work: function that runs the jobs.
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: the config rejects a key or value, the folder contains other files, or a run is missing from a
-            merge.
+        InputError: the config rejects a key or value, the folder contains other files or is in use, no run finished,
+            or a run is missing from a merge.
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)
@@ -90,10 +90,10 @@ def ablate(
     with sole_owner(execution.locked, {execution.folder: base.data}):
         outcomes = execution.train(jobs_of(ablation.cells, ablation.seeds, execution.folder, columns))
         if execution.shard:
-            return execution.result(outcomes)
+            return SweepResult(tuple(outcomes), execution.folder)
         scores = collected(ablation.cells, ablation.seeds, execution.folder, outcomes)
         table, page = write_ablation(ablation, scores, execution, columns)
-    return execution.result(outcomes, [table], page, scores)
+    return SweepResult(tuple(outcomes), execution.folder, [table], page, scores)
 
 
 def _baseline(settings: Settings) -> Overrides | None:

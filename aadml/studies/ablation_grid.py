@@ -75,7 +75,7 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
     """Return the runs of cells, ordered by seed, so that early results cover every cell.
 
     Args:
-        cells: cells of one config each.
+        cells: cells, each with one config.
         seeds: seeds of every cell.
         folder: folder of the study.
         metrics: metrics in addition to those of every evaluation.
@@ -96,7 +96,11 @@ def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
 def collected(
     cells: Sequence[Cell], seeds: Sequence[int], folder: Path, outcomes: Sequence[SweepOutcome]
 ) -> dict[str, CellScores]:
-    """Read the scores of all finished runs, by name of the cell."""
+    """Return the scores of the finished runs and the reasons of the failed runs, by name of the cell.
+
+    Raises:
+        InputError: a finished run is damaged.
+    """
     by_folder = {outcome.job.folder: outcome for outcome in outcomes}
     scores = {}
     for cell in cells:

@@ -63,7 +63,7 @@ def compare(
             proxies.
         config: config whose metric loss each loss replaces.
         modalities: modalities of the data to compare, as a list or separated by commas; None for all.
-        settings: config keys and values, as "key=value"; a note lists the rows that lack a key.
+        settings: config keys and values, as "key=value"; a note lists the rows without such a key.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: add the control rows of every anchor-aware row.
         with_rivals: add rows of simpler replacements of the proxy to every anchor-aware row: cross-batch memory on the
@@ -71,26 +71,28 @@ def compare(
         baseline: row that all other rows are compared with; by default aadml, or the first row.
         trials: number of points of the config's `tuning` section that every row tries; validation clips select the
             best.
-        seeds: number of seeds per row or cell.
+        seeds: number of seeds per row.
         metrics: metrics of `aadml list metrics` in further columns, such as recall@10. Several metrics are separated by
             commas, or passed one by one.
-        workers: number of worker processes, one thread each; 0 trains in this process. By default one per core.
+        workers: number of worker processes; 0 runs in this process. By default one per core, or a single one on a GPU.
         shard: train only shard i (from 0) of n, as "i/n"; afterwards, copy the folders of all shards into one.
-        merge: train nothing; write the page from finished runs. Missing runs are an error that lists them.
-        trust_code: import the code from outside aadml that the config file, or a run of the folder, names
-            as `module:name`.
+        merge: train no runs; write the page from finished runs, and raise an error that lists missing runs.
+        trust_code: import code from outside aadml, which the config file or a run in the folder refers to as
+            `module:name`.
         output: folder of the study; by default `comparisons/NAME-HASH`.
         command: command shown on the page.
         work: function that runs the jobs.
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: no row is chosen, a name is unknown, a setting applies to no row, or a run is missing from a merge.
+        InputError: no row is chosen, a name is unknown, a setting applies to no row, options cannot be combined, the
+            folder contains other files or is in use, no run finished, or a run is missing from a merge.
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     if trials > 1 and (shard or merge):
         raise InputError(
-            "--trials: the best trial of a row is chosen among all its trials; leave out --shard and --merge"
+            "--trials cannot be combined with --shard or --merge, because the best trial of a row is chosen among all "
+            "trials; leave out --shard and --merge"
         )
     if data is not None:
         search_beside(Path(data))
@@ -120,13 +122,13 @@ def compare(
         cells = cells_of_rows(rows)
         outcomes = execution.train(jobs_of(cells, range(seeds), execution.folder, columns))
         if execution.shard:
-            return execution.result(outcomes)
+            return SweepResult(tuple(outcomes), execution.folder)
         write_records(records, cells, range(seeds), execution.folder)
         scores = collected(cells, range(seeds), execution.folder, outcomes)
         tables, page = write_comparison(
             rows, scores, range(seeds), execution, baseline=baseline, notes=notes, metrics=columns
         )
-    return execution.result(outcomes, tables, page, scores_of_rows(rows, scores))
+    return SweepResult(tuple(outcomes), execution.folder, tables, page, scores_of_rows(rows, scores))
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
@@ -137,7 +139,7 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
         plain.append(name.removeprefix(prefix))
         if prefix not in ("", AnchorAware.prefix):
             raise InputError(
-                f"--losses {name} names a loss with another proxy; pass {plain[-1]}, because every "
+                f"--losses {name} is a loss with another proxy; pass {plain[-1]}, because every "
                 "loss is run with and without AA proxies"
             )
     method_rows = rows_of.chosen(methods, rows_of.method_names(), rows_of.known_methods(), "method or config")

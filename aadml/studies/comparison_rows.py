@@ -42,14 +42,14 @@ NAMED_BY_LOSS = ("loss", "loss.name", "recipe", "proxy", "proxy.name")
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """A row of a table.
+    """Row of a comparison: a method, a loss, or a control of one of these.
 
     Attributes:
         table: "methods" or "losses".
         item: name of the method or loss.
         control: name of the control; empty for the row of the item itself.
         cell: cell with the config of the row; rows with the same config share a cell.
-        space: values that a search with equal budgets may try.
+        space: config key -> values from which trials are drawn.
     """
 
     table: str
@@ -253,7 +253,10 @@ def fitted_config(
         row: name of the row.
         settings: settings shared by all rows.
         refused: rejected settings with their rows; this row is added.
-        own_keys: keys whose values the row does not change.
+        own_keys: keys that the row sets itself, so that shared settings of these keys are rejected.
+
+    Raises:
+        InputError: the config file is invalid.
     """
     base = Overrides({"data": settings.data}).within(base)
     config = resolve(base.values)

@@ -25,7 +25,7 @@ def controls(config: Config) -> dict[str, Config]:
 
     The controls are the loss without proxy, and the proxy over random neighbors of the class, which isolates the effect
     of the graph. With a label loss, there are two further controls: half the weight of the metric loss, and no metric
-    loss. They show whether a proxy helps only by weakening a harmful loss.
+    loss. These two show whether a proxy helps only by weakening a harmful loss.
     """
     proxy = config.section("proxy")
     if proxy is None or not config.prefix:
@@ -63,7 +63,7 @@ def rivals(config: Config) -> dict[str, Config]:
 
 
 def weighted(config: Config, factor: float) -> Config:
-    """Return a config with the weight of the metric loss multiplied."""
+    """Return a config with the weight of the metric loss multiplied by `factor`."""
     loss = config.section("loss")
     assert loss is not None
     return Overrides({"loss.weight": factor * loss.shared(Weighted).weight}).applied(config)

@@ -41,10 +41,10 @@ class SweepResult:
         scores: scores of each row; empty for a shard.
     """
 
-    outcomes: tuple[SweepOutcome, ...]
+    outcomes: Sequence[SweepOutcome]
     folder: Path
-    tables: tuple[Table, ...]
-    page: Path | None
+    tables: Sequence[Table] = ()
+    page: Path | None = None
     scores: Mapping[str, CellScores] = field(default_factory=dict)
 
     @property
@@ -77,9 +77,9 @@ class Execution:
 
     Attributes:
         folder: folder of the study.
-        workers: number of worker processes; 0 runs in this process, None starts one per core.
-        shard: (i, n) to train every n-th run, starting with the i-th, so that long runs are spread over the shards.
-        merge: whether no runs are trained, and all runs must be finished.
+        workers: number of worker processes; see `sweep`.
+        shard: (i, n) to train every n-th run, starting with run i, so that long runs are spread over the shards.
+        merge: whether no runs are trained, because all runs must be finished.
         work: function that runs jobs.
         note: called with notes for the user.
         command: command that repeats the study, shown on its page.
@@ -98,16 +98,6 @@ class Execution:
         """Folder that no other process may use during the study; each shard has a separate folder."""
         return self.folder / f"shard-{self.shard[0]}-of-{self.shard[1]}" if self.shard else self.folder
 
-    def result(
-        self,
-        outcomes: Sequence[SweepOutcome],
-        tables: Sequence[Table] = (),
-        page: Path | None = None,
-        scores: Mapping[str, CellScores] | None = None,
-    ) -> SweepResult:
-        """Return the result of the study; a shard passes only outcomes."""
-        return SweepResult(tuple(outcomes), self.folder, tuple(tables), page, scores or {})
-
     def part(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the runs of this shard; all runs if there are no shards."""
         return list(jobs[self.shard[0] :: self.shard[1]]) if self.shard else list(jobs)
@@ -120,7 +110,7 @@ class Execution:
             order: function that sorts the runs to train.
 
         Raises:
-            InputError: runs are missing from a merge, or a config names a pretrained network that cannot be used.
+            InputError: runs are missing from a merge, or a config requires a pretrained network that cannot be used.
         """
         if self.merge:
             complete = with_needed(jobs)
@@ -170,7 +160,7 @@ def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> 
     """Run the jobs that other jobs need, then the remaining jobs; skip jobs whose needed job failed.
 
     Args:
-        jobs: the jobs; a job may need other jobs.
+        jobs: the jobs; a job may need another job.
         workers: number of worker processes.
         work: function that runs jobs.
 

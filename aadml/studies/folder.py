@@ -1,4 +1,4 @@
-"""Folder of a study, which one process uses at a time, and which contains runs on the same data and no other files."""
+"""Folder of a study: one process uses the folder at a time, and all its runs are on the same data."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ DATA = "data.json"
 """Data of the runs of a folder: {"data": path or name, "sha256": of the content}."""
 
 MARKS = (f"{RUNS}/*_seed*", f"*/{RUNS}/*_seed*", "shard-*-of-*")
-"""Contents that identify the folder of a study, in addition to `data.json`."""
+"""Patterns of contents that identify the folder of a study, in addition to `data.json`."""
 
 WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
 """Suffixes of pages, tables and figures."""
@@ -28,14 +28,16 @@ WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
 def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator[None]:
     """Lock a folder against other processes, and check that all its runs are on the same data.
 
-    If no run was begun, new folders and records of data are removed.
+    If no run was begun, new folders and records of data are removed at the end.
 
     Args:
         folder: folder of a study, or of a shard in a study.
-        data: folder of runs -> data of the runs. The folders are inside `folder`, or contain it if it is a shard.
+        data: folder of runs -> data of the runs. The folders are inside `folder`, or contain `folder` if this is a
+            shard.
 
     Raises:
-        InputError: another process uses the folder, the folder cannot be created, or contains runs on other data.
+        InputError: another process uses the folder, the folder cannot be created or contains runs on other data, or
+            the data do not exist.
     """
     data = data or {}
     absent = {part for place in (folder, *data) for part in (place, *place.parents) if not part.exists()}
@@ -87,7 +89,7 @@ def _keep_to(folder: Path, data: str) -> None:
     path, sha256 = folder / DATA, _fingerprint(Path(data))
     noted = _noted(path)
     if path.exists() and not noted:
-        raise InputError(f"{path}: does not name the data of the runs; choose another --output")
+        raise InputError(f"{path}: does not contain the data of the runs; choose another --output")
     if noted and any(place.is_dir() for place in folder.iterdir()):
         if noted["sha256"] != sha256 or (drawn and noted["data"] != data):
             raise InputError(

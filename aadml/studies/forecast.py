@@ -69,7 +69,7 @@ class Forecast:
         seconds: folder of each waiting run -> seconds on one worker.
         finished: number of finished runs.
         workers: number of processes; 0 is this process.
-        impossible: folder of a run that cannot be trained -> reason; such a run is not in `seconds`.
+        impossible: folder of a run that cannot be trained -> reason; these runs are not in `seconds`.
     """
 
     seconds: Mapping[str, float]
@@ -98,7 +98,7 @@ class Forecast:
 
 
 def in_words(seconds: float) -> str:
-    """Return a duration in seconds, minutes or hours."""
+    """Return a duration as text, in seconds, minutes or hours."""
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
@@ -130,7 +130,7 @@ def forecast(
         workers: number of processes; several processes use one thread each.
         note: called with a line before measuring, and with the names of runs that cannot be trained.
         kinds: folder of a run -> kind; runs of the same kind take the same time per step. By default `kind_of`.
-        kept: file of earlier measurements, which are not repeated; new measurements are added.
+        kept: file of earlier measurements, which are not repeated; new measurements are added to this file.
 
     Raises:
         InputError: the data cannot be read, or no run can be trained.
@@ -184,8 +184,12 @@ def _name_impossible(waiting: Sequence[Job], reasons: Mapping[str, str], note: N
 
 
 def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note) -> dict[Hashable, Rate | str]:
-    """Measure a config of each kind; return its rate, or the reason why the config cannot be trained."""
-    note(f"forecast: measuring {len(examples)} kind{'s' if len(examples) > 1 else ''} of runs")
+    """Measure a config of each kind; return, by kind, the rate or the reason why the config cannot be trained.
+
+    Raises:
+        InputError: the data cannot be read.
+    """
+    note(f"forecast: {len(examples)} kind{'s of runs are' if len(examples) > 1 else ' of runs is'} measured")
     processes = workers if workers > 1 else 0
     return {kind: rate for (kind, _), rate in in_processes(_measured_or_reason, examples.items(), processes)}
 
@@ -210,7 +214,7 @@ def measure(config: Config, splits: Splits) -> Rate:
         InputError: the data do not match the config.
     """
     short = with_setting(config.values, "training.epochs", _EPOCHS)
-    if config.training.train_map > 1:  # otherwise the last epoch would include scores that few epochs compute
+    if config.training.train_map > 1:  # otherwise the measured epoch would include scores that most epochs omit
         short = with_setting(short, "training.train_map", 0)
     config = resolve(short)
     model = untrained_model(config, splits, chosen_device(config.common.device, "config"))
@@ -251,7 +255,7 @@ class _Watch(Session):
         self._ends.append(time.perf_counter())
 
     def rate(self, seconds: float) -> Rate:
-        """Return the rate of the last epoch; for a fit without epochs, `seconds` is its fixed duration."""
+        """Return the rate of the last epoch; for a fit without epochs, `seconds` is the duration of the fit."""
         if not self.history:
             return Rate(fixed=_STARTING + seconds)
         last = numbers(self.history[-1])

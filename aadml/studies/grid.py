@@ -70,7 +70,7 @@ class Overrides:
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a grid: values of the axes, None for a key without effect, and the config with them."""
+    """A point of a grid: values of the axes (None for a key without effect), and the config with these values."""
 
     settings: Overrides
     config: Config
@@ -162,9 +162,9 @@ def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
 
 
 def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
-    """Return the settings of sections that an axis replaces; every cell must set them again.
+    """Return the settings of sections that an axis replaces, which every cell must set again.
 
-    When an axis sets another loss, options of the loss such as the margin are reset to their defaults.
+    An axis over losses resets the options of the loss, such as the margin, to their defaults.
 
     Raises:
         InputError: the settings contain the key of an axis, or the seed, which would have no effect.

@@ -21,7 +21,7 @@ from aadml.runs.train import train_into
 
 FAILURE = "failure.txt"
 SAVING_SHARE = 20
-"""Saving takes at most 1 / SAVING_SHARE of the time, so a kill loses some seconds of each running run."""
+"""Saving takes at most 1 / SAVING_SHARE of the time, so that a killed process loses only seconds of a run."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Job:
         split: scored split: "test", or "valid" for a trial of a search.
         metrics: metrics in addition to those of every evaluation.
         protocols: further protocols for scoring the trained model.
-        diagnosis: epochs between two scores of the test clips, used only in figures; see `Scoring`.
+        diagnosis: number of epochs between two scores of the test clips for figures, 0 for none; see `Scoring`.
         needs: run of the pretrained model that the method needs; None trains that model in the folder of this run.
     """
 
@@ -85,7 +85,7 @@ def _missing_protocols(job: Job) -> tuple[str, ...]:
 
 
 def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs: None) -> str:
-    """Start or continue a run; if it fails, return the reason.
+    """Start or continue a run; if the run fails, return the reason.
 
     Args:
         job: the run.

@@ -41,7 +41,7 @@ class RunScores:
         return self.record.map_mean
 
     def by_epoch(self, key: str) -> dict[int, float]:
-        """Return the values of a key of the log, by epoch."""
+        """Return the values of a key of the log, by epoch; epochs without the key are omitted."""
         return {int(record["epoch"]): float(record[key]) for record in self.epochs if key in record}
 
 
@@ -192,7 +192,7 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
     over = " and ".join(words[kind] for kind in sorted({minus.over for minus in known}) if kind in words)
     count = sum(not math.isnan(minus.p) for minus in known)
     if not count:
-        return ["Differences are those of the mean MAP. They are not tested, as there is only one seed."]
+        return ["Differences of the mean MAP are not tested, as there is only one seed."]
     corrected_for = f" Intervals and p are corrected for {count} comparisons (Holm)." if count > 1 else ""
     few = [TWO_SEEDS] if any(minus.seeds == 2 for minus in known) else []
     return [
@@ -203,6 +203,6 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
     ]
 
 
-def signed(value: float, digits: int = 3) -> str:
-    """Return a number with its sign; a value that rounds to zero has a plus."""
-    return f"{round(value, digits) + 0.0:+.{digits}f}"
+def signed(value: float) -> str:
+    """Return a number with its sign and three digits; a value that rounds to zero has a plus."""
+    return f"{round(value, 3) + 0.0:+.3f}"

@@ -115,7 +115,7 @@ def in_processes(
                 yield event.task, event.value
             elif isinstance(event, Lost):
                 memory = " (out of memory?)" if event.ending == "SIGKILL" else ""
-                yield event.task, f"its process ended with {event.ending}{memory}"
+                yield event.task, f"the process ended with {event.ending}{memory}"
             else:
                 report(event.task, event.value)
 

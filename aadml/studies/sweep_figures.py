@@ -27,7 +27,7 @@ class Band:
     Attributes:
         x: positions on the axis, (n,).
         y: values, (seeds, n); NaN if a seed has no value.
-        color: number of a color; a reference has the same color as the line that is compared with it.
+        color: number of a color; a reference and the line that is compared with this reference have the same color.
         dashed: whether the line is dashed, as a reference for the solid line of the same color.
     """
 
@@ -74,7 +74,7 @@ def drawn(draw: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
 def spread_curve(
     axes: "Axes", bands: Mapping[str, Band], levels: Mapping[str, Band], *, x: str, y: str, note: str = ""
 ) -> float:
-    """Draw lines with their standard deviation over seeds, and levels that do not depend on x as dashed lines.
+    """Draw lines with their standard deviation over seeds; levels, which do not depend on x, are dashed lines.
 
     Args:
         axes: axes to draw on.
@@ -125,6 +125,9 @@ def draw_spread(
         values: name -> values, (seeds,).
         x: label of the horizontal axis.
         marks: name -> position of a dashed line (chance).
+
+    Returns:
+        Height of the figure in inches.
     """
     names = ["\n".join(textwrap.wrap(label(name), NAME_LETTERS)) or " " for name in values]
     for place, scores in enumerate(values.values()):

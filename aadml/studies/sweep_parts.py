@@ -56,7 +56,7 @@ class ResultColumns(dict[str, list[Cell]]):
             self[name] = [cell.over_seeds(metric, direction) for cell in self._cells]
 
     def add_differences(self, title: str, pairs: Sequence[Pair | None]) -> None:
-        """Test pairs of cells, one per row, and add a column of differences; its text is empty for equal cells."""
+        """Test pairs of cells, one per row, and add a column of differences; the text is empty for equal cells."""
         self.tested = differences(self._scores, (p for p in pairs if p and p[0] != p[1] and p[1] in self._scores))
         self[title] = [None if pair is None else in_words(self.tested.get(pair)) for pair in pairs]
 
@@ -87,7 +87,7 @@ class ResultColumns(dict[str, list[Cell]]):
 
 @dataclass(frozen=True)
 class StudyPart:
-    """A section of the page of a study, with its files by name without suffix.
+    """A section of the page of a study, and its files; the keys of every mapping are file names without suffix.
 
     Attributes:
         title: title of the section.
@@ -218,7 +218,7 @@ def summary(
     Args:
         rows: name -> scores.
         scores: scores by name of the cell.
-        pairs: name of a row -> its cell and the cell of its baseline.
+        pairs: name of a row -> cell of the row and cell of its baseline.
         reference: common baseline of all rows, if there is one.
         about: plain sentences: data, split, protocol, chance, seeds.
         what: noun for a row.

@@ -47,9 +47,12 @@ def tuned_rows(
 
     Returns:
         The rows, and a mapping from the name of a cell to the record of its trials, as JSON.
+
+    Raises:
+        InputError: the config of a row rejects a value of its search space.
     """
     trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
-    execution.note(f"{sum(map(len, trials.values()))} trials, scored on validation clips only")
+    execution.note(f"{sum(map(len, trials.values()))} trials are scored on validation clips only")
     finished = execution.work([trial.job for several in trials.values() for trial in several], execution.workers)
     outcomes = {outcome.job.folder: outcome for outcome in finished}
     tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget) for row in rows]
@@ -97,7 +100,7 @@ def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[T
 
 
 def chosen_row(row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, budget: int) -> ComparisonRow:
-    """Return a row with the config of its best trial, or the unchanged row if all trials failed.
+    """Return a row with the config of its best trial, or with its own config if all trials failed.
 
     Args:
         row: row of the trials.

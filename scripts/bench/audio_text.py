@@ -1,12 +1,12 @@
-"""Audio-text training: memory of epochs over waveforms and of the relevance of a batch, and how long steps wait.
+"""Audio-text training: memory of epochs over waveforms and of the relevance of a batch, and waiting time of steps.
 
 Usage: python scripts/bench/audio_text.py [--clips 300] [--seconds 10] [--threads 2]
 
-Each part runs in a process of its own. Waveforms: that many wav files at 44.1 kHz are decoded to 32 kHz in batches of
-32, two epochs; the peak after the first tenth of the first epoch is compared with the peak at the end. Relevance: 32
-clips of 1,500 frames against each other, 300 dimensions, without and with gradients. Waiting: the second of two epochs
-of a narrow `audio-text`, batches of 30; the share of its wall time in which no step could be computed because its
-spectrograms were not there yet, for spectrograms that are made each time, kept on disk or in memory, or made ahead.
+Each part runs in a separate process. Waveforms: `--clips` wav files at 44.1 kHz are decoded to 32 kHz in batches of 32,
+for two epochs. The peak after the first tenth of the first epoch is compared with the peak at the end. Relevance: 32
+clips of 1,500 frames are compared with each other in 300 dimensions, without and with gradients. Waiting: the second of
+two epochs of a narrow `audio-text` with batches of 30; the share of wall time in which steps wait for spectrograms.
+Spectrograms are computed every time, cached on disk, cached in memory, or prefetched.
 """
 
 import argparse
@@ -69,7 +69,7 @@ WAITING = {
 
 
 def waiting(arguments):
-    """Train, and add up the time between a step's end and the moment when the next has its spectrograms."""
+    """Train, and sum the time from the end of each step until the spectrograms of the next step are ready."""
     import torch
 
     torch.set_num_threads(arguments.threads)

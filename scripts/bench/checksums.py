@@ -1,8 +1,8 @@
-"""What the verification of checksums adds to reading feature files and indexes from the file cache.
+"""Cost of verifying checksums when feature files and indexes are read from the file cache.
 
 Usage: scripts/bench/checksums.py [--rounds 9] [--sizes 2 22 210 1000] [--items 20000] prints a table. Each row is
-timed with and without verification by turns in one process. Times are processor time of all threads together; the
-ratio is that of the least times, beside that of the medians. Without verification HDF5 opens the file itself.
+timed alternately with and without verification in one process. Times are processor time of all threads together. The
+ratio is that of the minimum times, followed by that of the medians. Without verification, HDF5 opens the file itself.
 """
 
 import argparse
@@ -26,7 +26,7 @@ CLASSES = 10
 
 
 def write(path, megabytes, seed=0):
-    """Write random features of about `megabytes` million bytes."""
+    """Write random features of about `megabytes` MB."""
     n = round(megabytes * 1e6 / (4 * sum(WIDTHS.values())))
     generator = np.random.default_rng(seed)
     labels = np.arange(n) % CLASSES
@@ -38,7 +38,7 @@ def write(path, megabytes, seed=0):
 
 
 def unverified():
-    """Return a context in which nothing is verified."""
+    """Return a context in which no checksum is verified."""
     return mock.patch.multiple(hdf5, has_checksums=lambda _: False, CHECKSUMS="none")
 
 
@@ -48,9 +48,9 @@ def unverified_index():
 
 
 def compare(name, work, without, rounds):
-    """Print the row of some work: processor milliseconds with and without verification, by turns."""
+    """Print a row: processor milliseconds of `work` with and without verification, timed alternately."""
     times = {"with": [], "without": []}
-    for number in range(rounds + 1):  # the first one fills caches
+    for number in range(rounds + 1):  # the first round fills caches
         for kind in times:
             with without() if kind == "without" else nullcontext():
                 begin = time.process_time()

@@ -1,9 +1,9 @@
-"""Time and peak memory of curriculum batches at the size of AudioCaps, each kind in a process of its own.
+"""Time and peak memory of curriculum batches at the size of AudioCaps, each kind in a separate process.
 
 Usage: python scripts/bench/curriculum.py [--items 49274] [--dimension 1024] [--batch 32] [--threads 2] [--json]
 
-The vectors are clustered (200 centers), a tenth of the captions are copies of others; the guard that keeps copies apart
-is on for hard batches. The objective is given per item: 1 would be batches of unrelated items.
+The vectors form 200 clusters, and a tenth of the captions are copies of others. For hard batches, copies are kept in
+different batches. The objective is printed per item; 1 corresponds to batches of unrelated items.
 """
 
 import argparse
@@ -19,7 +19,7 @@ CASES = (("median", 0), ("easy", 40), ("hard", 0), ("hard", 40))
 
 
 def child(arguments):
-    """Build one partition; print its figures."""
+    """Build one partition and print its time, memory and objective."""
     import torch
 
     from aadml.data.captions.curriculum import objective, partition

@@ -1,13 +1,13 @@
-"""Rate and memory of full-size pretrained networks as extractors, beside a plain loop of decoding and calling.
+"""Rate and memory of full-size pretrained networks as extractors, compared with a plain loop of decoding and inference.
 
 Usage: python scripts/bench/encoders.py [clip] [dinov2] [clap] [rates] [--clips N] [--rounds N]
 
-Weights are random: they decide neither rate nor memory. Each round times in turn extraction (one decoding process),
-and a loop as one writes it by hand: decode a clip, prepare it by `transformers`, call the network. Processor time is
-given beside the wall time, since other work on the machine stretches that; memory is the peak of this process.
-The loop's features are compared with the job's, and those in bfloat16 with those in float32. `rates`: clips of 10 s a
-second by every encoder of the table in docs/encoders.md that describes sound or pictures, decoding included. Needs the
-extra `hub`.
+Weights are random, because they change neither rate nor memory. Each round times extraction (one decoding process) and
+a plain loop in turn: decode a clip, prepare it by `transformers`, call the network. Processor time is printed with wall
+time, because other work on the machine lengthens the latter. Memory is the peak of this process. The features of the
+loop are compared with those of the job, and features in bfloat16 with those in float32. `rates` prints clips of 10 s
+per second, including decoding, for every audio or visual encoder of the table in docs/encoders.md. Needs the extra
+`hub`.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from aadml.feature_extraction.media import Frames, Limits, Sound, decode
 
 MODALITY = {"clip": "visual", "dinov2": "visual", "clap": "audio"}
 OWN = {"log-mel": "audio", "hog-color": "visual", "vggish": "audio", "inception-v3": "visual"}
-"""Extractors that are not of `transformers`."""
+"""Extractors that do not use `transformers`."""
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def rates(folder: Path, clips: int, rounds: int) -> None:
-    """Print how many clips of 10 s each encoder describes in a second: the best of some rounds, loading left out."""
+    """Print the number of 10 s clips that each encoder processes per second: the best of `rounds`, without loading."""
     manifest = sample_data(folder / "long", clips=clips, seconds=10.0)
     for name, modality in (OWN | MODALITY | {"ast": "audio", "whisper": "audio", "siglip": "visual"}).items():
         untrained = {"weights": "untrained"} if name in ("vggish", "inception-v3") else {}
@@ -98,7 +98,7 @@ def measure(name: str, folder: Path, manifest: Path, rounds: int) -> None:
 
 
 def written(name: str, folder: Path) -> Path:
-    """Write a network of random weights in its full size, with its preparation."""
+    """Write a full-size network of random weights with its preprocessing."""
     torch.manual_seed(0)
     network, preparation = FULL_SIZE[name]()
     network.save_pretrained(folder)
@@ -157,7 +157,7 @@ def sounds(model: Path, paths: list[str]) -> list[Any]:
 
 
 def timed(call: Callable[[], object]) -> tuple[float, float]:
-    """Give wall time and processor time, that of processes which ended on the way included."""
+    """Return wall time and processor time of a call, including child processes that ended during the call."""
     begin, used = time.monotonic(), sum(os.times()[:4])
     call()
     return time.monotonic() - begin, sum(os.times()[:4]) - used

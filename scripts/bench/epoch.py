@@ -1,7 +1,7 @@
-"""One training epoch at VEGAS size: how much of it are the encoders' matrix products?
+"""Share of the encoders' matrix products in one training epoch at the size of VEGAS.
 
-Measures, in one run: the bare forward and backward passes of the encoders over the same batches, the bare forward pass
-that fills the proxies' bank, the score of the training clips (every tenth epoch has one), and the whole epoch of the
+One run measures the bare forward and backward passes of the encoders over the same batches, the bare forward pass that
+fills the bank of the proxies, the score of the training clips (in every tenth epoch), and the whole epoch of the
 training loop. Usage: epoch.py [--loss aa-triplet] [--rounds 3]
 """
 
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def passes(learner, splits: Splits, batch: int, device: torch.device) -> float:
-    """Time the forward and backward passes of one epoch's batches, and nothing else."""
+    """Time only the forward and backward passes of the batches of one epoch."""
     learner.train()
     features = {m: splits.train.matrix(m).to(device) for m in splits.train.modalities}
     synchronize(device)

@@ -1,6 +1,6 @@
-"""Call a command of aadml that trains: an epoch for each line it is sent, its processor seconds as JSON.
+"""Run a training command of aadml: one epoch per line of the input, its processor seconds as JSON.
 
-It wraps two methods of the training loop that every edition has: PYTHONPATH says whose.
+Two methods of the training loop, which every edition has, are wrapped. PYTHONPATH selects the edition.
 """
 
 import json
@@ -18,10 +18,10 @@ except ImportError:  # the second edition
 
 
 def measured() -> None:
-    """Let the loop wait for its turn, and say what an epoch took once the next one asks."""
+    """Make the loop wait for its turn before each epoch, and print the time of an epoch when the next one starts."""
     loop, marks = training._Loop, SimpleNamespace(begun=0.0, steps=0.0, stepped=0.0, wall=0.0)
     run_epoch, take_steps = loop._run_epoch, loop._steps
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # a process that is not the first of several has no stdout
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # only the first of several processes has a stdout
 
     def turn() -> None:
         if marks.begun:

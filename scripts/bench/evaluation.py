@@ -1,12 +1,12 @@
-"""Speed and memory of exact MAP against the ways people compute it, in one run.
+"""Speed and memory of exact MAP, compared with common implementations, in one run.
 
 Usage: python scripts/bench/evaluation.py [--rounds 3] [--peer-queries 500] [--large-queries 2048]
-           [--large-dimensions 10 1024] [--json FILE]
+          [--large-dimensions 10 1024] [--json FILE]
 
-Every way sees the same vectors, makes its own scores and ranks the whole gallery. On a busy machine the CPU seconds,
-of all threads together, say more than the seconds. Peers that loop over queries are
-timed on the first --peer-queries of each direction and scaled up (0: all of them). The large case runs in a child
-process, whose peak memory is its own; with --large-queries 0 it runs whole.
+Every implementation receives the same vectors, computes its scores and ranks the whole gallery. On a busy machine, CPU
+seconds (of all threads together) are more reliable than seconds. Peers that loop over queries are timed on the first
+--peer-queries queries of each direction, and the time is scaled up (0: all queries). The large case runs in a child
+process, so that its peak memory is measured separately; with --large-queries 0 all queries are scored.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -47,7 +48,7 @@ def ours_everything(given, queries):
 
 
 def ours_codes(given, queries):
-    return [mean_average_precision(given, direction, similarity="hamming") for direction in DIRECTIONS]
+    return ours(replace(given, similarity="hamming"), queries)
 
 
 def unit(given, direction):
@@ -158,7 +159,7 @@ def speed(count, classes, rounds, peer_queries):
 
 
 def large_child(count, queries, dimension):
-    """One direction, the first `queries` queries; print seconds and this process's peak memory."""
+    """Score one direction with the first `queries` queries; print seconds and the peak memory of this process."""
     bare = peak_bytes()
     given = data(count, 100, dimension)
     source = score_source(given.vectors["audio"][:queries], given.vectors["visual"])

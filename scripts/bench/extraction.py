@@ -1,15 +1,16 @@
-"""Speed and memory of `aadml extract`: processes, flat memory, and the whole Inception path against its parts.
+"""Speed and memory of `aadml extract`: processes, constant memory, and the complete Inception path against its parts.
 
 Usage: python scripts/bench/extraction.py [workers] [memory] [inception] [both] [long] [--manifest M.csv] [--clips N]
 
-workers    wall time of the weight-free job with one and with two processes, in turn, everything included
-memory     peak memory of all processes together as a job of 2,000 clips goes on
-long       processor time of a clip of 20 minutes, of its first 300 seconds alone, and of decoding all of it
-inception  the whole path on 720p video against bare decoding and the bare network, each alone in the same run
-both       mp4 to VGGish and Inception-V3 beside a plain loop of PyAV and torch, in one thread; then their networks in
-           one thread whose kernels take two processors, and in two threads of one each
+workers    wall time of the job without weights, with one and with two processes in turn, everything included
+memory     peak memory of all processes together during a job of 2,000 clips
+long       processor time of a clip of 20 minutes, of its first 300 seconds, and of decoding the whole clip
+inception  the complete path on 720p video against decoding alone and the network alone, in the same run
+both       mp4 to VGGish and Inception-V3 against a plain loop of PyAV and torch, in one thread; then their networks in
+           one thread whose kernels use two processors, and in two threads of one processor each
 
-Without --manifest, clips are rendered (for the first two: short ones of 112 x 112 pixels; repeated under new names).
+Without --manifest, clips are rendered (for the first two parts: short clips of 112 x 112 pixels, repeated under new
+names).
 """
 
 import argparse
@@ -138,7 +139,7 @@ def both(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> Non
     ones.append(extractor("inception-v3", "visual", {"weights": "untrained"}))
     media = {"audio": str(path), "visual": str(path)}
     videos = Manifest("", tuple(Row(str(n), media, "x", "train", {}) for n in range(arguments.videos)), ("x",))
-    torch.set_num_threads(1)  # threads that wait for each other are busy too, and would count
+    torch.set_num_threads(1)  # waiting threads are busy too, and would count
     networks = {
         "audio": seeded(VGGish).eval(),
         "visual": seeded(partial(InceptionV3, classes=0, auxiliary=False)).eval(),
@@ -161,7 +162,7 @@ def both(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> Non
 
 
 def plain(path: Path, networks: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Describe one clip as people write it: decode all of it, then each network on what it is of."""
+    """Describe one clip by a plain loop: decode the complete clip, then apply each network to its modality."""
     import torch
 
     from aadml.feature_extraction.backbones.inception_v3 import network_input
@@ -181,7 +182,7 @@ def plain(path: Path, networks: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def describers(one: Extractor, clip: np.ndarray) -> None:
-    """Describe eight clips by one thread whose kernels take two processors, and by two whose kernels take one each."""
+    """Describe eight clips by one thread whose kernels use two processors, and by two threads of one processor each."""
     import torch
 
     assert one.describe is not None
@@ -195,7 +196,7 @@ def describers(one: Extractor, clip: np.ndarray) -> None:
 
 
 def cost(work: Callable[[], object]) -> tuple[float, float]:
-    """Take the time of some work on the clock, and on the processors, in the processes that it starts too."""
+    """Return wall time and processor time of `work`, including the processes that it starts."""
 
     def used() -> float:
         return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -236,7 +237,7 @@ def job(manifest: Manifest, output: Path, count: int, progress: Callable[[int, i
 
 
 def clips(folder: Path, given: str | None, count: int) -> Manifest:
-    """Take the clips of a manifest, or render fifty, and repeat them under new names until there are enough."""
+    """Return the clips of a manifest, or fifty rendered clips, repeated under new names up to `count`."""
     if given:
         rows = list(read_manifest(given).rows)[:count]
     else:
@@ -273,7 +274,7 @@ def render(path: Path, *, size: tuple[int, int], seconds: float, frames_per_seco
 
 
 def resident() -> float:
-    """Sum the memory of this process and of those it started, in MB."""
+    """Return the memory of this process and its child processes in MB."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return sum(resident_of(process) for process in ["self", *children])
 
@@ -281,7 +282,7 @@ def resident() -> float:
 def resident_of(process: str) -> float:
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         return 0.0
     return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 

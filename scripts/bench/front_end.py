@@ -1,6 +1,6 @@
-"""Speed of the log-mel front end and of the networks, ours beside a peer, in one process.
+"""Speed of the log-mel front end and of the networks, compared with a peer, in one process.
 
-Usage: python scripts/bench/front_end.py [--threads N]. Prints medians over repetitions in turn, and ratios.
+Usage: python scripts/bench/front_end.py [--threads N]. Prints medians over alternating repetitions, and ratios.
 """
 
 import argparse
@@ -19,8 +19,10 @@ from aadml.feature_extraction.frontends.inference import seeded
 from aadml.feature_extraction.frontends.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel
 
 PAUSE, IN_A_ROW = 0.5, 3
-"""Seconds between candidates: after a matrix product OpenBLAS's threads spin for a while before they sleep, and would
-take a processor from whoever comes next. Then a call to warm up, and so many that count."""
+"""Seconds between candidates, and number of timed calls in a row, after one warm-up call.
+
+After a matrix product, the threads of OpenBLAS spin for a while and would take a processor from the next candidate.
+"""
 
 
 def main() -> None:
@@ -36,7 +38,7 @@ def main() -> None:
 
 
 def front_end(repetitions: int) -> None:
-    """A minute of sound: ours, and the way of VGGish's own code (NumPy, float64, filters anew for each call)."""
+    """Time a minute of sound: our front end, and that of VGGish's code (NumPy, float64, new filters for each call)."""
     sound = np.random.default_rng(0).normal(0.0, 0.1, 60 * VGGISH.sample_rate)
     single = torch.from_numpy(sound.astype(np.float32))
     difference = np.abs(log_mel(single, VGGISH).numpy() - numpy_way(sound, VGGISH)).max()
@@ -57,7 +59,7 @@ def front_end(repetitions: int) -> None:
 
 
 def numpy_way(samples: np.ndarray, settings: LogMelSettings, filters: np.ndarray | None = None) -> np.ndarray:
-    """Frames as strides, window, rfft, magnitude, matrix product, logarithm: `mel_features` by its description."""
+    """Compute `mel_features` by its description: strided frames, window, rfft, magnitude, matrix product, logarithm."""
     count = 1 + (len(samples) - settings.window) // settings.hop
     strides = (samples.strides[0] * settings.hop, samples.strides[0])
     frames = np.lib.stride_tricks.as_strided(samples, (count, settings.window), strides)
@@ -67,7 +69,7 @@ def numpy_way(samples: np.ndarray, settings: LogMelSettings, filters: np.ndarray
 
 
 def numpy_filters(settings: LogMelSettings) -> np.ndarray:
-    """The triangles, band by band."""
+    """Return the triangular filters, computed band by band."""
     points = 1127.0 * np.log(1.0 + np.linspace(0.0, settings.sample_rate / 2, settings.fft // 2 + 1) / 700.0)
     ends = 1127.0 * np.log(1.0 + np.array([settings.low, settings.high]) / 700.0)
     corners = np.linspace(*ends, settings.bands + 2)
@@ -82,7 +84,7 @@ def numpy_filters(settings: LogMelSettings) -> np.ndarray:
 
 
 def networks(repetitions: int) -> None:
-    """Batches as the extractors form them; the peers are the same network run plainly."""
+    """Time batches as the extractors form them; the peers are the same networks without optimizations."""
     frames = torch.randint(0, 256, (8, 299, 299, 3), dtype=torch.uint8)
     images = network_input(frames, transform_input=True)
     rows = images.contiguous()
@@ -114,7 +116,7 @@ def networks(repetitions: int) -> None:
 
 
 def in_turn(candidates: dict[str, Callable[[], object]], repetitions: int) -> dict[str, list[tuple[float, float]]]:
-    """Take wall and processor time of candidates in alternation, so that other work on the machine hits all alike."""
+    """Return wall and processor times of alternating candidates, so that other work affects all candidates equally."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
     for _ in range(-(-repetitions // IN_A_ROW)):
         for name, candidate in candidates.items():
@@ -128,7 +130,7 @@ def in_turn(candidates: dict[str, Callable[[], object]], repetitions: int) -> di
 
 
 def show(title: str, times: dict[str, list[tuple[float, float]]], base: str, items: int = 0, unit: str = "") -> None:
-    """Print medians and bests of wall time, medians of processor time (all cores together), and ratios of medians."""
+    """Print medians and minima of wall time, medians of processor time (all cores together), and ratios of medians."""
     print(title)
     reference = medians(times[base])
     for name, taken in times.items():

@@ -1,14 +1,15 @@
-"""Speed and memory of the exact neighbor graph, against `mm + topk` and faiss (IndexFlatIP), in one run.
+"""Speed and memory of the exact neighbor graph, compared with `mm + topk` and faiss (IndexFlatIP), in one run.
 
 Usage: python scripts/bench/graph.py [--rounds 3] [--k 3] [--threads 0] [--small] [--json FILE]
 
-Every case runs in a child process of its own, whose peak memory is printed; inside it, all sides take turns on the same
-vectors: ours, faiss where it is installed, and in labeled cases `mm + topk` of unit vectors class by class. "plain" is
-our processor time over that of `mm + topk`, each the least of its rounds, and "same" the share of neighbors that both
-have. The ratio to faiss is that of the medians; "cpu" is processor time and its ratio, which a busy machine spoils
-less (with more than one thread it counts their waiting too). faiss restricts nothing by class itself: its same-class
-figure is a loop over one index a class. "agree" is the share of neighbors that are the same rows; "off" is how much
-smaller any of ours is in similarity than faiss's at the same rank (0 up to rounding, or ours is not exact).
+Every case runs in a separate child process, whose peak memory is printed. All implementations alternate on the same
+vectors: ours, faiss if it is installed, and in labeled cases `mm + topk` of unit vectors class by class. "plain" is our
+processor time over that of `mm + topk` (minimum over the rounds), and "same" is the share of common neighbors. The
+ratio to faiss is that of the medians. "cpu" is processor time and its ratio, which a busy machine changes less (with
+several threads, it includes their waiting). faiss does not restrict neighbors by class; its same-class result is a loop
+over one index per class. "agree" is the share of neighbors that are the same rows. "off" is the largest amount by which
+the similarity of one of our neighbors is below that of faiss at the same rank (0 up to rounding if our search is
+exact).
 """
 
 import argparse
@@ -30,7 +31,7 @@ from aadml.proxies.graph import neighbors, random_neighbors
 
 Search = Callable[[], np.ndarray]
 
-# name: items, dimensions, classes (0: label-free), cluster spread (None: no clusters), whether faiss is asked too
+# name: items, dimensions, classes (0: label-free), cluster spread (None: no clusters), whether faiss is timed too
 CASES: dict[str, tuple[int, int, int, float | None, bool]] = {
     "VEGAS, label space, same class": (22_482, 10, 10, 0.3, True),
     "VEGAS, 16-d, same class": (22_482, 16, 10, None, True),
@@ -53,7 +54,7 @@ def data(count: int, dimension: int, classes: int, spread: float | None) -> tupl
 
 
 def faiss_search(vectors: torch.Tensor, labels: torch.Tensor | None, k: int) -> Search | None:
-    """Find k others of the same class by one flat index a class; the item itself is struck from what comes back."""
+    """Return a search for k other items of the same class by one flat index per class; the item itself is removed."""
     try:
         import faiss
     except ImportError:
@@ -68,7 +69,7 @@ def faiss_search(vectors: torch.Tensor, labels: torch.Tensor | None, k: int) -> 
             index.add(unit[rows])
             nearest = index.search(unit[rows], k + 1)[1]
             keep = nearest != np.arange(len(rows))[:, None]
-            keep[keep.all(1), -1] = False  # a duplicate stood before the item itself
+            keep[keep.all(1), -1] = False  # a duplicate was ranked before the item itself
             found[rows] = rows[nearest[keep].reshape(-1, k)]
         return found
 
@@ -76,7 +77,7 @@ def faiss_search(vectors: torch.Tensor, labels: torch.Tensor | None, k: int) -> 
 
 
 def plain_search(vectors: torch.Tensor, labels: torch.Tensor, k: int) -> Search:
-    """Find k others of the same class by what one writes in torch: products of unit vectors, the largest of a row."""
+    """Return a search for k other items of the same class in plain torch: products of unit vectors, then `topk`."""
 
     def search() -> np.ndarray:
         unit = torch.nn.functional.normalize(vectors, dim=1)
@@ -90,7 +91,7 @@ def plain_search(vectors: torch.Tensor, labels: torch.Tensor, k: int) -> Search:
 
 
 def timed(call: Callable[[], object]) -> tuple[Any, float, float]:
-    """Make a call; returns what it gave, seconds by the clock and by the processor."""
+    """Return the result of a call, its wall seconds and its processor seconds."""
     clock, processor = time.perf_counter(), time.process_time()
     given = call()
     return given, time.perf_counter() - clock, time.process_time() - processor
@@ -145,7 +146,7 @@ def medians(times: list[tuple[Any, float, float]]) -> tuple[float, float]:
 
 
 def memory() -> float:
-    """Give the peak memory of this process so far, in GiB."""
+    """Return the peak memory of this process in GiB."""
     return peak_bytes() / 2**30
 
 

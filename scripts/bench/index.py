@@ -1,9 +1,9 @@
-"""Exact search and calibration beside NumPy: ratios of processor time, measured by turns in one process.
+"""Exact search and calibration compared with NumPy: ratios of processor time, alternating in one process.
 
 Usage: scripts/bench/index.py [--items 100000 1000000] [--build 8000 64000] [--rounds 9]
 
-Items have 128 dimensions and cosine as similarity. NumPy's ways are a product and `argpartition` of vectors of length
-one, a gather of the rows that meet a filter, the same product and partition on a kept copy of these rows, and for 1,000
+Items have 128 dimensions and cosine as similarity. The NumPy versions are a product and `argpartition` of unit vectors,
+a gather of the rows that meet a filter, the same product and partition on a cached copy of these rows, and for 1,000
 queries products and partitions in blocks of 64 queries. Set OMP_NUM_THREADS=1.
 """
 
@@ -72,7 +72,7 @@ def searches(count, rounds):
 
 
 def building(count):
-    """Build an index of sound and pictures of ten classes, 1,000 clips of them for validation."""
+    """Build an index of audio and visual clips of ten classes, 1,000 of them for validation."""
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 10, count)
     means = generator.standard_normal((10, DIMENSION))

@@ -1,14 +1,14 @@
-"""Losses beside plain torch, compiled plain torch and their bound, in one run.
+"""Losses compared with plain torch, compiled plain torch and a lower bound, in one run.
 
 Usage: kernels.py [--batches 400 1000 4000] [--dimensions 10 128 1024] [--rounds 9] [--losses supcon ...] [--both]
                   [--no-compile] [--page docs/lab/speed.md NAME]
 
-Processor time of forward and backward from embeddings in one thread, everything that a batch needs included: minimum
-and median of rounds in which all sides take turns, each with several steps. "plain" is `plain_losses.py`, "compiled"
-the same under `torch.compile`, "bound" the matrix products of scores and gradients, or, for posterior-nca, the class
-sums without gradient. Ratios are the time of a peer divided by ours, by the least and by the median; a ratio below 1,
+Processor time of forward and backward from embeddings in one thread, with everything that a batch needs: minimum and
+median of rounds in which all sides alternate, each with several steps. "plain" is `plain_losses.py`, and "compiled" the
+same under `torch.compile`. "bound" is the matrix products of scores and gradients, or for posterior-nca the class sums
+without gradient. Ratios are the time of a peer divided by ours, by the minimum and by the median; a ratio below 1,
 where ours is slower, is bold. `--both` computes both directions. `--page` writes the table into a page, between the
-comments of that name. The values of the sides are compared.
+comments with that name. The values of all sides are compared.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def sides_of(name: str, batch: int, dimension: int, *, both: bool, compiles: bool) -> dict[str, Step]:
-    """Name the steps of a loss that are timed; each returns the value of the loss."""
+    """Return the timed steps of a loss by name; each step returns the value of the loss."""
     torch.manual_seed(0)
     x, r = (torch.randn(batch, dimension).requires_grad_() for _ in range(2))
     labels = torch.arange(batch) % CLASSES
@@ -133,7 +133,7 @@ def class_sums(x: Tensor, r: Tensor, labels: Tensor) -> Tensor:
 
 
 def timed(sides: dict[str, Step], rounds: int, batch: int) -> dict[str, list[float]]:
-    """Time all sides in turn, after a round that does not count: processor milliseconds of a step."""
+    """Time all sides alternately after a warm-up round: processor milliseconds of a step."""
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     values = {name: float(side()) for name, side in sides.items() if name != "bound"}
     assert all(abs(value - values["ours"]) <= 2e-4 * abs(values["ours"]) + 1e-5 for value in values.values()), values
@@ -149,7 +149,7 @@ def timed(sides: dict[str, Step], rounds: int, batch: int) -> dict[str, list[flo
 
 
 def row(name: str, batch: int, dimension: int, seconds: dict[str, list[float]]) -> str:
-    """Write a line of the table."""
+    """Return a row of the table."""
     ours = min(seconds["ours"]), median(seconds["ours"])
 
     def cell(side: str) -> str:

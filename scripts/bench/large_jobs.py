@@ -3,8 +3,8 @@
 python scripts/bench/large_jobs.py --clips 200000 --rows 10 --dimensions 128 256 --sequence
 python scripts/bench/large_jobs.py --clips 1000000 --rows 1 --dimensions 32
 
-No media are decoded: the decoding processes are replaced by a loop that makes up the descriptions of each clip, so what
-is measured is everything else. Each stage is a process of its own; its peak is VmHWM.
+No media are decoded: a loop that generates the features of each clip replaces the decoding processes, so that all other
+costs are measured. Each stage is a separate process; its peak is VmHWM.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def parse(options: argparse.Namespace) -> None:
 
 
 def plan(options: argparse.Namespace) -> None:
-    """Plan a shard, with everything that is said of it."""
+    """Plan a shard, with all its notes."""
     manifest, begin = read_manifest(options.folder / "manifest.csv"), time.process_time()
     planned = ExtractionPlan(
         manifest, options.folder / "f.h5", extractors(options), shard=(0, 2), sequence=options.sequence
@@ -86,7 +86,7 @@ def plan(options: argparse.Namespace) -> None:
 
 
 def extract(options: argparse.Namespace) -> None:
-    """Do the job, from nothing or from a full ledger."""
+    """Run the job, from an empty or from a full ledger."""
     decoding_workers.decode_all = made_up(options)  # type: ignore[assignment]
     begin = time.process_time()
     manifest = read_manifest(options.folder / "manifest.csv")
@@ -111,7 +111,7 @@ def extractors(options: argparse.Namespace) -> tuple[Extractor, ...]:
 
 
 def made_up(options: argparse.Namespace) -> object:
-    """Give what stands in for the decoding processes: descriptions whose numbers depend on the clip."""
+    """Return a replacement of the decoding processes: features whose values depend on the clip."""
     generator = np.random.default_rng(0)
     base = {
         modality: generator.normal(size=(options.rows, dimension)).astype(np.float32)

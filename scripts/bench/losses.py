@@ -1,15 +1,14 @@
-"""Time and peak memory of every loss against pytorch-metric-learning, forward and backward, in one run.
+"""Time and peak memory of every loss compared with pytorch-metric-learning, forward and backward, in one run.
 
 Usage: python scripts/bench/losses.py OUT [--quick] [--batches 100 400 1000] [--losses triplet supcon] [--limit 120]
        [--gibibytes 16]
 
-Every case (a loss, a side, a batch size, a device) runs in a child process limited to --gibibytes of address space (on
-a GPU: of device memory) and to --limit seconds. Both sides start from embeddings that ask for gradients (10 classes, 10
-dimensions, as in the label space of VEGAS) and end with gradients; what a batch needs besides (masks, selections,
-mined tuples) is part of the time, which is that of the fastest of up to 30 steps (on the CPU: the processor's, with as
-many threads as OMP_NUM_THREADS says). Memory is the growth of the
-process's peak from just before the first step. Once a side fails at a batch size it is not tried at larger ones. OUT
-receives losses.md, losses.json and losses.png.
+Every case (loss, implementation, batch size, device) runs in a child process with a limit of --gibibytes of address
+space (on a GPU: of device memory) and --limit seconds. Both implementations start from embeddings that require
+gradients (10 classes, 10 dimensions, as in the label space of VEGAS) and end with gradients. Time includes masks,
+selections and mined tuples of a batch. It is the minimum of up to 30 steps (on the CPU: processor time, with
+OMP_NUM_THREADS threads). Memory is the growth of the peak of the process from just before the first step. After a
+failure at a batch size, larger sizes are skipped. OUT receives losses.md, losses.json and losses.png.
 """
 
 import argparse
@@ -50,7 +49,7 @@ CASES = (
 
 
 def lay_out(name, x, r, labels):
-    """The comparison that the loss is of, and the reduction that its name implies."""
+    """Return the comparison that the loss requires, and the reduction that its name implies."""
     together = name in RECIPES and RECIPES[name].directions is not None
     size = len(x)
     if together:
@@ -67,7 +66,7 @@ def lay_out(name, x, r, labels):
 
 
 def ours(name, device):
-    """A step of our loss: embeddings and labels in, scalar out."""
+    """Return a step of our loss: (embeddings, labels) -> scalar."""
     recipe = RECIPES.get(name)
     section = dict(recipe.loss) if recipe else {"name": name}
     chosen = dict(recipe.selection or {"name": "all"}) if recipe else {"name": "all"}
@@ -99,7 +98,7 @@ def ours(name, device):
 
 
 def peer(name):
-    """A step of pytorch-metric-learning's loss of that name, and whether its value should be ours; None without one."""
+    """Return a step of pytorch-metric-learning's loss, and whether its value should equal ours; None without a loss."""
     from pytorch_metric_learning import distances, losses, miners, reducers
 
     squared = distances.LpDistance(power=2, normalize_embeddings=False)
@@ -142,7 +141,7 @@ def peer(name):
 
 
 def child(name, side, size, device, gibibytes):
-    """Run one case and print what it took, as JSON."""
+    """Run one case and print its time and memory as JSON."""
     if device == "cpu":
         resource.setrlimit(resource.RLIMIT_AS, (gibibytes << 30, gibibytes << 30))
     random = torch.Generator().manual_seed(0)
@@ -174,7 +173,7 @@ def child(name, side, size, device, gibibytes):
 
 
 def measured(name, side, size, device, limits):
-    """Run one case in a child process, for so many seconds, in so many GiB; what it took, or why it did not end."""
+    """Run one case in a child process with limits on time and memory; return its result, or the reason of failure."""
     limit, gibibytes = limits
     command = [sys.executable, __file__, "--case", name, side, str(size), device, "-", "--gibibytes", str(gibibytes)]
     try:

@@ -1,23 +1,23 @@
-"""Memory of this process, read where Linux keeps it per program.
+"""Memory of this process, read from files in which Linux counts it per program.
 
-`resource.getrusage` is no measure of it: its peak goes through `exec`, so that a child begins with that of its parent.
+The peak of `resource.getrusage` survives `exec`, so that a child process starts with the peak of its parent.
 """
 
 from pathlib import Path
 
 
 def peak_bytes():
-    """Give the resident memory of this process at its highest, since its start or since `forget_peak`."""
+    """Return the peak resident memory of this process in bytes, since its start or since `forget_peak`."""
     return of_status("VmHWM")
 
 
 def resident_bytes():
-    """Give the resident memory of this process now."""
+    """Return the current resident memory of this process in bytes."""
     return of_status("VmRSS")
 
 
 def forget_peak():
-    """Let the peak begin anew from now; raises `OSError` where the kernel forbids it."""
+    """Reset the peak; raise `OSError` if the kernel forbids it."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

@@ -2,10 +2,10 @@
 
 Usage: python scripts/bench/methods.py [--methods cca dscmr] [--items 22482] [--epochs 3] [--limit 900] [--json FILE]
 
-Every method is fitted as its shipped config says, with --epochs in place of the published schedule, in a child process
-of its own that may take --limit seconds. A closed form is timed whole; of a trained method the median seconds of an
-epoch, its validation (a tenth of --items) apart. Memory is the largest resident set while fitting, above that of the
-loaded data. The load of the machine before and after stands below the table.
+Every method is fitted with its preset, but with --epochs instead of the published schedule, in a separate child process
+of at most --limit seconds. A closed-form method is timed completely. Of a trained method, the table has the median
+seconds of an epoch without validation (a tenth of --items). Memory is the peak resident set during fitting, above that
+of the loaded data. The load of the machine before and after is printed below the table.
 """
 
 import argparse
@@ -35,28 +35,28 @@ from aadml.reports.tables import Table, markdown
 from aadml.runs.prepare import untrained_model
 
 VEGAS = 22_482
-# they embed sound and captions; their cost is that of networks on media, not on vectors
+# these methods embed sound and captions; their cost is that of networks on media, not on vectors
 NAMES = [name for name, build in METHODS.items() if not build.__module__.startswith("aadml.methods.audio_text")]
 
 
 class Clock(Session):
-    """Notes the processor time at the end of every epoch."""
+    """Session that records the processor time at the end of every epoch."""
 
     def __init__(self):
         super().__init__()
         self.processor = []
 
     def plan(self, epochs, done):
-        """Begin."""
+        """Start the clock."""
         self.processor.append(time.process_time())
 
     def log(self, record):
-        """End an epoch."""
+        """Record the end of an epoch."""
         super().log(record)
         self.processor.append(time.process_time())
 
     def epoch(self):
-        """Median seconds of an epoch, by the wall and of the processor (the latter with its validation)."""
+        """Median seconds of an epoch: wall time, and processor time including validation."""
         if not self.history:
             return None, None
         spent = [after - before for before, after in pairwise(self.processor)]
@@ -70,7 +70,7 @@ def config_of(name, epochs):
 
 
 def measured(name, items, epochs):
-    """Fit one method in this process and say what it took."""
+    """Fit one method in this process and return its time and memory."""
     config, published = config_of(name, epochs)
     data = to_splits(synthetic(classes=10, train=items, valid=max(items // 10, 20), test=20, seed=0))
     encoder = untrained_model(config, data, torch.device("cpu"))
@@ -96,7 +96,7 @@ def measured(name, items, epochs):
 
 
 def in_child(name, arguments):
-    """Run `measured` in a process of its own; a failure is a result too."""
+    """Run `measured` in a separate process; a failure is also returned as a result."""
     command = [sys.executable, __file__, "--child", name, "--items", str(arguments.items)]
     command += ["--epochs", str(arguments.epochs)]
     try:

@@ -1,11 +1,10 @@
-"""Inspect, train and score many clips as commands do, each in a process of its own: own memory, processor seconds.
+"""Inspect, train and score many clips by commands, each in a separate process: private memory and processor seconds.
 
 python scripts/bench/million.py FOLDER [--clips 1000000]     needs 4.7 GB in FOLDER for a million clips
 python scripts/bench/million.py FOLDER --clips 200000 --index   also builds, updates, kills and searches an index
 
-Features and a run of an earlier call are used again.
-Own memory is the largest RssAnon that was seen, of the process and its children together: pages mapped from the file,
-which the system takes back where it needs them, stand beside it.
+Features and runs of an earlier call are reused. Private memory is the largest observed RssAnon of the process and its
+children together. Pages mapped from the file, which the system can reclaim, are in a separate column.
 """
 
 import argparse
@@ -58,7 +57,7 @@ def main() -> None:
 
 
 def index(folder: Path, run: str, n: int) -> None:
-    """Build an index, update it after a change of 1 % of the clips, search it, and build another one after a kill."""
+    """Build an index, update it after a change of 1 % of the clips, search it, and build another index after a kill."""
     source, changed, place = folder / "source.h5", folder / "changed.h5", folder / "clips.index"
     shutil.copy(folder / "features.h5", source)
     place.unlink(missing_ok=True)
@@ -80,7 +79,7 @@ def index(folder: Path, run: str, n: int) -> None:
 
 
 def timed(words: list[str]) -> None:
-    """Call `aadml index`, and print the processor seconds of its steps."""
+    """Run `aadml index`, and print the processor seconds of its steps."""
     from aadml.cli import main as call
     from aadml.search import build_index
 
@@ -100,7 +99,7 @@ def timed(words: list[str]) -> None:
 
 
 def searches(place: Path, begin_at: int) -> None:
-    """Print the processor time of searches by clips from a number on: the first, then the median of ten others."""
+    """Print the processor time of searches by consecutive clips: the first search, then the median of ten others."""
     with Index(place) as opened:
         for name, where in {
             "all clips": None,
@@ -119,7 +118,7 @@ def searches(place: Path, begin_at: int) -> None:
 
 
 def write(path: Path, n: int, changed: int = 0) -> None:
-    """Draw clips of a hundred classes block by block; 5,000 of them validate, 5,000 are for test.
+    """Generate clips of a hundred classes block by block; 5,000 are validation clips and 5,000 are test clips.
 
     Args:
         path: feature file to write.
@@ -146,7 +145,7 @@ def write(path: Path, n: int, changed: int = 0) -> None:
 
 
 def drawn(labels: NDArray[np.int64], name: str, changed: int) -> Iterator[NDArray[np.float32]]:
-    """Draw the features of one modality, the same ones each time."""
+    """Yield the features of one modality in blocks; repeated calls yield equal features."""
     width = DIMENSIONS[name]
     generator = np.random.default_rng(width)
     means = generator.standard_normal((CLASSES, LATENT), dtype=np.float32)
@@ -160,7 +159,7 @@ def drawn(labels: NDArray[np.int64], name: str, changed: int) -> Iterator[NDArra
 
 
 def measure(what: str, words: list[str], clips: int) -> str:
-    """Call a command; print a row of what it took, and of the steps of `index`; return what it printed."""
+    """Run a command and print a row of its costs and of the steps of `index`; return the output."""
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     program = [__file__, "timed"] if words[0] == "index" else ["-m", "aadml"]
     command = [sys.executable, *program, *words]
@@ -189,7 +188,7 @@ def measure(what: str, words: list[str], clips: int) -> str:
 
 
 def family(pid: int) -> Iterator[int]:
-    """Name a process and all below it."""
+    """Yield a process and all its descendants."""
     yield pid
     try:
         children = [
@@ -202,7 +201,7 @@ def family(pid: int) -> Iterator[int]:
 
 
 def memory(pid: int) -> tuple[int, int]:
-    """Give the KiB that are a process's own, and those that are mapped from files."""
+    """Return the KiB that are private to a process, and those that are mapped from files."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -1,10 +1,10 @@
-"""Tables of docs/lab/speed.md that scripts write themselves, between two comments that name them."""
+"""Tables of docs/lab/speed.md that scripts write between two comments with the name of the table."""
 
 from pathlib import Path
 
 
 def put(page: Path, name: str, text: str) -> None:
-    """Replace what stands in a page between the comments that name a table."""
+    """Replace the text of a page between the comments of a table."""
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     before, _, rest = page.read_text(encoding="utf-8").partition(start)
     _, found, after = rest.partition(end)

@@ -1,4 +1,4 @@
-"""Train on many pairs without labels: a step, the graph of agreeing neighbors, the score; processor seconds and memory.
+"""Training on many pairs without labels: a step, the graph of agreeing neighbors, the score; processor time and memory.
 
 python scripts/bench/pairs.py [--clips 100000] [--dimensions 128] [--threads 1]
 """
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def drawn(count: int, dimensions: int) -> Splits:
-    """Draw pairs that share a few directions."""
+    """Generate pairs that share a few directions."""
     generator = torch.Generator().manual_seed(0)
     shared = torch.randn(count + 2 * SCORED, LATENT, generator=generator)
     features = {
@@ -59,7 +59,7 @@ def trained(splits: Splits) -> aadml.Model:
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """Give what some work returns, and its processor seconds."""
+    """Return the result of `work`, and its processor seconds."""
     began = time.process_time()
     return work(), time.process_time() - began
 

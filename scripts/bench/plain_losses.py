@@ -35,7 +35,7 @@ def against_negatives(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def hinges(far: Tensor, labels: Tensor, margin: float) -> Tensor:
-    """Sum of all triplets, whose gradient is the number of violations of each pair, read from one sort of each row."""
+    """Return the sum over all triplets; its gradient counts the violations of each pair, from one sort of each row."""
     same = labels[:, None] == labels
     with torch.no_grad():
         order = (far + margin * same).argsort(1)
@@ -118,7 +118,7 @@ def angular(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
 
 
 def posterior_nca(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-    """The shares of positives by class sums of the candidates, in time linear in the batch."""
+    """Compute the shares of positives by class sums of the candidates, in time linear in the batch."""
     left, right = x.softmax(1), r.softmax(1)
     sums = right.new_zeros(len(proxies), right.shape[1]).index_add(0, labels, right)
     alike = (left * sums[labels]).sum(1)

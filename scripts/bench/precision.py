@@ -1,8 +1,8 @@
-"""Does training in bfloat16 cost MAP? The same seeds in both precisions, scored on the test clips.
+"""Effect of training in bfloat16 on MAP: the same seeds in both precisions, scored on the test clips.
 
-Prints a line a run as it ends, then the differences of each loss. One thread; the paper's network and batch 200. A
-processor without bfloat16 multiplies it twenty times as slowly as float32: with --emulated the same rounded numbers are
-multiplied and summed in float32, and each product is rounded once, which is what such units do.
+Prints a line when a run ends, then the differences of each loss. One thread, the network of the paper and batch 200. A
+processor without bfloat16 instructions multiplies bfloat16 twenty times as slowly as float32. With --emulated, the same
+rounded numbers are multiplied and summed in float32 and each product is rounded once, as such instructions do.
 Usage: precision.py FEATURES [--losses triplet aa-triplet] [--seeds 5] [--epochs 30] [--emulated]
 """
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 class Emulated(torch.autograd.Function):
-    """A product in bfloat16 and its gradients, made in float32 and rounded once."""
+    """A product in bfloat16 and its gradients, computed in float32 and rounded once."""
 
     @staticmethod
     def forward(ctx, inputs: Tensor, weight: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ class Emulated(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
-        """Give the gradients of the inputs, where they are asked for, and of the weight."""
+        """Return the gradients of the inputs, if required, and of the weight."""
         inputs, weight = ctx.saved_tensors
         wide = gradient.float()
         of_inputs = (wide @ weight.float()).bfloat16() if ctx.needs_input_grad[0] else None
@@ -64,7 +64,7 @@ class Emulated(torch.autograd.Function):
 
 
 def check_emulation() -> None:
-    """Compare the emulated product and gradients with those of torch: a few differ in their last place."""
+    """Compare the emulated product and gradients with those of torch; a few differ in the last digit."""
     torch.manual_seed(0)
     given = [torch.randn(200, 1024).bfloat16(), torch.randn(256, 1024).bfloat16(), torch.randn(200, 256).bfloat16()]
     sides = []
@@ -83,7 +83,7 @@ def check_emulation() -> None:
 
 
 def scored(features: str, loss: str, seed: int, epochs: int, precision: str) -> float:
-    """Train one run and give its mean MAP on the test clips."""
+    """Train one run and return its mean MAP on the test clips."""
     settings = {"training.precision": precision, "training.train_map": 0}
     config = assemble(config="aadml_ave", data=features, loss=loss, seed=seed, epochs=epochs, settings=settings)
     session, prepared = Session(), prepare(config)

@@ -1,10 +1,10 @@
-"""A training step of two processes (gloo) beside one of one process, a narrow and a wide network.
+"""A training step of two processes (gloo) compared with that of one process, for a narrow and a wide network.
 
 Usage: processes.py FEATURES [--loss aa-triplet] [--batch 1000] [--rounds 3]
 
-FEATURES is written by `aadml convert synthetic:vegas FEATURES`. One process of one thread, one of two, and two of
-one thread each take epochs by turns; the first one does not count. Milliseconds a step by the clock (of the slower
-process) and of processors (of all together), least and median, and processor seconds of a refresh.
+FEATURES is written by `aadml convert synthetic:vegas FEATURES`. One process with one thread, one with two, and two with
+one thread each train epochs alternately, after one warm-up epoch. The table has milliseconds per step by wall time (of
+the slower process) and by processor time (of all processes), as minimum and median, and processor seconds of a refresh.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def row(hidden: str, side: str, epochs: list[list[Parts]], steps: int) -> str:
-    """Write a line of the table."""
+    """Return a row of the table."""
     clock = [1e3 * max(one["wall"] for one in of_all) / steps for of_all in epochs]
     processors = [1e3 * sum(one["steps"] for one in of_all) / steps for of_all in epochs]
     refresh = [sum(one["refresh"] for one in of_all) for of_all in epochs]

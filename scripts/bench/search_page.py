@@ -1,9 +1,9 @@
-"""Measure the search page of 10,000 clips with sounds and pictures: Chromium, questions by sound, 200 parallel clients.
+"""Measure the search page of 10,000 clips with sounds and pictures: Chromium, queries by sound, 200 parallel clients.
 
     OMP_NUM_THREADS=1 python scripts/bench/search_page.py FOLDER [--clips 10000] [--seed 0]
 
-FOLDER receives the clips (a second of a decaying tone and a picture each, ten classes), their log-mel features, the
-index and screenshots; a folder of an earlier call is used again. Processor time of the server includes its decoders.
+FOLDER receives the clips (one second of a decaying tone and a picture each, ten classes), their log-mel features, the
+index and screenshots; files of an earlier call are reused. Processor time of the server includes its decoders.
 """
 
 import argparse
@@ -92,7 +92,7 @@ def build(folder: Path, clips: int, seed: int) -> Path:
 
 @contextmanager
 def served(index: Path, folder: Path) -> Iterator[int]:
-    """Serve an index in a process of its own, with an empty cache of previews; yield the number of the process."""
+    """Serve an index in a separate process with an empty cache of previews; yield the process id."""
     (folder / "token").write_text(TOKEN)
     words = ["serve", str(index), "--port", str(PORT), "--token-file", str(folder / "token")]
     cache = {"AADML_CACHE": str(folder / f"cache-{time.time():.0f}")}
@@ -114,7 +114,7 @@ def served(index: Path, folder: Path) -> Iterator[int]:
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time of a process and all below it, ended children included."""
+    """Return the processor time of a process and all its descendants, including ended children."""
     total = 0.0
     for one in family(pid):
         fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
@@ -148,7 +148,7 @@ def questions(server: int, sound: Path) -> None:
 
 
 class Clock:
-    """Seconds and processor seconds of a page and its server since the clock was started."""
+    """Wall seconds and processor seconds of a page and its server since `start`."""
 
     def __init__(self, session: CDPSession, server: int) -> None:
         self._session, self._server = session, server
@@ -159,7 +159,7 @@ class Clock:
         return time.monotonic(), processor_seconds(self._server), metrics["TaskDuration"]
 
     def start(self) -> None:
-        """Start again."""
+        """Restart the clock."""
         self._begin = self._now()
 
     def row(self, what: str) -> None:
@@ -169,7 +169,7 @@ class Clock:
 
 
 def look(server: int, sound: Path, folder: Path) -> None:
-    """Open the page, ask by a dropped sound, and play a hit, in Chromium."""
+    """Open the page in Chromium, search by a dropped sound, and play a hit."""
     with sync_playwright() as playwright:
         arguments = ["--autoplay-policy=no-user-gesture-required", "--mute-audio"]
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
@@ -214,7 +214,7 @@ def seen(page: Page, place: str) -> None:
 
 
 def pictures(page: Page, folder: Path) -> None:
-    """Take a screenshot of clips and hits in both widths and schemes."""
+    """Save screenshots of clips and hits in both widths and color schemes."""
     for width, scheme in ((w, s) for w in (1200, 390) for s in ("light", "dark")):
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
@@ -227,7 +227,7 @@ def pictures(page: Page, folder: Path) -> None:
 
 
 def crowd(server: int, sound: Path, clients: int) -> None:
-    """Ask by a sound from many clients at a time; print what they received, and the memory of the server after it."""
+    """Search by a sound from many clients at once; print their responses, and the memory of the server afterwards."""
     before, begin = processor_seconds(server), time.monotonic()
     with ThreadPoolExecutor(clients) as pool:
         replies = list(pool.map(lambda _: ask(sound), range(clients)))

@@ -1,9 +1,9 @@
-"""Do seeds trained as one batched job pay? A step of several cells, one after the other, and stacked.
+"""Time of training several seeds as one batched job: a step of several cells, one after the other, and stacked.
 
-The cells are seeds of one config at the size of AVE. Stacked means: the weights of all cells in one tensor a layer,
-their products as one `bmm`, one optimizer for all; the losses, whose triplets and selections differ from cell to cell,
-are computed cell by cell in both. Processor milliseconds of one thread for all cells, minimum and median, alternating.
-Usage: stack.py [--cells 5] [--loss triplet] [--rounds 60]
+The cells are seeds of one config at the size of AVE. Stacked training has the weights of all cells in one tensor per
+layer, their products as one `bmm`, and one optimizer for all cells. The losses, whose triplets and selections differ
+between cells, are computed cell by cell in both. Printed are processor milliseconds of one thread for all cells,
+minimum and median, alternating. Usage: stack.py [--cells 5] [--loss triplet] [--rounds 60]
 """
 
 import argparse
@@ -107,7 +107,7 @@ class Stacked:
         return found
 
     def losses_alone(self, batches: list[Batch]) -> None:
-        """Compute the losses of made up vectors, and their gradients."""
+        """Compute the losses of random vectors, and their gradients."""
         classes = len(self.learners[0].encoders["audio"].predicted.bias)
         vectors = {m: torch.rand(len(batches), 200, classes, requires_grad=True) for m in self.layers}
         self.losses(batches, vectors).backward()
@@ -123,7 +123,7 @@ class Stacked:
         return torch.stack(total).sum()
 
     def step(self, batches: list[Batch]) -> None:
-        """Take a step of all cells."""
+        """Run a training step of all cells."""
         self.optimizer.zero_grad(set_to_none=True)
         self.losses(batches, self.embed(batches)).backward()
         self.optimizer.step()

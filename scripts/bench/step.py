@@ -1,9 +1,9 @@
-"""One training step of AADML at the size of AVE (3 x 1,024, batch 200): what of it are products?
+"""Share of matrix products in one training step of AADML at the size of AVE (3 x 1,024, batch 200).
 
-Alternating in one process, processor milliseconds, minimum and median: our step in float32 and in bfloat16; our step
-with the masks of `nn.Dropout`, as it was before; the step that one would write in plain torch (nn.Sequential,
-nn.Dropout, fused Adam, autocast), which takes our losses; the bound, the matrix products of the encoders alone, two or
-three a layer; and what stands beside them: the losses, the masks, Adam, and the conversions that bfloat16 asks for.
+Processor milliseconds, minimum and median, alternating in one process: our step in float32 and in bfloat16; our step
+with the masks of `nn.Dropout`; the same step in plain torch (nn.Sequential, nn.Dropout, fused Adam, autocast) with our
+losses; the bound, two or three matrix products per layer of the encoders; and the other parts of a step: the losses,
+the masks, Adam, and the conversions to and from bfloat16.
 Usage: step.py [--loss triplet] [--rounds 60] [--threads 1] [--hidden 1024]
 """
 
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def report(ways: dict[str, Callable[[Batch], object]], batches, rounds: int) -> None:
-    """Time every way on the same batches in turn; print minimum and median."""
+    """Time every variant on the same batches alternately; print minimum and median."""
     draws = torch.Generator().manual_seed(0)
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 3):
@@ -102,7 +102,7 @@ def batch_of(train, draws: torch.Generator, clips: int = 200) -> Batch:
 
 
 class Plain:
-    """The encoders as one would write them, and their optimizer; the losses are the learner's."""
+    """The encoders in plain torch with their optimizer; the losses are those of the learner."""
 
     def __init__(self, learner) -> None:
         self.learner = learner
@@ -112,7 +112,7 @@ class Plain:
         self.optimizer = torch.optim.Adam([*parameters, *others], lr=1e-4, fused=True)
 
     def step(self, batch: Batch, reduced: torch.dtype | None) -> None:
-        """Take a step."""
+        """Run a training step."""
         self.optimizer.zero_grad()
         with torch.autocast("cpu", reduced) if reduced else nullcontext():
             vectors = {m: self.encoders[m](values) for m, values in batch.features.items()}
@@ -136,7 +136,7 @@ def _sequential(encoder) -> nn.Sequential:
 
 
 def products(learner, batch: Batch, kind: torch.dtype) -> None:
-    """Multiply what a step multiplies: forward, and for the gradients of weights and of inputs but the first."""
+    """Compute the products of a step: forward, and the gradients of weights and of all inputs except the first."""
     for modality, encoder in learner.encoders.items():
         values: Tensor = batch.features[modality].to(kind)
         linear = [m for m in [*encoder.hidden, encoder.predicted] if isinstance(m, nn.Linear)]
@@ -150,7 +150,7 @@ def products(learner, batch: Batch, kind: torch.dtype) -> None:
 
 
 def losses(learner, batch: Batch) -> None:
-    """Compute the losses of made up vectors, and their gradients."""
+    """Compute the losses of random vectors, and their gradients."""
     classes = learner.encoders["audio"].predicted.out_features
     vectors = {m: torch.rand(len(batch.labels), classes, requires_grad=True) for m in batch.features}
     loss = sum(learner.label_loss(values, batch.labels) for values in vectors.values())
@@ -159,14 +159,14 @@ def losses(learner, batch: Batch) -> None:
 
 
 def masks(learner, batch: Batch) -> None:
-    """Drop units of every hidden layer."""
+    """Apply dropout masks to every hidden layer."""
     for encoder in learner.encoders.values():
         for linear, _, layer in zip(*[iter(encoder.hidden)] * 3, strict=True):
             layer(torch.empty(len(batch.labels), linear.out_features))
 
 
 def conversions(learner) -> None:
-    """Convert the weights of the hidden layers to bfloat16, and as many gradients to float32."""
+    """Convert the weights of the hidden layers to bfloat16, and tensors of the same shapes to float32."""
     for encoder in learner.encoders.values():
         for linear in encoder.hidden:
             if isinstance(linear, nn.Linear):
@@ -174,7 +174,7 @@ def conversions(learner) -> None:
 
 
 def _weights(layer: nn.Linear, kind: torch.dtype, known: dict[tuple[int, torch.dtype], Tensor] = {}) -> Tensor:  # noqa: B006
-    """Give the weights of a layer in a type, converted once."""
+    """Return the weights of a layer in a type, converted once."""
     return known.setdefault((id(layer), kind), layer.weight.detach().to(kind))
 
 

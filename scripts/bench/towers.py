@@ -1,13 +1,13 @@
-"""What training a pretrained network's own layers gains over its frozen start, and what memory it takes.
+"""Gain and memory of fine-tuning a pretrained network compared with its frozen start.
 
 Usage: python scripts/bench/towers.py [--clips N] [--epochs N] [--seeds N] [--full-size]
 
-A tiny CLAP of random weights is trained on the sample clips with captions, each way and seed in a process of its own,
-whose peak memory is given: nothing, new heads over the frozen network, its own projections ("head"), its last block,
-all. Scored are the test clips: the share of queries that have a clip of their own among the first five (recall@5), mean
-of both directions. With --full-size, a CLAP and a CLIP of full size and random weights (seed 0) take two steps of eight
-pairs under AdamW in each way of fine-tuning. A table holds the peak memory of the steps, and the wall and processor
-seconds of the second. Needs the extras `hub` and `lora`.
+A tiny CLAP of random weights is trained on the sample clips with captions. Each variant and seed runs in a separate
+process, whose peak memory is printed: nothing, new heads over the frozen network, its own projections ("head"), its
+last block, all. The score is recall@5 on the test clips: the share of queries with their own clip among the first five,
+mean of both directions. With --full-size, a CLAP and a CLIP of full size and random weights (seed 0) train two steps of
+eight pairs under AdamW in each variant of fine-tuning. A table contains the peak memory of the steps, and the wall and
+processor seconds of the second step. Needs the extras `hub` and `lora`.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def table(folder: Path) -> None:
-    """Print a row for each model of full size and way of fine-tuning."""
+    """Print a row for each full-size model and variant of fine-tuning."""
     print(
         "| model | trained | trained numbers | peak memory, GiB | seconds a step | processor seconds a step |\n"
         + "|---" * 6
@@ -91,7 +91,7 @@ def table(folder: Path) -> None:
 
 
 def steps(model: str, way: str, place: str) -> None:
-    """Take steps of both towers of a model; print the figures as JSON."""
+    """Train steps of both towers of a model; print the measurements as JSON."""
     import numpy as np
     import torch
 
@@ -111,7 +111,7 @@ def steps(model: str, way: str, place: str) -> None:
     weights = [p for tower in towers for p in tower.parameters()]
     optimizer = torch.optim.AdamW([p for p in weights if p.requires_grad], lr=1e-5)
     torch.manual_seed(0)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak memory begins again
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak memory
     times = [(time.perf_counter(), time.process_time())]
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -169,7 +169,7 @@ def prepared(folder: Path, clips: int, *, full_size: bool) -> None:
     config = t.ClapConfig(text_config={**text, **width}, audio_config={**sound, **width}, **width)
     tiny = t.ClapModel(config)
     with torch.no_grad():
-        for weights in tiny.parameters():  # large enough to tell inputs apart
+        for weights in tiny.parameters():  # large enough that outputs depend on inputs
             weights += 0.1 * torch.randn(weights.shape)
     tiny.save_pretrained(network)
     t.ClapFeatureExtractor(
@@ -179,12 +179,12 @@ def prepared(folder: Path, clips: int, *, full_size: bool) -> None:
 
 
 def run(way: str, seed: int, epochs: int, folder: Path) -> dict[str, float]:
-    """Train one way in a process of its own."""
+    """Train one variant in a separate process."""
     return child("--one", way, str(seed), str(epochs), str(folder))
 
 
 def child(*arguments: str) -> dict[str, float]:
-    """Run this script in a process of its own; return the figures that it prints."""
+    """Run this script in a separate process; return the measurements that it prints."""
     command = [sys.executable, __file__, *arguments]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=3600)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -192,7 +192,7 @@ def child(*arguments: str) -> dict[str, float]:
 
 
 def one(way: str, seed: str, epochs: str, place: str) -> None:
-    """Train and score; print the figures as JSON."""
+    """Train and score; print the measurements as JSON."""
     import aadml
 
     folder = Path(place)

@@ -1,4 +1,4 @@
-"""Trainings of `aadml train` in processes of their own, which take an epoch each time it is their turn."""
+"""Training runs of `aadml train` in separate processes, which train one epoch per request."""
 
 import json
 import os
@@ -13,18 +13,18 @@ from typing import TypeAlias
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("refresh", "steps", "rest")
 Parts: TypeAlias = dict[str, float]
-"""Processor seconds of each of PARTS, and the seconds of the steps by the clock ("wall")."""
+"""Processor seconds of each of PARTS, and wall seconds of the steps ("wall")."""
 
 
 class Training:
-    """A training that waits for its turns.
+    """A training run that waits for requests.
 
     Args:
-        stack: ends it.
-        words: of `aadml train`.
-        checkout: whose code trains.
-        threads: of each process.
-        processes: that share it, as `torchrun` would start them.
+        stack: context that ends the processes.
+        words: arguments of `aadml train`.
+        checkout: folder of the code.
+        threads: number of threads of each process.
+        processes: number of processes that train together, as `torchrun` would start them.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Training:
             stack.callback(process.kill)
 
     def epoch(self) -> list[Parts]:
-        """Let it take an epoch; say what each process took."""
+        """Train one epoch; return the times of each process."""
         for process in self._processes:
             assert process.stdin is not None
             process.stdin.write("go\n")

@@ -1,11 +1,11 @@
-"""An epoch of training at the size of VEGAS, today and in an edition before: refresh, steps, and what follows.
+"""An epoch of training at the size of VEGAS, in this checkout and in earlier ones: refresh, steps, and the remainder.
 
 Usage: vegas_epoch.py FEATURES [--edition FOLDER]... [--loss aa-triplet] [--batch 200] [--rounds 4] [--threads 1]
 
-FEATURES is written by `aadml convert synthetic:vegas FEATURES`; the folder is a checkout of another commit. Each side
-trains the paper's network by `aadml train` and takes an epoch when it is its turn; the first one does not count.
-Processor seconds, minimum, median and maximum over the rounds. "rest" is what follows the steps: validation, log,
-checkpoint. The bound are the matrix products of the steps alone.
+FEATURES is written by `aadml convert synthetic:vegas FEATURES`; FOLDER is a checkout of another commit. Every checkout
+trains the network of the paper by `aadml train`, and they alternate by epoch, after one warm-up epoch. The table has
+processor seconds, minimum, median and maximum over the rounds. "rest" is the part after the steps: validation, log,
+checkpoint. The bound is the matrix products of the steps alone.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def measured(epochs: Mapping[str, Callable[[], Parts]], rounds: int) -> dict[str, list[Parts]]:
-    """Take an epoch of each side in turn; the first round does not count."""
+    """Train an epoch of each side alternately; the first round is a warm-up."""
     took: dict[str, list[Parts]] = {name: [] for name in epochs}
     for number in range(rounds + 1):
         for name, epoch in epochs.items():
@@ -61,7 +61,7 @@ def measured(epochs: Mapping[str, Callable[[], Parts]], rounds: int) -> dict[str
 
 
 def products_of(given: argparse.Namespace) -> dict[str, Callable[[], Parts]]:
-    """Say how to multiply what an epoch's steps multiply, in each precision."""
+    """Return functions that compute the matrix products of an epoch's steps, by precision."""
     torch.set_num_threads(given.threads)
     prepared = prepare(assemble(config="aadml_vegas", data=str(given.features), loss=given.loss))
     model = untrained_model(prepared.config, prepared.splits, torch.device("cpu"))
@@ -81,7 +81,7 @@ def products_of(given: argparse.Namespace) -> dict[str, Callable[[], Parts]]:
 
 
 def report(took: Mapping[str, list[Parts]], given: argparse.Namespace) -> None:
-    """Print a row a side, and what share of ours the refresh and the products are."""
+    """Print a row per side, and the shares of our refresh and products."""
     print(f"{given.loss}, batch {given.batch}, {given.rounds} rounds, {given.threads} thread(s), "
           f"load {os.getloadavg()[0]:.0f}; processor seconds\n")  # fmt: skip
     print("| side | epoch | " + " | ".join(PARTS) + " | epoch / float32 |\n| --- |" + " ---: |" * (len(PARTS) + 2))

@@ -1,6 +1,6 @@
 """Processor seconds of whole epochs at the size of AVE: refresh, steps, validation; one thread, minimum and median.
 
-Run it by turns with PYTHONPATH at two checkouts to compare them: it uses nothing that an older one lacks.
+To compare two checkouts, run the script alternately with PYTHONPATH at each; older checkouts are supported.
 Usage: whole_epochs.py [--loss triplet] [--epochs 12] [--set key=value]...
 """
 

@@ -2,9 +2,9 @@
 
 Usage: python -m scripts.experiments.tiktok_pairs tiktok.h5 OUTPUT.csv
 
-Random settings, drawn with seed 0, are trained on two seeds with the validation pairs in the place of the test pairs.
-The setting of the best mean recall@10 is trained again on five other seeds, which are scored on the test pairs. Every
-trial is a line of the CSV file, in the order of the draw, before the five lines of the result.
+Random settings, drawn with seed 0, are trained on two seeds with the validation pairs in place of the test pairs. The
+setting with the best mean recall@10 is trained again on five other seeds, which are scored on the test pairs. Every
+trial is a line of the CSV file, in the order of the draw, followed by the five lines of the result.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Mutants that no test can kill, because they change nothing that anyone could see: `equivalent.toml`, with reasons."""
+"""Mutants that no test can detect, because they change no observable behavior: `equivalent.toml`, with reasons."""
 
 import tomllib
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ LISTED = Path(__file__).with_name("equivalent.toml")
 
 @dataclass(frozen=True)
 class Equivalent:
-    """Listed changes of one place: of which file, from what to any of what, and why nothing follows from them."""
+    """Listed changes of one line, or of several lines: the file, the code before, all codes after, and the reason."""
 
     path: str
     before: str

@@ -1,4 +1,4 @@
-"""The log of a sampling: a line of JSON for each mutant that was tried, so that a killed sampling goes on."""
+"""Log of a sampling: a line of JSON for each tried mutant, so that a killed sampling can be continued."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -11,19 +11,20 @@ Key = tuple[int, str, str]
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of a mutant.
+    """Result of a mutant.
 
     Attributes:
-        room: that was sampled.
-        seed: of the sample.
-        path: of the changed file.
-        line: where the change begins.
-        operator: what was changed, by name.
+        room: sampled room.
+        seed: seed of the sample.
+        path: changed file.
+        line: first changed line.
+        operator: name of the kind of change.
         diff: the change.
-        word: "killed", "timeout", "survives", "equivalent", or "gone": it survived, and its line is gone since.
-        seconds: how long its tests took.
-        by: the test that noticed it, or why it is equivalent.
-        commit: of the tree when the mutant was tried; the working tree may hold more.
+        word: "killed", "timeout", "survives", "equivalent", or "gone": the mutant survived, and its line was removed
+            since.
+        seconds: duration of its tests.
+        by: test that failed, or reason why the mutant is equivalent.
+        commit: commit of the tree; the working tree may contain further changes.
     """
 
     room: str
@@ -39,7 +40,7 @@ class Trial:
 
     @classmethod
     def of(cls, mutant: Mutant, room: str, seed: int, word: str, seconds: float, by: str, commit: str = "") -> "Trial":
-        """Note what became of a mutant."""
+        """Return the trial of a mutant."""
         return cls(
             room, seed, str(mutant.path), mutant.line, mutant.operator, mutant.diff(), word, round(seconds, 1), by,
             commit,
@@ -47,11 +48,11 @@ class Trial:
 
     @property
     def key(self) -> Key:
-        """Identity of the mutant: its seed, file and changed lines, wherever the lines stand."""
+        """Identity of the mutant: its seed, file and changed lines, independent of line numbers."""
         return self.seed, self.path, _changed(self.diff)
 
     def mutant(self, root: Path) -> Mutant | None:
-        """Make the same change in the tree as it is today; None if its lines are not there any more."""
+        """Apply the same change to the current tree; None if its lines were removed."""
         lines = self.diff.splitlines()[3:]
         old, new = ("".join(f"{line[1:]}\n" for line in lines if line[:1] in kept) for kept in (" -", " +"))
         path = Path(self.path)
@@ -64,10 +65,10 @@ class Trial:
 
 
 class Log:
-    """The trials in a file; of a mutant that was tried again the last one counts.
+    """Trials in a file; the last trial of a mutant counts.
 
     Args:
-        path: of the file, which need not exist.
+        path: path of the file, which need not exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -79,19 +80,19 @@ class Log:
                 self._note(Trial(**json.loads(line)))
 
     def trials(self) -> list[Trial]:
-        """List the trials, each mutant once."""
+        """Return the last trial of each mutant."""
         return list(self._trials.values())
 
     def fresh(self) -> list[Trial]:
-        """List what became of each mutant when it was tried first, before any test was written for it."""
+        """Return the first trial of each mutant, before any test was written for it."""
         return list(self._fresh.values())
 
     def find(self, seed: int, mutant: Mutant) -> Trial | None:
-        """Find the trial of a mutant."""
+        """Return the trial of a mutant; None if there is none."""
         return self._trials.get((seed, str(mutant.path), _changed(mutant.diff())))
 
     def keep(self, trial: Trial) -> None:
-        """Add a trial at the end, unless it is there."""
+        """Append a trial, unless the file contains it."""
         if self._trials.get(trial.key) == trial:
             return
         self._note(trial)
@@ -105,5 +106,5 @@ class Log:
 
 
 def _changed(diff: str) -> str:
-    """Give the changed lines of a diff: what a mutant is, wherever its lines stand."""
+    """Return the changed lines of a diff, which identify a mutant independent of line numbers."""
     return "\n".join(line for line in diff.splitlines()[3:] if line[:1] in "+-")

@@ -1,4 +1,4 @@
-"""Mutants of a room: one small change of one file each, by the operators of cosmic-ray and one of our own."""
+"""Mutants of a room: one small change of one file each, by the operators of cosmic-ray and two further operators."""
 
 import ast
 import difflib
@@ -20,11 +20,11 @@ class Mutant:
     """One changed file.
 
     Attributes:
-        path: of the file, relative to the root of the tree.
-        line: where the change begins, from 1.
-        operator: what was changed, by name.
-        before: the text of the file as it is.
-        after: its text with the change.
+        path: path of the file, relative to the root of the tree.
+        line: first changed line, from 1.
+        operator: name of the kind of change.
+        before: text of the file.
+        after: text with the change.
     """
 
     path: Path
@@ -39,7 +39,7 @@ class Mutant:
         return "\n".join(difflib.unified_diff(*texts, str(self.path), str(self.path), n=1, lineterm=""))
 
     def change(self) -> tuple[str, str]:
-        """Return the changed lines before and after, stripped: what the change is, wherever the lines stand."""
+        """Return the changed lines before and after, stripped, which identify the change without line numbers."""
         lines = self.diff().splitlines()[3:]
         sides = ([line[1:].strip() for line in lines if line.startswith(sign)] for sign in "-+")
         before, after = ("\n".join(side) for side in sides)
@@ -50,39 +50,39 @@ Positions = Iterator[tuple[tuple[int, int], tuple[int, int]]]
 
 
 class DeleteCall(Operator):
-    """Replaces a statement that is a call alone, whose result nobody takes, by `pass`."""
+    """Replaces a statement that is only a call, whose result is not used, by `pass`."""
 
     def mutation_positions(self, node: tree.PythonBaseNode) -> Positions:
-        """Yield where such a statement begins and ends."""
+        """Yield the start and the end of the statement."""
         if node.type == "simple_stmt" and _is_call(node.children[0]):
             yield node.start_pos, node.end_pos
 
     def mutate(self, node: tree.PythonBaseNode, index: int) -> tree.PythonBaseNode:
-        """Put `pass` in the place of the call."""
+        """Return `pass`, which replaces the call."""
         call = node.children[0]
         node.children[0] = tree.Keyword("pass", call.start_pos, call.get_first_leaf().prefix)
         return node
 
     @classmethod
     def examples(cls) -> Sequence[Example]:
-        """Return one change."""
+        """Return one example."""
         return (Example("f()\n", "pass\n"),)
 
 
 class DeleteTranspose(Operator):
-    """Leaves out `.T`."""
+    """Removes `.T`."""
 
     def mutation_positions(self, node: tree.PythonBaseNode) -> Positions:
-        """Yield where the two characters begin and end."""
+        """Yield the start and the end of the two characters."""
         if node.type == "trailer" and node.get_code().strip() == ".T":
             yield node.start_pos, node.end_pos
 
     def mutate(self, node: tree.PythonBaseNode, index: int) -> None:
-        """Leave the node out."""
+        """Remove the node."""
 
     @classmethod
     def examples(cls) -> Sequence[Example]:
-        """Return one change."""
+        """Return one example."""
         return (Example("a.T @ b\n", "a @ b\n"),)
 
 
@@ -91,7 +91,7 @@ def _is_call(node: tree.PythonBaseNode) -> bool:
     return last is not None and last.type == "trailer" and last.children[0].value == "("
 
 
-# what may stand for what: across these groups a change would only raise a TypeError, or be none
+# operators that may replace each other: a change across groups would only raise a TypeError, or have no effect
 ALIKE = (
     {"Add", "Sub", "Mul", "Div", "FloorDiv", "Pow"},
     {"BitOr", "BitAnd", "BitXor"},
@@ -104,7 +104,7 @@ ALIKE = (
 
 
 def operators() -> Mapping[str, Operator]:
-    """Return all operators that need no arguments and put like in the place of like, by name."""
+    """Return, by name, all operators that need no arguments and replace code by code of the same kind."""
     theirs = {name.partition("/")[2]: get_operator(name) for name in operator_names()}
     found = {name: kind() for name, kind in theirs.items() if not kind.arguments() and _is_alike(name)}
     return found | {"DeleteCall": DeleteCall(), "DeleteTranspose": DeleteTranspose()}
@@ -116,16 +116,16 @@ def _is_alike(name: str) -> bool:
 
 
 def sample(root: Path, files: Sequence[Path], count: int, seed: int) -> list[Mutant]:
-    """Draw mutants: a place of the room each, evenly, then one of the changes that are possible there.
+    """Draw mutants: for each mutant a position of the room, uniformly, then one of the possible changes there.
 
-    A sum can be changed into eleven other things, a number into two; drawn evenly over changes, nearly all mutants
-    would be of sums. What no longer compiles, or changes an annotation or a `strict` alone, is drawn anew.
+    A sum has eleven possible changes, a number two; if changes were drawn uniformly, nearly all mutants would be of
+    sums. A change that does not compile, or that affects only an annotation or a `strict`, is drawn again.
 
     Args:
-        root: of the tree.
-        files: of the room, relative to the root.
-        count: how many; fewer if the room has fewer places.
-        seed: same tree, same seed: same mutants.
+        root: root of the tree.
+        files: files of the room, relative to the root.
+        count: number of mutants; fewer if the room has fewer positions.
+        seed: seed of the draw; equal trees and seeds give equal mutants.
     """
     possible = operators()
     places = [place for path in files for place in _places(root / path, path, possible)]
@@ -147,7 +147,7 @@ Place = tuple[Path, int, list[tuple[str, int]]]
 
 
 def _places(file: Path, path: Path, possible: Mapping[str, Operator]) -> list[Place]:
-    """List every place of a file: its line and the changes possible there, each (operator, occurrence)."""
+    """Return every position of a file: its line and the possible changes, each as (operator, occurrence)."""
     text = file.read_text(encoding="utf-8")
     lines, nodes = [*text.splitlines(), ""], list(ast_nodes(get_ast(text)))
     changes: dict[tuple[str, tuple[int, int]], list[tuple[str, int]]] = defaultdict(list)
@@ -155,13 +155,13 @@ def _places(file: Path, path: Path, possible: Mapping[str, Operator]) -> list[Pl
         places = (place for node in nodes for place in operator.mutation_positions(node))
         for occurrence, (start, end) in enumerate(places):
             rest = lines[end[0] - 1][end[1] :]
-            if not rest.startswith(",") and not _orders_strings(name, rest):  # `*,` among arguments is no product
+            if not rest.startswith(",") and not _orders_strings(name, rest):  # `*,` among arguments is not a product
                 changes[name.partition("_")[0], start].append((name, occurrence))
     return [(path, start[0], options) for (_, start), options in sorted(changes.items())]
 
 
 def _orders_strings(name: str, rest: str) -> bool:
-    """Say whether a change would put strings in an order (`form > "triplet"`), which nobody means."""
+    """Return whether a change would compare strings by order (`form > "triplet"`), which is never intended."""
     return (
         name.startswith("ReplaceComparison")
         and rest.lstrip()[:1] in "\"'"
@@ -170,7 +170,7 @@ def _orders_strings(name: str, rest: str) -> bool:
 
 
 def _same_program(before: str, after: str) -> bool | None:
-    """Say whether two texts are the same program but for what a right one never asks; None if the second is none."""
+    """Return whether two programs are equal apart from annotations and `strict`; None if the second is invalid."""
     try:
         return _what_counts(before) == _what_counts(after)
     except SyntaxError:
@@ -178,7 +178,7 @@ def _same_program(before: str, after: str) -> bool | None:
 
 
 def _what_counts(text: str) -> str:
-    """Dump a program without annotations, and without `strict`, which asserts that two sides are equally long."""
+    """Return the AST of a program without annotations and without `strict`, which asserts equal lengths, as text."""
     program = ast.parse(text)
     for node in ast.walk(program):
         if isinstance(node, ast.Call):

@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def survivors_of(log: Log, root: Path, given: argparse.Namespace) -> list[Mutant]:
-    """Make the survivors of a log again in the tree as it is today; note those whose lines are gone."""
+    """Return the survivors of a log in the current tree, and record those whose lines were removed."""
     mutants = []
     for trial in log.trials():
         if (trial.room, trial.seed, trial.word) == (str(given.room), given.seed, "survives"):
@@ -93,7 +93,7 @@ def survivors_of(log: Log, root: Path, given: argparse.Namespace) -> list[Mutant
 
 
 def reached(scratch: Path, tests: list[Path], folder: Path) -> dict[str, reach.Reach]:
-    """Measure what the tests of the copy reach, as far as it is not known; name the tests that fail as it is."""
+    """Measure the reach of the tests of the copy, if it is unknown; print the tests that fail without a change."""
 
     def run(tests: list[Path]) -> None:
         say(f"measuring {len(tests)} test files of {tests[0].parent}")
@@ -107,7 +107,7 @@ def reached(scratch: Path, tests: list[Path], folder: Path) -> dict[str, reach.R
 
 
 def runs_as_it_is(scratch: Path, found: dict[str, reach.Reach]) -> bool:
-    """Say whether a few tests that passed when they were measured pass now, chosen as those of a mutant are."""
+    """Return whether a few tests that passed when they were measured pass now, chosen like those of a mutant."""
     passed = {test: s for one in found.values() for test, s in one.seconds.items() if test not in one.failed}
     quickest = sorted(passed, key=lambda test: passed[test])[:3]
     return run_tests(scratch, {test: passed[test] for test in quickest}).word == "passed"
@@ -122,7 +122,7 @@ def tried(
     given: argparse.Namespace,
     commit: str,
 ) -> Trial:
-    """Try a mutant, unless it is in the log; say what became of it."""
+    """Try a mutant, unless it is in the log; return its trial."""
     trial = log.find(given.seed, mutant)
     reason = equivalent.reason_of(mutant, known)
     if reason is not None:

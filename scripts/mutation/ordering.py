@@ -1,4 +1,4 @@
-"""A plugin of pytest for `trial.py`: runs chosen tests alone, in a given order, each within a time of its own."""
+"""pytest plugin for `trial.py`: runs only the chosen tests, in a given order, each with a separate time limit."""
 
 import json
 import os
@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 CHOSEN: dict[str, float] = json.loads(Path(os.environ["AADML_CHOSEN"]).read_text(encoding="utf-8"))
-"""Test -> seconds of processor time that it may take, in order."""
+"""Test -> limit in seconds of processor time, in order."""
 BUSY = 5.0
-"""How many times longer it may take by the clock, which also runs while others have the processor."""
+"""Wall-clock limit divided by the limit in processor time; other processes use the processor too."""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the chosen tests, in their order."""
+    """Keep only the chosen tests, in their order."""
     places = {test: place for place, test in enumerate(CHOSEN)}
     items[:] = sorted((one for one in items if one.nodeid in places), key=lambda one: places[one.nodeid])
 

@@ -1,4 +1,4 @@
-"""The page of samplings: for each seed how many mutants of each room survived when they were fresh, and today."""
+"""Page of samplings: for each seed, how many mutants of each room survived when they were first tried, and today."""
 
 import re
 from collections import defaultdict
@@ -21,10 +21,10 @@ SECTION = re.compile(r"^## Seed (\d+)$", re.MULTILINE)
 
 
 def markdown(log: Log, before: str = HEAD) -> str:
-    """Write each seed of a log as a section of a page; its head and the sections of other seeds stay.
+    """Return the page with a section for each seed of a log; the head and the sections of other seeds are unchanged.
 
     Args:
-        log: of the trials.
+        log: trials.
         before: text of the page.
     """
     head, *parts = SECTION.split(before)
@@ -65,7 +65,7 @@ def _row(room: str, fresh: list[Trial], now: list[Trial]) -> str:
 
 
 def _entry(trial: Trial) -> str:
-    """Write a mutant as an item of a list: its place, the change, and its reason or the test that kills it."""
+    """Return a mutant as a list item: its position, the change, and the reason or the test that kills it."""
     changed = [f"  {line}\n" for line in trial.diff.splitlines()[3:] if line[:1] in "+-"]
     note = f"; {trial.by}" if trial.by else ""
     return f"- `{trial.path}:{trial.line}`{note}\n\n  ```diff\n{''.join(changed)}  ```\n"

@@ -1,4 +1,4 @@
-"""What tests reach: for each function and line of the tree the tests that run it, measured once for each test file."""
+"""Reach of tests: for each function and line of the tree the tests that run it, measured once for each test file."""
 
 import ast
 import hashlib
@@ -10,20 +10,20 @@ from functools import cache, partial
 from pathlib import Path
 
 MEASURED = ".mutation"
-"""Folder of a tree that keeps what was measured."""
+"""Folder of a tree that stores the measurements."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What the tests of one file reach.
+    """Reach of the tests of one file.
 
     Attributes:
-        digest: of the test file when it was measured.
-        seconds: test -> how long it takes.
-        failed: tests that fail although nothing is changed; they can tell nothing.
+        digest: checksum of the test file when it was measured.
+        seconds: test -> duration.
+        failed: tests that fail without a change, which cannot detect mutants.
         functions: path of the code -> name of a function -> the tests that run it.
-        lines: digest of a code file when it was measured -> groups of (lines, the tests that run each of them; by
-            their place in `seconds`).
+        lines: checksum of a code file when it was measured -> groups of (lines, the tests that run each of them, as
+            positions in `seconds`).
     """
 
     digest: str
@@ -33,40 +33,40 @@ class Reach:
     lines: Mapping[str, Sequence[tuple[Sequence[int], Sequence[int]]]] = field(default_factory=dict)
 
     def tests_of_lines(self, code: str, lines: Collection[int]) -> set[str]:
-        """Name the tests that run any of some lines of a code file, given by its digest."""
+        """Return the tests that run any of some lines of a code file with the checksum `code`."""
         names, groups = list(self.seconds), self.lines.get(code, ())
         return {names[test] for theirs, tests in groups if not set(lines).isdisjoint(theirs) for test in tests}
 
 
 def digest(file: Path) -> str:
-    """Return what tells one state of a file from another."""
+    """Return the checksum of a file."""
     return digest_of(file.read_text(encoding="utf-8"))
 
 
 def digest_of(text: str) -> str:
-    """Return what tells one text from another."""
+    """Return the checksum of a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def record_of(folder: Path, test_file: str) -> Path:
-    """Return where the reach of a test file is kept."""
+    """Return the path of the stored reach of a test file."""
     return folder / f"{test_file.replace('/', '.')}.json"
 
 
 def write(folder: Path, test_file: str, reach: Reach) -> None:
-    """Keep the reach of a test file."""
+    """Store the reach of a test file."""
     folder.mkdir(parents=True, exist_ok=True)
     record_of(folder, test_file).write_text(json.dumps(vars(reach)), encoding="utf-8")
 
 
 def measured(root: Path, folder: Path, tests: Iterable[Path], run: Callable[[list[Path]], None]) -> dict[str, Reach]:
-    """Read the reach of test files, after those that are new or have changed were measured.
+    """Read the reach of test files; new or changed files are measured first.
 
     Args:
-        root: of the tree.
-        folder: where it is kept.
+        root: root of the tree.
+        folder: folder of stored reach.
         tests: the test files, relative to the root.
-        run: runs test files under the plugin `recording`.
+        run: function that runs test files under the plugin `recording`.
 
     Returns:
         test file -> reach.
@@ -97,7 +97,7 @@ def _read(folder: Path, test_file: str) -> Reach | None:
 
 @cache
 def names_of_lines(text: str) -> list[str]:
-    """Name the innermost function of every line, "" outside of all; line 1 is at 1."""
+    """Return the name of the innermost function of every line, "" outside of functions; line 1 is at index 1."""
     names = [""] * (text.count("\n") + 2)
 
     def visit(node: ast.AST, outer: str) -> None:
@@ -117,15 +117,15 @@ def names_of_lines(text: str) -> list[str]:
 
 
 def is_signature(text: str, line: int) -> bool:
-    """Say whether a line stands in no function's body: a default, a bound, a constant."""
+    """Return whether a line is in no function body: a default, a bound, a constant."""
     bodies = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     return not any(one.body[0].lineno <= line <= (one.end_lineno or line) for one in bodies)
 
 
 def lines_of_statement(text: str, line: int) -> range:
-    """Return the lines of the statement at a line; of an `if`, a loop or a `with` those of its head alone."""
+    """Return the lines of the statement at a line; only the lines of the head for an `if`, a loop or a `with`."""
     found = range(line, line + 1)
-    for node in ast.walk(ast.parse(text)):  # from outside to inside: the last one that fits is the innermost
+    for node in ast.walk(ast.parse(text)):  # from outside to inside: the last fitting statement is the innermost
         if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
             body = getattr(node, "body", None)
             begin = node.pattern.lineno if isinstance(node, ast.match_case) else node.lineno
@@ -138,9 +138,9 @@ def lines_of_statement(text: str, line: int) -> range:
 def tests_reaching(path: str, text: str, line: int, found: Mapping[str, Reach]) -> dict[str, set[str]]:
     """Find the tests that run the statement at a line of a code file: test file -> tests.
 
-    Where none is known to, or the file has changed since it was measured, those that run its function; where there are
-    none either (what stands outside of functions runs while it is imported), those that run anything of the file, or of
-    its folder.
+    If no such test is known, or the file has changed since the measurement, the tests that run the function are
+    returned. If there are none either (code outside of functions runs at import), all tests of the file or its folder
+    are returned.
     """
     function, code, folder = names_of_lines(text)[line], digest_of(text), str(Path(path).parent)
     statement = () if not function or is_signature(text, line) else lines_of_statement(text, line)

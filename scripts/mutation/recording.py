@@ -1,4 +1,4 @@
-"""A plugin of pytest for `reach.py`: what each test runs, how long it takes, and whether it passes."""
+"""pytest plugin for `reach.py`: records the lines that each test runs, its duration, and whether it passes."""
 
 import os
 import time
@@ -12,10 +12,10 @@ from coverage import Coverage, CoverageData
 
 
 class Recording:
-    """Gives every test, and every fixture that tests share, a context of its own among the measured lines.
+    """Gives every test, and every fixture that tests share, a separate context in the coverage data.
 
     Args:
-        folder: where the reach of each test file is written at the end.
+        folder: folder into which the reach of each test file is written at the end.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,7 +42,7 @@ class Recording:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[object]:
-        """Measure a fixture: one that tests share is made within the first of them, and noticed by any."""
+        """Measure a fixture; a shared fixture is set up within its first test, and its lines count for every test."""
         before = self._switch(self.context if fixturedef.scope == "function" else _name(fixturedef))
         try:
             return (yield)
@@ -55,12 +55,12 @@ class Recording:
         return before
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a failure."""
+        """Record a failure."""
         if report.failed:
             self.failed.append(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        """Write what was measured, a file for each test file."""
+        """Write the measurements, one file for each test file."""
         self.coverage.stop()
         code = dict(lines_by_tests(self.coverage.get_data(), self.users))
         for test_file in {test.partition("::")[0] for test in self.seconds}:
@@ -72,7 +72,7 @@ class Recording:
 
 
 def shared_fixtures(item: pytest.Item) -> Iterator[pytest.FixtureDef[object]]:
-    """Yield the fixtures of a test that live longer than it."""
+    """Yield the fixtures of a test that are shared with other tests."""
     found = getattr(item, "_fixtureinfo", None)
     for fixtures in found.name2fixturedefs.values() if found else []:
         yield from (one for one in fixtures if one.scope != "function")
@@ -87,7 +87,7 @@ Groups = dict[str, list[tuple[list[int], tuple[int, ...]]]]
 
 
 def lines_by_tests(data: CoverageData, users: Mapping[str, set[str]]) -> Iterator[tuple[Path, Together]]:
-    """Yield each measured file with tests -> the lines that they run, or have a fixture that does, and no others."""
+    """Yield each measured file with a mapping: tests -> lines that exactly these tests run, also in fixtures."""
     for file in (file for file in data.measured_files() if file.endswith(".py")):  # templates are measured too
         by_contexts: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for line, contexts in data.contexts_by_lineno(file).items():
@@ -99,7 +99,7 @@ def lines_by_tests(data: CoverageData, users: Mapping[str, set[str]]) -> Iterato
 
 
 def reach_of(code: Mapping[Path, Together], tests: Sequence[str]) -> tuple[dict[str, dict[str, list[str]]], Groups]:
-    """Turn measured lines into what the tests of one file reach: `functions` and `lines` of a `Reach`."""
+    """Convert measured lines to the reach of the tests of one file: `functions` and `lines` of a `Reach`."""
     functions: dict[str, dict[str, list[str]]] = {}
     groups: Groups = {}
     places = {test: place for place, test in enumerate(tests)}
@@ -117,5 +117,5 @@ def reach_of(code: Mapping[Path, Together], tests: Sequence[str]) -> tuple[dict[
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to measure, before any code of the tree is imported."""
+    """Start measuring before any code of the tree is imported."""
     config.pluginmanager.register(Recording(Path(os.environ["AADML_REACH"])))

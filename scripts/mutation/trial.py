@@ -1,4 +1,4 @@
-"""The trial of a mutant: the tests that reach it, run on a scratch copy of the tree, never on the working tree."""
+"""Trial of a mutant: the tests that reach it, run on a scratch copy of the tree, never on the working tree."""
 
 import importlib
 import itertools
@@ -20,16 +20,16 @@ from pathlib import Path
 import reach
 from mutants import Mutant
 
-MEMORY = 16 * 1024**3  # bytes of address space: a mutant may ask for everything there is
-PATIENCE = 60.0  # seconds that the tests of a mutant may take in all, as measured
-AT_LEAST, TIMES = 30.0, 6.0  # seconds that any test may take, and how many times its own
+MEMORY = 16 * 1024**3  # bytes of address space: a mutant may allocate without limit
+PATIENCE = 60.0  # limit on the measured seconds of all tests of a mutant
+AT_LEAST, TIMES = 30.0, 6.0  # minimum limit of a test in seconds, and limit relative to its measured time
 START = 120.0  # seconds to import and collect
 ENDINGS = {0: "passed", 5: "passed", -signal.SIGALRM: "timeout", -signal.SIGPROF: "timeout"}  # 5: no test to run
 READERS = (
     "tests/configuration/test_option_laws.py", "tests/losses/test_page.py", "tests/methods/test_published_values.py",
     "tests/test_architecture.py",
 )  # fmt: skip
-"""Test files that read defaults, bounds or the source of every entry, which no line that they run shows."""
+"""Test files that read defaults, bounds or the source of every entry; their measured lines do not show this."""
 AGES = itertools.count(1)
 PRELOADED = (
     "torch._dynamo", "torch.fx.experimental.symbolic_shapes", "scipy.stats", "sklearn.metrics", "hypothesis.strategies",
@@ -39,7 +39,7 @@ PRELOADED = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run of tests ended: "passed", "failed" or "timeout", after how many seconds, and at which test."""
+    """Result of a run of tests: "passed", "failed" or "timeout", the duration in seconds, and the last test."""
 
     word: str
     seconds: float
@@ -47,7 +47,7 @@ class Outcome:
 
 
 def copy_tree(root: Path, scratch: Path) -> None:
-    """Copy what git tracks, or would track, into a scratch folder."""
+    """Copy all files that git tracks, or would track, into a scratch folder."""
     command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, capture_output=True, check=True).stdout.decode().split("\0")
     for name in filter(None, listed):
@@ -57,19 +57,19 @@ def copy_tree(root: Path, scratch: Path) -> None:
 
 
 def test_files(root: Path, folders: Iterable[Path]) -> list[Path]:
-    """List the test files of folders, or files, of a tree, relative to it."""
+    """Return the test files of folders or files of a tree, relative to the tree."""
     found = [[root / one] if one.suffix else (root / one).rglob("test_*.py") for one in map(Path, folders)]
     return sorted({path.relative_to(root) for paths in found for path in paths})
 
 
 def room_of(path: Path) -> Path:
-    """Return the folder of tests of a file: that of `aadml/losses/triplet.py` is `tests/losses`."""
+    """Return the test folder of a file: `tests/losses` for `aadml/losses/triplet.py`."""
     inside = path.parts[1:] if path.parts[0] == "aadml" else path.parts
     return Path("tests", inside[0])
 
 
 def measure(scratch: Path, folder: Path, tests: list[Path]) -> None:
-    """Run test files to the end and keep what they reach."""
+    """Run test files completely and store their reach."""
     _pytest(scratch, tests, ["-p", "recording"], {"AADML_REACH": str(folder)}, limit=None)
 
 
@@ -91,7 +91,7 @@ def try_mutant(
 
 
 def _replace(file: Path, text: str) -> None:
-    """Give a file another text and an age of its own, so that no bytecode of the text before fits it."""
+    """Write a file with a unique modification time, so that no bytecode of the previous text is reused."""
     file.write_text(text, encoding="utf-8")
     age = next(AGES)
     os.utime(file, (age, age))
@@ -100,15 +100,14 @@ def _replace(file: Path, text: str) -> None:
 def chosen(
     mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = PATIENCE, *, alone: bool = False
 ) -> list[dict[str, float]]:
-    """Choose the tests of a mutant in steps: the file of its name, the rest of its room, other rooms.
+    """Choose the tests of a mutant in steps: the test file with the same name, the rest of its room, other rooms.
 
-    A change of a signature meets the tests that read signatures after those of its room.
-
-    Test files of the room that reach the mutant are run to their end at last, for a test may use what another one of
-    its file has made; with `alone` the tests that reach it are run alone. Quick tests come first.
+    A change of a signature is followed by the tests that read signatures, after those of its room. At the end, complete
+    test files of the room are run, because a test may use results of another test of its file; with `alone`, only the
+    tests that reach the mutant are run. Quick tests come first.
 
     Returns:
-        For each step test -> seconds.
+        For each step, test -> seconds.
     """
     steps: list[list[tuple[float, str]]] = [[], [], [], []]
     for test_file, tests in reach.tests_reaching(str(mutant.path), mutant.before, mutant.line, found).items():
@@ -145,7 +144,7 @@ def run_tests(scratch: Path, tests: Mapping[str, float]) -> Outcome:
 def _pytest(
     scratch: Path, tests: Sequence[Path], options: Sequence[str], more: Mapping[str, str], limit: float | None
 ) -> Outcome:
-    """Run pytest in a process group that dies as one; what takes long to import is there already."""
+    """Run pytest in a process group that is killed as a whole, in a fork with slow imports already loaded."""
     for name in PRELOADED:
         importlib.import_module(name)
     always = ["pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "-W", "ignore:Module already imported"]
@@ -164,7 +163,7 @@ def _pytest(
 
 
 def _run(scratch: Path, command: list[str], more: Mapping[str, str], output: Path) -> None:
-    """Be `python -m pytest` in the scratch copy, which keeps the bytecode of all that stays as it is."""
+    """Run `python -m pytest` in the scratch copy, which keeps the bytecode of all unchanged files."""
     os.setsid()
     sys.dont_write_bytecode = False
     os.chdir(scratch)

@@ -1,9 +1,9 @@
 """Audit leaks, honest encoders and all methods, and write a page with the verdicts.
 
-The encoders are those of tests/protocols/channel_zoo.py. A leak must reach its gain where nothing is checked, and must
-fail or be unknown in an audit; without isolation by the kernel, no leak may pass. No honest encoder and no method may
-fail. The page is written anew after each case. An interrupted run continues if its page has the same seed and the same
-code of aadml/protocols. Cases that were judged wrongly are repeated.
+The encoders are those of tests/protocols/channel_zoo.py. A leak must gain MAP without checks, and its verdict in an
+audit must be failed or unknown; without isolation by the kernel, no leak may pass. No honest encoder and no method may
+fail. The page is written after each case. An interrupted run continues if its page has the same seed and the same code
+of aadml/protocols. Cases that were judged wrongly are repeated.
 
 Usage: PYTHONPATH=. python scripts/soak/audit.py [--seed 0] [-o docs/lab/soak/audit.md]
 """
@@ -47,7 +47,7 @@ SECONDS = 900.0
 
 CLEAN_SETS = 200
 GAIN = 0.1
-"""Smallest gain of MAP by which a leak counts as a leak."""
+"""Smallest gain of MAP at which an encoder counts as a leak."""
 
 
 @dataclass
@@ -58,8 +58,8 @@ class Part:
         title: heading, with the claim of the part.
         head: names of the columns.
         cases: name of each case.
-        row: case -> cells of its row, and whether the audit judged it rightly.
-        rows: rows of the cases done.
+        row: case -> cells of its row, and whether the audit judged the case correctly.
+        rows: rows of the completed cases.
         wrong: cases that were judged wrongly.
     """
 
@@ -71,7 +71,7 @@ class Part:
     wrong: list[str] = field(default_factory=list)
 
     def run(self) -> Iterator[str]:
-        """Judge each case that has no row, and yield its row."""
+        """Judge each case without a row, and yield its row."""
         done = {row[0] for row in self.rows}
         for case in (case for case in self.cases if case not in done):
             cells, is_right = self.row(case)
@@ -80,7 +80,7 @@ class Part:
             yield _line(self.rows[-1])
 
     def resume(self, page: str) -> None:
-        """Take over the rows of an earlier page whose cases were judged rightly."""
+        """Copy the rows of an earlier page whose cases were judged correctly."""
         section = page.partition(f"## {self.title}\n")[2].partition("\n## ")[0]
         wrong = section.partition("judged wrongly: ")[2].partition(".\n")[0].split(", ")
         rows = [tuple(line[2:-2].split(" | ")) for line in section.splitlines() if line.startswith("| ")]
@@ -113,7 +113,7 @@ def _of(report: AuditReport) -> tuple[str, str]:
 
 
 def gain(splits: Splits, name: str) -> float:
-    """Return the gain of a leak in MAP over the honest encoder where nothing is checked or isolated."""
+    """Return the gain of a leak in MAP over the honest encoder, without checks and isolation."""
     environment, loaded = channels.planted(splits), {"aadml.protocols.audit": None}
     with (
         tempfile.TemporaryDirectory() as folder, chdir(folder), patch.dict(sys.modules, loaded),
@@ -165,7 +165,7 @@ def methods(folder: Path) -> Part:
 
 
 def carried(seed: int) -> Part:
-    """Return the part on labels in features: clean sets of which one may be accused, and leaks."""
+    """Return the part on labels in features: clean sets, at most one of which may be accused, and leaks."""
 
     def row(name: str) -> tuple[tuple[str, ...], bool]:
         if name == "clean":
@@ -214,7 +214,7 @@ def _git(*words: str) -> str:
 
 
 def write(output: Path, seed: int, commit: str, parts: list[Part]) -> None:
-    """Write the page of the cases done."""
+    """Write the page of the completed cases."""
     missing = sum(len(part.cases) - len(part.rows) for part in parts)
     state = f"unfinished: {missing} cases are missing" if missing else "finished"
     head = f"# Soak of the audit\n\nWritten by `scripts/soak/audit.py --seed {seed}` at commit {commit}; {state}.\n"

@@ -1,13 +1,13 @@
-"""Are the probabilities of a search what they say? Test clips ask an index that was calibrated on validation clips.
+"""Calibration of search probabilities: test clips query an index that was calibrated on validation clips.
 
 Usage: scripts/soak/calibration.py [--seeds N] [--validation SHARE] FEATURES... prints a Markdown row for every data set
-and model, over all kinds of question and seeds (of the training, and of the validation clips where the data have none):
-how often the expected calibration error of best hits is inside what 95 % of perfectly calibrated scorers of that size
-stay below, whether the 95 % interval of the precision at the threshold covers 0.9, and the AUROC of clips whose class
-was taken out of the index. The control is the share inside where validation and test clips of the same model were
-mixed, so that the ones are like the others: what is outside then is due to a curve fitted on so many clips.
-`--each` prints a row for every kind of question, without the control. With --unseen: the AUROC of test clips of classes
-that the model has not trained on either, against test clips of those it has.
+and model, over all kinds of query and all seeds (of the training, and of the validation clips if the data have none).
+The row contains how often the expected calibration error of best hits is below the 95 % quantile of perfectly
+calibrated scorers of the same size, whether the 95 % interval of the precision at the threshold covers 0.9, and the
+AUROC of clips whose class was removed from the index. The control is the same share after validation and test clips of
+the model were mixed, so that both are drawn alike; a remaining error is then due to fitting a curve on a limited number
+of clips. `--each` prints a row for every kind of query, without the control. `--unseen` prints the AUROC of test clips
+of classes without training clips, against test clips of the other classes.
 """
 
 import argparse
@@ -32,10 +32,10 @@ HEAD = (
 
 
 def best_of(index, asked, to, numbers, *, absent=False):
-    """Let items ask the index; best probability of each (q,), and whether that hit fits.
+    """Query the index by its items; return the best probability of each query (q,), and whether that hit is relevant.
 
-    Where items have classes, an item's own is left out, with `absent` all of its class. Where they have none its own
-    is what fits, and is left out with `absent`.
+    If items have classes, the item itself is excluded, and with `absent` all items of its class. If items have no
+    classes, the item itself is the only relevant item, and is excluded with `absent`.
     """
     labels = dict(index._search.database.execute("SELECT number, label FROM item"))
     own, gallery = index._state.galleries[to]
@@ -57,7 +57,7 @@ def best_of(index, asked, to, numbers, *, absent=False):
 
 
 def with_validation(data, place, share, seed):
-    """Write the features with the validation clips that a training would draw from train, where there are none."""
+    """Write the features with validation clips; if there are none, training clips are drawn as training would."""
     content, splits = open_data(data), aadml.read(data, validation=share, seed=seed)
     part = {name: split for split in ("train", "valid", "test") for name in splits[split].ids}
     rows = np.asarray([n for n, name in enumerate(content.ids) if name in part])
@@ -67,7 +67,7 @@ def with_validation(data, place, share, seed):
 
 
 def mixed(data, place, seed):
-    """Write the features with validation and test clips drawn anew from both, as many of each as before."""
+    """Write the features with validation and test clips drawn again from both, with unchanged numbers."""
     content = open_data(data)
     rows = np.concatenate([content.rows("valid"), content.rows("test")])
     splits = np.asarray(content.splits, dtype=object)
@@ -78,7 +78,7 @@ def mixed(data, place, seed):
 
 @dataclass(frozen=True)
 class Measured:
-    """One kind of question of one index, asked by test clips."""
+    """Results of one kind of query of one index by test clips."""
 
     question: str
     valid: int
@@ -90,7 +90,7 @@ class Measured:
 
 
 def measured(index, asked, to):
-    """Ask with all test clips."""
+    """Query by all test clips."""
     test = [row[0] for row in index._search.database.execute("SELECT number FROM item WHERE split = 'test'")]
     chances, fits, one = best_of(index, asked, to, test)
     absent, _, _ = best_of(index, asked, to, test, absent=True)
@@ -104,7 +104,7 @@ def measured(index, asked, to):
 
 
 def measure(data, share, seed, **options):
-    """Train, index, ask in every way: as the clips are, and with validation and test clips mixed."""
+    """Train, index and query in every way: with the original clips, and with validation and test clips mixed."""
     with tempfile.TemporaryDirectory() as folder:
         place = with_validation(data, Path(folder) / f"{Path(data).stem}.h5", share, seed)
         settings = {} if options.get("config") == "pairs" else SETTINGS
@@ -116,7 +116,7 @@ def measure(data, share, seed, **options):
 
 
 def each(data, model, found, _):
-    """Print a row for every kind of question."""
+    """Print a row for every kind of query."""
     for one in found:
         words = "-" if one.over is None else "{:.2f} ({:.2f} to {:.2f}), reached by {:.0%}".format(*one.over)
         print(f"| {data} | {model} | {one.question} | {one.error:.3f} | {one.noise:.3f} | {words} | {one.absent:.3f} |")
@@ -136,14 +136,14 @@ def summary(data, model, found, control, precision=0.9):
 
 
 def of_classes(content, classes):
-    """Keep the clips of some classes, numbered anew."""
+    """Return only the clips of some classes, with new class indices."""
     kept = content.select(np.flatnonzero(np.isin(content.labels, classes)))
     names = tuple(content.class_names[label] for label in classes)
     return replace(kept, labels=np.searchsorted(classes, kept.labels), class_names=names)
 
 
 def measure_unseen(data, loss):
-    """Train without a third of the classes, index the others; print how well a question of no known class is told."""
+    """Train without a third of the classes, index the rest, and print the AUROC of queries of unknown classes."""
     content = open_data(data)
     order = np.random.default_rng(0).permutation(len(content.class_names))
     unseen, known = np.split(order, [round(len(order) / 3)])
@@ -172,7 +172,7 @@ def measure_unseen(data, loss):
 
 
 def main():
-    """Measure as asked."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("features", nargs="+")
     parser.add_argument("--seeds", type=int, default=1)

@@ -1,4 +1,4 @@
-"""Damage files of runs and models at random; nothing may be silently different: `scripts/soak/corruptions`."""
+"""Damage files of runs and models at random; no result may differ silently: `scripts/soak/corruptions`."""
 
 import argparse
 import datetime
@@ -35,18 +35,18 @@ KINDS = ("truncate", "flip", "zero", "junk", "append", "empty", "delete")
 FOLDERS = ("finished run", "interrupted run", "model")
 FOREIGN = "thesis.tex"
 Outcome = tuple[str, object]
-"""("refused", the line), ("raised", the error) or ("result", what must be equal)."""
+"""("refused", the line), ("raised", the error) or ("result", the value that must be equal)."""
 
 
 @dataclass
 class Tally:
-    """What came of the corruptions.
+    """Outcomes of the corruptions.
 
     Attributes:
-        outcomes: (folder, command, word) -> how often; the words are "refused", "equal", "different", "raised";
-            those of `verify` are "named", and "unseen" for damage that changes no result.
-        corruptions: folder -> how many.
-        failures: what must not happen, a sentence each.
+        outcomes: (folder, command, word) -> count. The words are "refused", "equal", "different", "raised"; for
+            `verify` "named", and "unseen" for damage that changes no result.
+        corruptions: folder -> number of corruptions.
+        failures: a sentence for each forbidden outcome.
     """
 
     outcomes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -55,7 +55,7 @@ class Tally:
 
 
 class Corrupter:
-    """Makes the three folders once, and damages copies of them.
+    """Writes the three folders once, and damages copies of them.
 
     Args:
         root: an empty folder.
@@ -63,7 +63,7 @@ class Corrupter:
 
     def __init__(self, root: Path) -> None:
         torch.set_num_threads(1)
-        for name_of in ("git_commit", "installed_version"):  # they are slow, and say the same every time
+        for name_of in ("git_commit", "installed_version"):  # both are slow, and equal every time
             setattr(environment, name_of, cache(getattr(environment, name_of)))
         self.tally, self._root = Tally(), root
         self._data = write_data(root / "data")
@@ -79,7 +79,7 @@ class Corrupter:
         assert refused == {"finished run": [], "interrupted run": ["embed", "evaluate", "report"], "model": []}, refused
 
     def corrupt(self, folder: str, random: Random) -> None:
-        """Damage one file of a copy and look at all that can be done with it."""
+        """Damage one file of a copy, and run every command on the copy."""
         copy = self._copy(folder)
         path = random.choice(sorted(path for path in copy.iterdir() if path.name != FOREIGN))
         kind = random.choice(KINDS)
@@ -103,13 +103,13 @@ class Corrupter:
         return named
 
     def _outcomes(self, copy: Path, folder: str, where: str = "") -> dict[str, Outcome]:
-        """Do every command in turn, and look for files that vanished."""
+        """Run every command in turn, and check that no file was removed."""
         found = {}
         for command, work in self._commands(copy, folder).items():
             before = {path.name for path in copy.rglob("*")}
             found[command] = outcome_of(work)
             gone = before - {path.name for path in copy.rglob("*")}
-            # a run that goes on replaces its state and best weights by newer ones
+            # a continued run replaces its state and best weights by newer files
             lost = [name for name in gone if found[command][0] != "result" or not NUMBERED.fullmatch(name)]
             if lost:
                 self.tally.failures.append(f"{where}: {command} removed {', '.join(lost)}")
@@ -146,7 +146,7 @@ class Corrupter:
 
 
 def damage(path: Path, kind: str, random: Random) -> None:
-    """Damage a file so that it holds other bytes than before."""
+    """Damage a file so that its bytes differ."""
     data = path.read_bytes()
     changed = data
     while changed == data:
@@ -171,7 +171,7 @@ def _damaged(data: bytes, kind: str, random: Random) -> bytes:
 
 
 def outcome_of(work: Callable[[], object]) -> Outcome:
-    """Do `work` as the command line would."""
+    """Run `work` as the command line would."""
     try:
         return "result", work()
     except InputError as error:
@@ -181,7 +181,7 @@ def outcome_of(work: Callable[[], object]) -> Outcome:
 
 
 def corruptions(root: Path, count: int, *, seed: int = 0) -> Tally:
-    """Damage files so many times, of each of the three folders in turn."""
+    """Damage `count` files, of each of the three folders in turn."""
     corrupter, random = Corrupter(root), Random(seed)
     for number in range(count):
         corrupter.corrupt(FOLDERS[number % len(FOLDERS)], random)
@@ -189,7 +189,7 @@ def corruptions(root: Path, count: int, *, seed: int = 0) -> Tally:
 
 
 def page(tally: Tally, seconds: float) -> str:
-    """Write the results as Markdown."""
+    """Return the results as Markdown."""
     lines = [
         "# Random corruptions of runs and models", "",
         "Made by `scripts/soak/corruptions`. One file of a finished run, of an interrupted run or of a saved model is",
@@ -213,7 +213,7 @@ def page(tally: Tally, seconds: float) -> str:
 
 
 def _after_two() -> Callable[[object], None]:
-    """End the process once two epochs are logged, the first of them saved."""
+    """Return a callback that ends the process once two epochs are logged and the first of them is saved."""
     seen = iter((False, True))
 
     def reach(record: object) -> None:

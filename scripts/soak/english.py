@@ -1,4 +1,4 @@
-"""Docstrings and messages of the product, drawn at random for a reader to rate by the rules of plain English."""
+"""Random samples of the docstrings and messages of the product, which a reader rates by the rules of plain English."""
 
 import argparse
 import ast
@@ -29,7 +29,7 @@ def messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def drawn(find: Callable[[ast.AST], Iterator[tuple[int, str]]], count: int, seed: int) -> list[str]:
-    """Return a sample of what `find` yields over all modules, each text once, as list items."""
+    """Return a sample of the texts that `find` yields over all modules, each text once, as list items."""
     found: dict[str, str] = {}
     for path in sorted(path for room in ("aadml", "feature_extraction") for path in (ROOT / room).rglob("*.py")):
         for line, text in find(ast.parse(path.read_text(encoding="utf-8"))):

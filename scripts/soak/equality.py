@@ -1,10 +1,10 @@
-"""Results of small trainings of everything that trains, which a change of structure must leave alone.
+"""Results of small training runs of everything that trains, which a change of structure must not change.
 
 Usage: scripts/soak/equality record|check [--only TEXT] [--jobs 2] [--file FILE]
 
-`record` writes the results to a JSON file. `check` computes them again and lists every difference (exit code 1). Both
-use the public face alone: `import aadml` and `python -m aadml`. Tensors are compared by hash where processor and
-libraries are those of the record. Elsewhere they are left out, and numbers may differ by 1e-5.
+`record` writes the results to a JSON file. `check` computes the results again and prints every difference (exit code
+1). Both use only the public interface: `import aadml` and `python -m aadml`. Tensors are compared by hash if processor
+and libraries are those of the record. Otherwise tensors are skipped, and numbers may differ by 1e-5.
 """
 
 import argparse
@@ -41,14 +41,14 @@ RECORD = ROOT / "tests" / "second_edition" / "equality.json"
 TOLERANCE = 1e-5
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "opencv-python", "av")
 UNSTABLE = re.compile("seconds|path|caption|notes|command|folder|page|versions|decoder|evidence")
-"""Keys of results that hold times, places or sentences."""
+"""Keys of results that contain times, paths or sentences."""
 
 LOSSES = (
     "triplet", "triplet-weighted", "ranking", "contrastive", "hinge", "n-pair", "angular", "multi-similarity", "supcon",
     "nt-xent", "cross-clr", "dsl", "posterior-nca", "proxy-nca", "proxy-anchor", "soft-triple", "arcface",
     "daml-triplet", "hdml-triplet",
 )  # fmt: skip
-"""Each is trained with and without the prefix `aa-`."""
+"""Losses that are trained with and without the prefix `aa-`."""
 
 NETWORK = ("network.hidden=[8]", "training.batch=12", "training.learning_rate=0.01")
 PAIRS = ("--criterion", "map", "--set", "method.dimension=8")
@@ -57,7 +57,7 @@ Entry = Callable[[Path], dict[str, Any]]
 
 
 def command(*arguments: object, codes: tuple[int, ...] = (0,)) -> str:
-    """Run `python -m aadml` in this process and return what it wrote to standard output."""
+    """Run `python -m aadml` in this process and return its standard output."""
     output, errors, code = io.StringIO(), io.StringIO(), 0
     before = sys.argv, warnings.showwarning, signal.getsignal(signal.SIGINT)
     sys.argv = ["aadml", *map(str, arguments)]
@@ -75,12 +75,12 @@ def command(*arguments: object, codes: tuple[int, ...] = (0,)) -> str:
 
 
 def answer(*arguments: object, codes: tuple[int, ...] = (0,)) -> Any:
-    """Return the JSON output of a command without times, places and sentences."""
+    """Return the JSON output of a command without times, paths and sentences."""
     return stable(json.loads(command(*arguments, "--json", codes=codes)))
 
 
 def stable(value: Any) -> Any:
-    """Return JSON without the keys that `UNSTABLE` names."""
+    """Return JSON without the keys in `UNSTABLE`."""
     if isinstance(value, Mapping):
         return {key: stable(inner) for key, inner in value.items() if not UNSTABLE.search(key)}
     return [stable(inner) for inner in value] if isinstance(value, list) else value
@@ -104,9 +104,10 @@ def tensors(path: Path) -> dict[str, str]:
 
 
 def audited(run: Path) -> dict[str, str]:
-    """Audit a run: check -> verdict. The numbers of the evidence depend on what each audit draws.
+    """Audit a run: check -> verdict.
 
-    Checksums of embeddings differ by machine, and the sets are too small for the check of carried labels.
+    The numbers of the evidence depend on the random draws of each audit. Checksums of embeddings differ by machine, and
+    the sets are too small for the check of carried labels.
     """
     findings = json.loads(command("audit", run, "--json", codes=(0, 1)))
     return {
@@ -117,7 +118,7 @@ def audited(run: Path) -> dict[str, str]:
 
 
 def epochs(run: Path) -> list[Any]:
-    """Return the log of a training without times."""
+    """Return the log of a training run without times."""
     path = run / "metrics.jsonl"
     return [stable(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -138,7 +139,7 @@ def sets(settings: tuple[str, ...] | list[str]) -> list[str]:
 
 
 def of_method(name: str, folder: Path) -> dict[str, Any]:
-    """Train a method by its shipped config, made small."""
+    """Train a method by a reduced version of its preset."""
     data = FILES / ("towers.h5" if name == "zero-shot" else "one_label.h5")
     data = write_tones(folder / "tones" / "manifest.csv") if name in OF_SOUND else data
     small = list(SETTINGS.get(name, []))
@@ -157,7 +158,7 @@ def of_loss(name: str, folder: Path) -> dict[str, Any]:
 
 
 def of_data(name: str, *arguments: str, folder: Path) -> dict[str, Any]:
-    """Train on a feature file of another kind, by the config that the data choose."""
+    """Train on a feature file of another kind, with the config that the data determine."""
     return training("--data", str(FILES / name), "--epochs", "2", *sets(NETWORK), *arguments, folder=folder)
 
 
@@ -179,7 +180,7 @@ def ablated(folder: Path) -> dict[str, Any]:
 
 
 def reproduced(folder: Path) -> dict[str, Any]:
-    """Reproduce a table of the paper by `--quick`, with all leaks beside it."""
+    """Reproduce a table of the paper by `--quick`, including all leaks."""
     return {"tables": answer(
         "reproduce", "paper", "--ave", FILES / "one_label.h5", "--quick", "--only", "table-3", "--seeds", 1,
         "--max-epochs", 1, "--workers", 0, "--yes", *sets(NETWORK), "-o", folder / "reproduction",
@@ -196,7 +197,7 @@ def reproduced_audio_text(folder: Path) -> dict[str, Any]:
 
 
 def searched(folder: Path) -> dict[str, Any]:
-    """Train on extracted features, index them, and search with sound, picture and both; then without a model."""
+    """Train on extracted features, index them, and search by sound, picture and both; then search without a model."""
     data = FILES / "extracted.h5"
     flags = ["--loss", "triplet", "--epochs", 2, *sets(NETWORK), "--device", "cpu", "--runs", folder]
     run = command("train", "--data", data, *flags).splitlines()[-1]
@@ -238,7 +239,7 @@ def methods() -> list[str]:
 
 
 def entries() -> dict[str, Entry]:
-    """Return what is recorded, by name."""
+    """Return the recorded entries by name."""
     return {
         **{f"method {name}": lambda folder, name=name: of_method(name, folder) for name in methods()},
         **{
@@ -264,25 +265,25 @@ def entries() -> dict[str, Entry]:
 
 
 def compute(name: str) -> tuple[str, dict[str, Any], float]:
-    """Compute an entry in a folder of its own, away from the folders of the user."""
+    """Compute an entry in a separate folder, without access to the folders of the user."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as place, chdir(place):
         os.environ["AADML_CACHE"] = str(Path(place) / "cache")
         try:
             result: dict[str, Any] = json.loads(json.dumps(entries()[name](Path(place))))
-        except Exception:  # the others are computed
+        except Exception:  # the other entries are still computed
             result = {"failure": traceback.format_exc()}
     return name, result, time.perf_counter() - started
 
 
 def machine() -> dict[str, str]:
-    """Return what decides the last bits of a result: processor, threads and libraries."""
+    """Return the facts that determine the last bits of a result: processor, threads and libraries."""
     import torch
 
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     facts = {key.strip(): value.strip() for line in reversed(lines) for key, _, value in [line.partition(":")]}
     names = [facts.get(key, "") for key in ("model name", "cpu family", "model", "stepping")]
-    flags = hashlib.sha256(facts.get("flags", "").encode()).hexdigest()[:8]  # products take other paths by these
+    flags = hashlib.sha256(facts.get("flags", "").encode()).hexdigest()[:8]  # products depend on these
     return {
         "processor": " ".join([platform.machine(), *names, flags]),
         "capability": torch.backends.cpu.get_cpu_capability(),
@@ -299,13 +300,13 @@ _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def differences(recorded: Any, current: Any, *, exact: bool, place: str = "") -> Iterator[str]:
-    """List where two results differ.
+    """Yield the differences of two results.
 
     Args:
         recorded: JSON.
         current: JSON.
-        exact: whether numbers must be equal and weights are compared; else numbers may differ by `TOLERANCE`.
-        place: of both, for the messages.
+        exact: whether numbers must be equal and weights are compared; otherwise numbers may differ by `TOLERANCE`.
+        place: path of both values, for the messages.
     """
     if place.endswith("/tensors"):
         yield from _differences_of_tensors(recorded, current, place) if exact else ()
@@ -346,7 +347,7 @@ def _differences_of_tensors(recorded: dict[str, str], current: dict[str, str], p
 
 
 def counts(results: Mapping[str, Any]) -> str:
-    """Return how many entries, trainings, tensors and numbers results hold, as a sentence."""
+    """Return a sentence with the numbers of entries, training runs, tensors and numbers in the results."""
     trained = [result for result in results.values() if "tensors" in result]
     found = sum(len(result["tensors"]) for result in trained)
     numbers = sum(_count_numbers(result) for result in results.values())
@@ -360,7 +361,7 @@ def _count_numbers(value: Any) -> int:
 
 
 def computed(names: list[str], jobs: int) -> dict[str, Any]:
-    """Compute entries in processes, and print the seconds of each."""
+    """Compute entries in processes, and print the duration of each."""
     results = {}
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         for name, result, seconds in pool.map(compute, names):
@@ -370,7 +371,7 @@ def computed(names: list[str], jobs: int) -> dict[str, Any]:
 
 
 def write(path: Path, results: Mapping[str, Any]) -> None:
-    """Write a record with a line for each entry, so that a change of one is seen."""
+    """Write a record with a line for each entry, so that a diff shows which entry changed."""
     git = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     head = {"commit": commit, "seed": 0, "machine": machine(), "counts": counts(results)}

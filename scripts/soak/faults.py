@@ -1,6 +1,6 @@
-"""Faults at counted points: before, in the middle of and after every call that changes what lies below a folder.
+"""Faults at counted points: before, in the middle of and after every call that changes files below a folder.
 
-After a call and before the next one the disk holds the same bytes, so that the two are one point; the last point comes
+After a call and before the next call the disk contains the same bytes, so that both are one point. The last point comes
 after the last call.
 """
 
@@ -18,18 +18,18 @@ from typing import Any
 KILLED = 77
 REFUSED = 2
 CALLS = ("mkdir", "open", "write", "ftruncate", "truncate", "chmod", "fsync", "rename", "replace", "unlink", "rmdir")
-"""Of the module `os`; all that this package changes files by goes through them, which `audited` watches."""
+"""Functions of the module `os` by which this package changes files; `audited` checks that there are no others."""
 
 GROWING = ("mkdir", "open", "write")
-"""Calls that a full disk refuses."""
+"""Calls that fail on a full disk."""
 
 Reach = Callable[[str, str], None]
-"""Called with (call, moment) at every point; it may end the process or raise."""
+"""Called with (call, moment) at every point; may end the process or raise an error."""
 
 
 @contextmanager
 def watched(folder: Path, reach: Reach) -> Iterator[None]:
-    """Call `reach` around every call of this process that changes something in `folder` or below.
+    """Call `reach` around every call of this process that changes `folder` or its contents.
 
     The moments are "before", "half" (of a write: half of the bytes are in the file if `reach` does not return) and,
     once, "end".
@@ -62,7 +62,7 @@ def watched(folder: Path, reach: Reach) -> Iterator[None]:
 
 
 def points(folder: Path, work: Callable[[], object]) -> list[tuple[str, str]]:
-    """Do `work` and list every (call, moment) at which it could be killed."""
+    """Run `work` and return every (call, moment) at which it could be killed."""
     found: list[tuple[str, str]] = []
     with watched(folder, lambda call, moment: found.append((call, moment))):
         work()
@@ -70,7 +70,7 @@ def points(folder: Path, work: Callable[[], object]) -> list[tuple[str, str]]:
 
 
 def killing(number: int) -> Reach:
-    """End the process at the point of that number, from 0, as `kill -9` would: nothing is tidied up."""
+    """Return a function that ends the process at a point, counted from 0, without any cleanup, as `kill -9` does."""
     reached = iter(range(number + 1))
 
     def reach(call: str, moment: str) -> None:
@@ -81,11 +81,11 @@ def killing(number: int) -> Reach:
 
 
 def failing(number: int, code: int) -> Reach:
-    """Let every call from the point of that number on fail with an error of the system.
+    """Return a function that makes every call from a point on fail with a system error.
 
     Args:
-        number: of the point, from 0.
-        code: ENOSPC fails what takes space, a write in its middle; any other error fails every change.
+        number: number of the point, from 0.
+        code: ENOSPC fails the calls that need space, and a write in its middle; another error fails every change.
     """
     count = 0
 
@@ -100,11 +100,11 @@ def failing(number: int, code: int) -> Reach:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a child process ended.
+    """Result of a child process.
 
     Attributes:
         code: its exit status.
-        text: what it returned, or the error that ended it.
+        text: its return value, or the error that ended it.
     """
 
     code: int
@@ -112,11 +112,11 @@ class Ending:
 
 
 SECONDS = 600
-"""Seconds after which a child is ended that waits for what its parent holds."""
+"""Seconds after which a blocked child is killed."""
 
 
 def in_child(work: Callable[[], object], reach: Reach | None = None, folder: Path | None = None) -> Ending:
-    """Do `work` in a forked child, which starts as warm as this process; an `InputError` ends it with status 2."""
+    """Run `work` in a forked child with the imports of this process; an `InputError` ends the child with status 2."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -160,7 +160,7 @@ _TWO = ("rename", "replace")
 
 
 def _place(argument: Any) -> Path:
-    """Give the path that an argument means: a path, or an open file."""
+    """Return the path of an argument, which is a path or an open file."""
     if isinstance(argument, int):
         return Path(str(Path(f"/proc/self/fd/{argument}").readlink()).removesuffix(" (deleted)"))
     return Path(os.fsdecode(argument)).absolute()

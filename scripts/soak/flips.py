@@ -1,7 +1,7 @@
-"""Damage feature files, embeddings, indexes and ledgers, and count what was detected, harmless or silent.
+"""Damage feature files, embeddings, indexes and ledgers, and count detected, harmless and silent damages.
 
-One byte is changed, or a stretch is overwritten by zeros, at a random place. A reader must then refuse in one line or
-give the content of the undamaged file; a ledger may also leave a record out, whose work is then done again.
+One byte is changed, or a range is overwritten by zeros, at a random position. A reader must then refuse the file in one
+line, or return the content of the undamaged file. A ledger may also omit a record, whose work is then repeated.
 
 PYTHONPATH=. python scripts/soak/flips.py --count 1000 -o docs/lab/soak/flips.md
 """
@@ -51,7 +51,7 @@ class Tally:
 
     Attributes:
         outcomes: (kind of file, damage, word) -> count; the words are `WORDS`.
-        missed: kind of file -> damaged files that `verify` calls intact although a reader refuses them.
+        missed: kind of file -> damaged files that `verify` reports as intact although a reader refuses them.
         failures: a sentence for each silent difference and each exception that is not an InputError of one line.
     """
 
@@ -88,7 +88,7 @@ def make_feature_file(folder: Path) -> Path:
 
 
 def read_feature_file(path: Path) -> Any:
-    """Return everything that a feature file holds."""
+    """Return the complete content of a feature file."""
     held = read_features(path)
     arrays = {f"/{name}": values for name, values in held.features.items()}
     for name, timeline in held.sequences.items():
@@ -164,7 +164,7 @@ def make_ledger(folder: Path) -> Path:
 
 
 def read_ledger(path: Path) -> Any:
-    """Return the records and values that a job would reuse; a missing one is done again."""
+    """Return the records and values that a job would reuse; the work of a missing record is repeated."""
     reused = {}
     with open_ledger(path) as ledger:
         for number in range(120):
@@ -193,7 +193,7 @@ KINDS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], Any]]] = {
 
 
 class Damager:
-    """Files of one kind: the intact one, and damaged copies of it.
+    """Files of one kind: the intact file, and damaged copies.
 
     Args:
         kind: key of `KINDS`.
@@ -207,7 +207,7 @@ class Damager:
         self._expected = self._read(self._copy())
 
     def trial(self, number: int, draw: Random, tally: Tally) -> None:
-        """Damage a copy, and read and verify it in a process of its own."""
+        """Damage a copy, then read and verify the copy in a separate process."""
         copy = self._copy()
         path = copy if copy.is_file() else draw.choice(sorted(copy.iterdir()))
         damage = draw.choice(DAMAGES)
@@ -219,7 +219,7 @@ class Damager:
             tally.failures.append(f"{self._kind}, {path.name}, {damage} at {place}: {word}: {message[-300:]}")
 
     def _outcome(self, copy: Path, number: int) -> tuple[str, str, bool]:
-        if number % 20:  # the inspection in a process of its own costs half a second, and can only refuse more
+        if number % 20:  # inspection in a separate process takes half a second, and can only refuse more
             hdf5._inspected = lambda *_: ""
         named = False
         try:
@@ -252,7 +252,7 @@ class Damager:
 
 
 def damaged(path: Path, damage: str, draw: Random) -> str:
-    """Change a file in place and return the place of the change."""
+    """Change a file in place and return the position of the change."""
     data = bytearray(path.read_bytes())
     start, length = draw.randrange(len(data)), 1
     if damage == "flip":
@@ -265,7 +265,7 @@ def damaged(path: Path, damage: str, draw: Random) -> str:
 
 
 def in_child(work: Callable[[], tuple[str, str, bool]]) -> tuple[str, str, bool]:
-    """Do `work` in a fork, which may crash or hang."""
+    """Run `work` in a fork, which may crash or hang."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,19 +1,19 @@
-"""Run generated command lines and Python calls; none may end in a traceback or leave something behind.
+"""Run generated command lines and Python calls; none may end in a traceback or leave files behind.
 
-Every command of the command line is drawn with values of its own and with wrong ones: files that are missing, empty,
-cut, unreadable, of another kind or folders; numbers that are huge, negative or not numbers; unknown names, zero bytes
-(in Python), repeated options. Commands, options, entries of registries and keys of configurations are those of the
+Every command of the command line is drawn with valid values and with wrong ones: files that are missing, empty,
+truncated, unreadable or of another kind, and folders; numbers that are huge, negative or not numbers; unknown names,
+zero bytes (in Python), repeated options. Commands, options, entries of registries and config keys are read from the
 code. `demo` is drawn seldom, and the port of `serve` is in use. Calls of the public functions and methods are Python
-expressions, drawn likewise. Each runs in a new folder with fresh copies of small files, in a process of the user who
+expressions, drawn alike. Each entry runs in a new folder with fresh copies of small files, in a process of the user who
 starts the script. Root starts a second process as another user.
 
-A command may end with status 0, 1, 2 or 130, the last only at the time limit. A call may raise an error of aadml. Not
-counted are Python's own TypeError of a signature that does not take the arguments, errors of a function of the user
-(`OWN`), and after the time limit KeyboardInterrupt and errors raised inside of a package. Anything else is a traceback.
-After status 2 and after an error no path may be new or missing, but for paths that the command printed, and the folder
-of a study without a finished run, which holds the reasons. Temporary files may exist after no status.
+A command may end with status 0, 1, 2 or 130; the last is allowed only at the time limit. A call may raise an error of
+aadml. Not counted are Python's own TypeError of a signature that does not accept the arguments, errors of a function of
+the user (`OWN`), and after the time limit KeyboardInterrupt and errors raised inside of a package. Anything else is a
+traceback. After status 2 and after an error no path may be new or missing, except paths that the command printed, and
+the folder of a study without a finished run, which contains the reasons. Temporary files may not remain.
 Entry number i of a seed is the same for every user, and `--only i` repeats it. The report is written every ten seconds
-with the entries so far, and a last time when the script is stopped (Ctrl-C or SIGTERM).
+with the entries so far, and once more when the script is stopped (Ctrl-C or SIGTERM).
 
 Usage: PYTHONPATH=. nice -n 10 python scripts/soak/generated_calls.py [--seed 0] [-o docs/lab/soak/generated_calls.md]
 """
@@ -47,18 +47,18 @@ from typing import Any
 
 import click
 
-import aadml  # imports its parts when they are used
+import aadml  # imports its modules when they are used
 from aadml.feature_extraction.ground.atomic import write_bytes
 
 SELDOM = {"demo": 0.1}
 """Weight of a command that is drawn less often than others: `demo` ends at the time limit."""
 PORT = 18765
-"""Port that is in use, so that `serve` ends where it would begin to listen."""
+"""Port that is in use, so that `serve` ends before it would listen."""
 SMALL = ("network.hidden=[8]", "training.batch=20", "proxy.k=1")
 LIMIT = 8.0
-"""Processor seconds of one entry, after which it is interrupted as by Ctrl-C."""
+"""Processor seconds of one entry, after which the entry is interrupted as by Ctrl-C."""
 WAITING = 5.0
-"""Wall-clock seconds per processor second of the limit, after which it is interrupted too."""
+"""Wall-clock seconds per processor second of the limit, after which the entry is also interrupted."""
 OTHER_USER = "nobody"
 DONE = ("0", "1", "3", "returned")
 OF_SIGNATURE, OF_USER = "TypeError of the signature", "error of the user's function"
@@ -71,10 +71,10 @@ _WRAPPER = re.compile(r"/ground/(argument_types|consent)\.py:call$")
 """Functions that check the arguments of a public function and call it."""
 _FOLLOWED = re.compile(r"\n(During handling of the above exception|The above exception was the direct cause)")
 _NOWHERE = "http://127.0.0.1:9"
-"""A proxy that no one listens on: an entry downloads nothing."""
+"""Address of a proxy on which no process listens, so that an entry downloads nothing."""
 _VERSION = f"python3.{sys.version_info.minor}"
 _PYTHONS = (sys.executable, f"/usr/bin/{_VERSION}", f"/usr/local/bin/{_VERSION}")
-"""Interpreters for the other user, who may be kept out of that of the first; the packages are the same."""
+"""Interpreters for the other user, who may have no access to that of the first; the packages are the same."""
 _MEMORY, _FILE = 12 << 30, 1 << 30
 """Bytes of memory of a process, and of a file."""
 _NO_RUN = " no run finished"
@@ -108,7 +108,7 @@ WRONG_SETTINGS = [
     "network.hidden=[8", "x\0=1", "loss.margin=1e308", "inputs.scaling=unknown", "training.batch=999999999999",
 ]  # fmt: skip
 OWN = "import json\n\n\ndef dumps(*arguments, **options):\n    return json.dumps(*arguments, **options)\n"
-"""A module of the user, whose function raises errors of its own."""
+"""A module of the user, whose function raises its own errors."""
 RUNS = ["run", "run", "model", "media_run", "stopped"]
 MEDIA_SETTINGS = ["visual.frames_per_second=2", "audio.unknown=1", "audio=3", "visual.frames_per_second=nan", "x=1"]
 
@@ -181,7 +181,7 @@ KINDS = {
 
 @cache
 def registered(parameter: str) -> list[str]:
-    """Return the names that a registry offers for a parameter."""
+    """Return the names of a registry for a parameter."""
     from aadml.configuration.catalog import listing
     from aadml.data.layouts import LAYOUTS
 
@@ -192,7 +192,7 @@ def registered(parameter: str) -> list[str]:
 
 @cache
 def key_values() -> list[str]:
-    """Return KEY=VALUE of every key of a configuration, with its default and with values that seldom fit."""
+    """Return KEY=VALUE of every config key, with its default and with values that are seldom valid."""
     from aadml.configuration.catalog import SECTIONS, options
 
     keys = {
@@ -205,7 +205,7 @@ def key_values() -> list[str]:
 
 
 def values(command: str, parameter: click.Parameter) -> tuple[list[str], list[str]]:
-    """Return the values of a parameter that often fit, and those that seldom do."""
+    """Return the values of a parameter that are often valid, and those that are seldom valid."""
     name = str(parameter.name)
     good = OF_COMMANDS.get((command, name), GOOD.get(name, []) * 3 + registered(name))
     if name == "options":
@@ -320,7 +320,7 @@ FREE_NAMES = {
 }
 """`**arguments` -> names that are drawn for them; those of features are modalities."""
 OBJECTS = {"Clips": "clips()", "Splits": "splits()", "Model": "model()", "Index": "index()"}
-FIXED = {  # what keeps a call short; other expressions for the same argument replace it
+FIXED = {  # arguments that keep a call short; other expressions for the same argument replace these
     "fit": {"epochs": "1", "settings": FITTING["settings"][0], "data": "'features.h5'"},
     "ablate": {"data": "'features.h5'", "seeds": "1", "workers": "0", "epochs": "1",
     "settings": FITTING["settings"][0]},
@@ -375,7 +375,7 @@ def python_call(random: Random, callees: Mapping[str, tuple[str, inspect.Signatu
     """Draw a call: its name and the expression."""
     name = random.choice([*callees])
     callee, signature = callees[name]
-    if name in _readers():  # their arguments are typed; aadml checks those of its face
+    if name in _readers():  # their arguments are typed; aadml checks those of its public functions
         path = repr(random.choice(WRONG_FILES + DATA))
         return name, f"{callee}({random.choice([path, f'Path({path})'])})"
     share_wrong = random.choice([0.0, 0.1, 0.3, 0.6])
@@ -536,12 +536,12 @@ class Entry:
     """Result of one command line or Python call.
 
     Attributes:
-        number: of the entry; the first ones are command lines.
+        number: number of the entry; the first entries are command lines.
         text: the command line or the expression.
-        command: the command, or the function that is called.
+        command: the command, or the called function.
         outcome: exit status or class of the error; "returned", "traceback", "died" or "time limit".
         detail: the traceback, or the last line of the message.
-        left: new, missing and temporary paths that must not be there.
+        left: new, missing and temporary paths that are not allowed.
         seconds: wall-clock time.
     """
 
@@ -555,7 +555,7 @@ class Entry:
 
     @property
     def failed(self) -> bool:
-        """Whether this must not happen."""
+        """Whether the result is not allowed."""
         return self.outcome in ("traceback", "died") or bool(self.left)
 
 
@@ -564,9 +564,9 @@ class Generator:
 
     Args:
         root: an empty folder.
-        seed: of the draws.
+        seed: seed of the draws.
         lines: number of command lines; further entries are Python calls.
-        files: folder of `write_files`; None writes one.
+        files: folder of `write_files`; None writes a new folder.
         limit: processor seconds of one entry.
     """
 
@@ -581,7 +581,7 @@ class Generator:
         hold_port()
 
     def draw(self, number: int) -> tuple[Entry, Callable[[], tuple[str, str]]]:
-        """Return an entry that was not run, and what runs it."""
+        """Return an entry that was not run, and the function that runs it."""
         random = Random(f"{self._seed} {number}")
         if number < self._lines:
             words = command_line(random)
@@ -618,7 +618,7 @@ class Generator:
 
 
 def hold_port() -> None:
-    """Listen on PORT until this process ends, unless another one does."""
+    """Listen on PORT until this process ends, unless another process listens there."""
     with suppress(OSError), socket.socket() as held:
         held.bind(("", PORT))
         held.listen()
@@ -631,7 +631,7 @@ def tracebacks(text: str) -> list[str]:
 
 
 def kind_of(block: str, late: bool) -> str:
-    """Return the outcome that a traceback means: "traceback" for a defect.
+    """Return the outcome of a traceback: "traceback" for a defect.
 
     Args:
         block: the traceback without its first line.
@@ -645,7 +645,7 @@ def kind_of(block: str, late: bool) -> str:
         if _USERS.search(frame[0]) or (_AADML.search(frame[0]) and not _WRAPPER.search(":".join(frame)))
     ]
     if late and (error.startswith("KeyboardInterrupt") or not (every and _AADML.search(every[-1][0]))):
-        return "time limit"  # some packages in C replace the KeyboardInterrupt by an error of their own
+        return "time limit"  # some packages in C replace the KeyboardInterrupt by another error
     if error.startswith("TypeError") and error.endswith("unexpected keyword argument 'unknown'"):
         return OF_SIGNATURE  # Index.build and Index.update pass their keywords on
     if not frames or not _USERS.search(frames[-1][0]):
@@ -656,7 +656,7 @@ def kind_of(block: str, late: bool) -> str:
 
 
 def _left(before: set[str], after: set[str], may_write: bool) -> list[str]:
-    """Return the paths that must not be there, and those that are missing."""
+    """Return the new paths that are not allowed, and the missing paths."""
     new = {path for path in after - before if not may_write or _TEMPORARY.search(path)}
     return [
         *sorted(f"new: {path}" for path in new),
@@ -704,7 +704,7 @@ class _Names(dict[str, Any]):
     """Names in expressions.
 
     Args:
-        files: folder of the model and of the features; the index is that of the present folder.
+        files: folder of the model and of the features; the index is that of the current folder.
     """
 
     def __init__(self, files: Path) -> None:
@@ -748,7 +748,7 @@ def _printed() -> str:
 
 @contextmanager
 def _surroundings(folder: Path, path: Sequence[str], limit: float) -> Iterator[list[bool]]:
-    """Make this process one that was started in a folder; the list it yields has an item after the time limit."""
+    """Prepare this process as if it was started in a folder; yield a list that has an item after the time limit."""
     from aadml.feature_extraction.ground import consent, import_paths
 
     late: list[bool] = []
@@ -805,12 +805,12 @@ def _surroundings(folder: Path, path: Sequence[str], limit: float) -> Iterator[l
 
 
 class User:
-    """Runs entries in a process of a user, which is started again after the entry that killed it.
+    """Runs entries in a process of a user, which is started again after an entry killed it.
 
     Args:
-        name: of the user.
-        folder: an existing folder, which becomes the user's.
-        options: of the script: the seed and the counts.
+        name: name of the user.
+        folder: an existing folder, whose owner becomes the user.
+        options: options of the script: the seed and the counts.
     """
 
     def __init__(self, name: str, folder: Path, options: Sequence[str]) -> None:

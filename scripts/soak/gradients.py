@@ -1,9 +1,9 @@
-"""Are the gradients of every trainable network those of finite differences, in float64 and training mode?
+"""Compare the gradients of every trainable network with finite differences, in float64 and training mode.
 
     PYTHONPATH="$PWD" python scripts/soak/gradients.py [--seed N] [NAME ...] > docs/lab/soak/gradients.md
 
-Prints the largest relative error of every network: over every tensor of weights and of inputs alone, over all of them
-together, and over single numbers. Dropout and other draws begin with the same seed at every evaluation.
+Prints the largest relative error of every network: over every tensor of weights and of inputs separately, over all of
+them together, and over single numbers. Dropout and other draws start with the same seed at every evaluation.
 """
 
 import argparse
@@ -54,20 +54,20 @@ from tests.feature_extraction.hub.tiny import NETWORKS, written
 
 TOLERANCE = 1e-5
 STEPS = (1e-6, 1e-5, 1e-7, 1e-4)
-"""Steps of the central differences; the one with the smallest error counts, since no step hides a wrong gradient."""
+"""Steps of the central differences; the smallest error counts, because a wrong gradient has an error at every step."""
 FLOOR = 1e-4
-"""Gradients below this share of the largest one are compared as if they had that size: rounding is theirs."""
+"""Gradients below this share of the largest gradient are compared as if they had that size, because of rounding."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A function of tensors, and the gradient that comes into its outputs.
+    """A function of tensors, and the gradient of its outputs.
 
     Attributes:
-        outputs: computes the outputs, with the same draws at every call.
+        outputs: function that computes the outputs, with the same draws at every call.
         tensors: name -> weights or inputs, leaves that require gradients.
-        incoming: the gradient of the outputs, in the layout in which it comes.
-        module: what is tried.
+        incoming: gradient of the outputs, in the memory layout of the test.
+        module: the tested module.
     """
 
     outputs: Callable[[], Tensor]
@@ -78,13 +78,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A directional derivative twice.
+    """A directional derivative, computed twice.
 
     Attributes:
         where: the tensors that are moved.
-        numeric: by finite differences.
-        analytic: by the gradient.
-        error: their difference, relative to the larger one and to what a random direction would have.
+        numeric: derivative by finite differences.
+        analytic: derivative by the gradient.
+        error: their difference, relative to the larger one and to the typical value of a random direction.
     """
 
     where: str
@@ -94,9 +94,9 @@ class Comparison:
 
 
 def comparisons(trial: Trial, *, seed: int, each: bool) -> Iterator[Comparison]:
-    """Compare directional derivatives: all tensors together, every tensor alone where `each` says so, single numbers.
+    """Compare directional derivatives: of all tensors together, of every tensor if `each`, and of single numbers.
 
-    Each tensor moves by the inverse of its gradient's norm, so that all of them count alike in the sum.
+    Each tensor moves by the inverse of its gradient's norm, so that all tensors have equal weight in the sum.
     """
     generator = torch.Generator().manual_seed(seed)
     names, leaves = list(trial.tensors), list(trial.tensors.values())
@@ -105,7 +105,7 @@ def comparisons(trial: Trial, *, seed: int, each: bool) -> Iterator[Comparison]:
     norms = [float(gradient.norm()) for gradient in gradients]
     floor = FLOOR * max(norms)
     draws = [torch.randn(leaf.shape, generator=generator, dtype=leaf.dtype) for leaf in leaves]
-    for module in trial.module.modules():  # torch gives the vector of the padding no gradient, so that it stays
+    for module in trial.module.modules():  # torch computes no gradient for the vector of the padding
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:
             for leaf, draw in zip(leaves, draws, strict=True):
                 if leaf is module.weight:
@@ -148,10 +148,10 @@ def _compared(
 
 @contextmanager
 def _in_float64(constants: list[Tensor]) -> Iterator[None]:
-    """Keep float64 where the product asks for float32, and what it holds constant (`detach`) as it was at first.
+    """Use float64 where the product requests float32, and the first values of all constants (`detach`).
 
     Args:
-        constants: what was held constant, in order; filled at first.
+        constants: the constants, in order; filled in the first call.
     """
     detach, to, known, place = Tensor.detach, Tensor.to, bool(constants), iter(tuple(constants))
 
@@ -187,7 +187,7 @@ def _moved(trial: Trial, leaves: Sequence[Tensor], direction: Sequence[Tensor], 
 
 
 def largest(trial: Trial, *, seed: int = 0, each: bool = False) -> Comparison:
-    """Return the comparison with the largest error; of a joint one that fails, that of the worst tensor."""
+    """Return the comparison with the largest error; if a joint comparison fails, that of the worst tensor."""
     worst = max(comparisons(trial, seed=seed, each=each), key=lambda one: one.error)
     return worst if each or worst.error < TOLERANCE else largest(trial, seed=seed, each=True)
 
@@ -207,14 +207,14 @@ def of_module(
     gradient_layout: str = "contiguous",
     weights_alone: bool = False,
 ) -> Trial:
-    """Build the trial of a module in float64 and training mode, its weights far from their first values.
+    """Return the trial of a module in float64 and training mode, with weights far from their initial values.
 
     Args:
-        module: what is tried.
+        module: the tested module.
         call: inputs -> outputs.
-        inputs: by the names of the arguments of `call`; those of floating point are compared too.
-        gradient_layout: of the gradient that comes in.
-        weights_alone: leave the gradients of the inputs out.
+        inputs: inputs by the names of the arguments of `call`; floating-point inputs are compared too.
+        gradient_layout: memory layout of the incoming gradient.
+        weights_alone: whether the gradients of the inputs are omitted.
     """
     module.double().train()
     _disturb(module)
@@ -238,7 +238,7 @@ def _disturb(module: nn.Module) -> None:
 
 
 def _repeatable(module: nn.Module, compute: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """Return what computes the same numbers at every call: from the same buffers, draws and constants."""
+    """Return a function with the same results at every call: with the same buffers, draws and constants."""
     buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
     constants: list[Tensor] = []
 
@@ -248,7 +248,7 @@ def _repeatable(module: nn.Module, compute: Callable[[], Tensor]) -> Callable[[]
             for name, buffer in module.named_buffers():
                 buffer.copy_(buffers[name])
         torch.manual_seed(0)
-        np.random.seed(0)  # transformers draws some masks by it
+        np.random.seed(0)  # transformers draws some masks with NumPy
         with _in_float64(constants):
             return compute()
 
@@ -288,7 +288,7 @@ BLOCKS: dict[str, tuple[Callable[[], nn.Module], Sequence[tuple[int, ...]]]] = {
     "residual": (partial(ResidualBlock, 2, 2, halve=False, dropout=0.2), ((3, 2, 6, 4), *_SMALL[:2])),
     "residual, halved": (partial(ResidualBlock, 2, 3, halve=True, dropout=0.2), ((3, 2, 6, 4),)),
 }
-"""What builds a block over (b, 2, t, f), and the shapes on which it is tried."""
+"""Function that builds a block over (b, 2, t, f), and its tested shapes."""
 
 
 def of_block(
@@ -310,7 +310,7 @@ def of_block(
 
 
 def of_pictures() -> Trial:
-    """Build the trial of Inception-V3 on pictures in channels-last memory, as its extractor has them."""
+    """Build the trial of Inception-V3 on pictures in channels-last memory, the layout of its extractor."""
     torch.manual_seed(0)
     network = InceptionV3(classes=0, auxiliary=False)
     return of_module(network, network, {"images": in_layout(_normal(3, 3, 107, 107), "channels-last")})
@@ -332,7 +332,7 @@ def of_words() -> Trial:
 
 
 def of_layers(activation: str, *, reduced: bool) -> Trial:
-    """Build the trial of linear layers; `reduced` takes their own products and tangents in float64."""
+    """Build the trial of linear layers; `reduced` uses the layers with their own products and tangents, in float64."""
     torch.manual_seed(0)
     network = layers((5, 7, 3), activation=activation, dropout=0.3)
     for module in network.modules():
@@ -342,7 +342,7 @@ def of_layers(activation: str, *, reduced: bool) -> Trial:
 
 
 EXTRACTOR_NETWORKS: dict[str, Callable[[], Trial]] = {"vggish": of_patches, "inception-v3": of_pictures}
-"""Networks of extractors that are no towers."""
+"""Networks of extractors that are not towers."""
 
 
 @cache
@@ -356,7 +356,7 @@ _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def of_pretrained(name: str, modality: Any) -> Trial:
-    """Build the trial of a tower with a tiny random network of `transformers`, all of which is trained."""
+    """Build the trial of a tower with a tiny random network of `transformers`, which is trained completely."""
     torch.manual_seed(0)
     tower: Any = HubInput(f"hf:{written(name, _networks_folder())}", modality, FineTuning(), None)
     tower.train_blocks(frozen=False)
@@ -394,7 +394,7 @@ def _splits() -> Any:
 
 
 def of_learner(method: str, *settings: str, **choices: Any) -> dict[str, Trial]:
-    """Build the trials of a learner of vectors: what each of its players minimizes on a batch."""
+    """Build the trials of a learner of vectors: the objective of each of its players on a batch."""
     config = assemble(method=method, settings=[*SETTINGS.get(method, ()), *settings], **choices)
     model: Any = untrained_model(config, _splits(), torch.device("cpu"))
     learner: Learner = model.method.learner
@@ -429,14 +429,14 @@ def _of_players(
 
 
 OF_FIXED_EMBEDDINGS = {"modality_classifier": "acmr embeds without gradients where the classifier is trained"}
-"""Players whose loss holds the embeddings constant by `no_grad`, so that inputs have no gradient."""
+"""Players whose loss uses `no_grad` for the embeddings, so that inputs have no gradient."""
 
 
 CAPTIONS = Captions(("a dog barks", "rain", "someone is clapping loudly", "a dog", "loud rain falls"))
 
 
 def of_towers(method: str, audio: str, *, padded: bool) -> dict[str, Trial]:
-    """Build the trials of a method of sound and captions: what each of its players minimizes on a batch."""
+    """Build the trials of a method of sound and captions: the objective of each of its players on a batch."""
     network = () if method == "xie" else (f"method.audio={audio}",)
     config = assemble(method=method, settings=[*SETTINGS[method], *network])
     context = Context({"audio": 0, "text": 0}, 0, seed=3)
@@ -470,7 +470,7 @@ Build = Callable[[], Trial | dict[str, Trial]]
 
 
 def trials() -> dict[str, dict[str, Build]]:
-    """Return what builds the trials: network -> case -> builder. The tables decide which networks there are."""
+    """Return the builders of all trials: network -> case -> builder. The registries determine the networks."""
     found: dict[str, dict[str, Build]] = defaultdict(dict)
     for name in [*PANNS_NETWORKS, "crnn"]:
         sound = partial(of_sound, name)

@@ -1,4 +1,4 @@
-"""Zero every block of 512 bytes of a feature file of 64 kB in turn, and read it: one answer each, in bounded time.
+"""Zero every block of 512 bytes of a 64 kB feature file in turn, and read the file: each reading must end in time.
 
 python scripts/soak/hdf5.py > docs/lab/soak/hdf5.md
 """
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def content(size: int) -> FeatureFile:
-    """A file of near that size, most of it features."""
+    """Return a feature file of about `size` bytes, most of which are features."""
     generator, width = np.random.default_rng(0), 96
     n = max(3, (size - 12_000) // (8 * width) // 3 * 3)
     values = {name: generator.normal(size=(n, width)).astype(np.float32) for name in ("audio", "visual")}
@@ -53,7 +53,7 @@ def content(size: int) -> FeatureFile:
 
 
 def answer(whole: Path, offset: int, healthy: FeatureFile) -> str:
-    """Zero a block, read the file, and say what came of it."""
+    """Zero a block, read the file, and return the outcome."""
     damaged = bytearray(whole.read_bytes())
     damaged[offset : offset + BLOCK] = bytes(len(damaged[offset : offset + BLOCK]))
     path = whole.with_name(f"{offset}.h5")

@@ -1,9 +1,10 @@
-"""Kills `aadml index` again and again, while it builds and while it updates, and looks at what is left.
+"""Kill `aadml index` repeatedly during builds and updates, and check the index.
 
 Usage: scripts/soak/index_kills.py [--media] [KILLS [CLIPS]]. With --media the source is a folder of videos, so that
-most kills fall into extraction; else a feature file. The source changes from one state to another and back: clips are
-new, changed, removed. Whatever is killed, the index must hold one of the two states, whole; who searches meanwhile must
-see one of them; and the next call must reach the wanted one, with nothing lost and nothing twice.
+    most
+kills happen during extraction; otherwise a feature file. The source alternates between two states: clips are new,
+changed or removed. After a kill, the index must contain one of the two states completely. Concurrent searches must
+return one of them. The next call must reach the intended state, without missing or repeated items.
 """
 
 import os
@@ -28,7 +29,7 @@ TIMEOUT = 120.0
 
 
 def states(folder, clips):
-    """Write two states of a source; give, of each, id -> features."""
+    """Write two states of a source; return the content of each."""
     whole = synthetic(classes=4, train=clips, valid=0, test=40, dimensions=(32, 32), difficulty=0.5)
     whole = replace(whole, splits=("test",) * len(whole.ids))
     count, found = len(whole.ids), []
@@ -44,13 +45,13 @@ def states(folder, clips):
 
 
 def feature_source(folder, clips):
-    """Give the place of a source of features, what puts it into a state, and how many clips it has."""
+    """Return the path of a source of features, a function that sets its state, and its number of clips."""
     contents = states(folder, clips)
     return folder / "source.h5", lambda state: write_features(folder / "source.h5", contents[state]), clips
 
 
 def media_source(folder, clips):
-    """Give the same of a folder of videos: in the other state a third is gone, a third changed and a third new."""
+    """Return the same for a folder of videos; in the second state a third is absent, a third changed, a third new."""
     sample_data(folder / "rendered", clips=2 * clips, seconds=0.5)
     rendered = sorted((folder / "rendered").rglob("*.mp4"))
     place, third = folder / "media", clips // 3
@@ -70,7 +71,7 @@ def media_source(folder, clips):
 
 
 def in_child(work):
-    """Begin some work in a process of its own; give its number."""
+    """Start `work` in a separate process; return the process id."""
     child = os.fork()
     if child == 0:
         try:
@@ -81,7 +82,7 @@ def in_child(work):
 
 
 def ended(child):
-    """Wait for a process, not for ever."""
+    """Wait for a process, with a time limit."""
     until = time.monotonic() + TIMEOUT
     while time.monotonic() < until:
         if os.waitpid(child, os.WNOHANG)[0]:
@@ -92,20 +93,20 @@ def ended(child):
 
 
 def seen(index):
-    """Give what an open index answers: the ids of all clips, and their scores for one question."""
+    """Return the results of an open index: the ids of all clips, and their scores for one query."""
     found = index.nearest({"audio": index._state.galleries["audio"][1].vectors[:1] * 0 + 1}, "audio", k=10**6)
     return frozenset((hit.id, round(hit.score, 5)) for hit in found.hits), len(found.hits)
 
 
 def main(kills, clips, made):
-    """Kill so often; print what was found, and leave with 1 if anything was wrong."""
+    """Kill `kills` times, print the counts, and exit with 1 if any check failed."""
     generator, counts, wrong = np.random.default_rng(0), Counter(), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source, put, clips = made(folder, clips)
         place = folder / "clips.index"
         wanted = []
-        for state in (0, 1):  # each reached without a kill from the other
+        for state in (0, 1):  # each state is first reached without a kill
             put(state)
             build(source, folder / "whole.index", workers=1)
             with Index(folder / "whole.index") as index:

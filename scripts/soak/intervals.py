@@ -1,9 +1,9 @@
-"""Simulate retrieval by two methods that do not differ; count stars, and intervals that miss the truth.
+"""Simulate retrieval by two equal methods; count stars, and intervals that miss the true value.
 
 An embedding of a clip is the sum of the center of its class, an effect of the clip on both methods, an effect of the
 clip on one method (in units of the seed noise), and noise of the seed. With clusters, ten clips share each effect. Both
-methods are drawn alike, so the true difference of MAP is 0 over test sets. Deterministic methods have one noise for all
-seeds. Stars and intervals are those of `aadml compare` and `aadml evaluate`.
+methods have the same distribution, so that the true difference of MAP is 0 over test sets. Deterministic methods have
+one noise for all seeds. Stars and intervals are those of `aadml compare` and `aadml evaluate`.
 
 Usage: PYTHONPATH=. OMP_NUM_THREADS=1 nice python scripts/soak/intervals.py [--seed 0] [-o docs/lab/soak/intervals.md]
 """

@@ -1,4 +1,4 @@
-"""Kill small trainings at every point at which they change the disk: `scripts/soak/kill_points`."""
+"""Kill small training runs at every point at which they change the disk: `scripts/soak/kill_points`."""
 
 import argparse
 import datetime
@@ -26,19 +26,19 @@ from aadml.runs.train import train_into
 from aadml.runs.verify import verify_folder as verify
 
 FOREIGN = {"thesis.tex": b"Once upon a time", "figures/one.svg": b"<svg/>", ".hidden.partial.json": b"{}"}
-"""Files that lie in every folder beside the run; no training may touch them."""
+"""Files in every folder next to the run; no training run may change them."""
 
 
 @dataclass
 class Tally:
-    """What came of the kills of one training.
+    """Results of killing one training run.
 
     Attributes:
-        name: of the training.
-        points: at which it can be killed.
-        kills: that were tried.
-        twice: kills of the resume of a killed run.
-        failures: what went wrong, a sentence each.
+        name: name of the training run.
+        points: number of points at which it can be killed.
+        kills: number of tried kills.
+        twice: number of kills of the resume of a killed run.
+        failures: a sentence for each failure.
     """
 
     name: str
@@ -49,10 +49,10 @@ class Tally:
 
 
 class Killer:
-    """Kills the training of a config again and again, each time in a folder of its own.
+    """Kills the training run of a config repeatedly, each time in a separate folder.
 
     Args:
-        name: of the training.
+        name: name of the training run.
         complete: its config.
         root: an empty folder for the runs.
     """
@@ -60,7 +60,7 @@ class Killer:
     def __init__(self, name: str, complete: Config, root: Path) -> None:
         self.tally = Tally(name)
         self._config, self._root = complete, root
-        self._begin(root / "warm")  # whatever is imported late is imported before the first fork
+        self._begin(root / "warm")  # imports late modules before the first fork
         whole = self._planted("whole")
         self.points = points(whole, lambda: self._begin(whole))
         self.tally.points = len(self.points)
@@ -76,7 +76,7 @@ class Killer:
         self._compare(folder, where)
 
     def kill_twice(self, first: int, second: int) -> None:
-        """Kill at a point, kill the resume at another, and recover."""
+        """Kill at a point, kill the resume at another point, and recover."""
         folder = self._planted(f"killed-{first}-{second}")
         where = f"points {first} and {second} of the resume"
         self._expect(in_child(lambda: self._begin(folder), killing(first), folder), KILLED, where)
@@ -97,7 +97,7 @@ class Killer:
         train_into(self._config, folder)
 
     def _recover(self, folder: Path) -> None:
-        """Resume the run; where it had not begun, train anew in the same folder, as a sweep does."""
+        """Resume the run; if training had not begun, train again in the same folder, as a sweep does."""
         from aadml.feature_extraction.ground.errors import InputError
 
         try:
@@ -121,17 +121,17 @@ class Killer:
 
 
 def kill_points(name: str, root: Path, *, every: int = 1, twice: int = 20, seed: int = 0) -> Tally:
-    """Kill one training at its points.
+    """Kill one training run at its points.
 
     Args:
         name: a key of `trainings.NAMES`.
         root: an empty folder.
-        every: how many points apart; the first is drawn.
-        twice: so many kills are followed by a kill of the resume, at drawn points.
-        seed: of the draws.
+        every: distance of the points; the first point is drawn.
+        twice: number of kills that are followed by a kill of the resume, at drawn points.
+        seed: seed of the draws.
     """
     torch.set_num_threads(1)
-    for name_of in ("git_commit", "installed_version"):  # they are slow, and say the same for every training
+    for name_of in ("git_commit", "installed_version"):  # both are slow, and equal for every training run
         setattr(environment, name_of, cache(getattr(environment, name_of)))
     killer = Killer(name, config(name, write_data(root / "data")), root)
     random = Random(f"{name} {seed}")
@@ -143,7 +143,7 @@ def kill_points(name: str, root: Path, *, every: int = 1, twice: int = 20, seed:
 
 
 def page(tallies: Sequence[Tally]) -> str:
-    """Write the results as Markdown."""
+    """Return the results as Markdown."""
     lines = [
         "# Kills at every point of a training", "",
         "Made by `scripts/soak/kill_points`. A training in a forked child ends by `os._exit` at each point at which it",
@@ -169,7 +169,7 @@ def page(tallies: Sequence[Tally]) -> str:
 
 
 def known_results(path: Path | None) -> dict[str, Tally]:
-    """Read the tallies that an earlier call has written."""
+    """Read the tallies of an earlier call."""
     lines = path.read_text().splitlines() if path is not None and path.is_file() else []
     return {tally.name: tally for line in lines for tally in [Tally(**json.loads(line))]}
 

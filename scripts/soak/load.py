@@ -1,8 +1,8 @@
-"""Extract real media alone, and again while twenty processes keep the machine busy: the bytes must be equal.
+"""Extract real media on an idle machine, and again while twenty processes run: the bytes must be equal.
 
     python scripts/soak/load.py --media FOLDER > docs/lab/soak/load.md
 
-Limits on decoding count processor time, so no clip may be lost because it had to wait.
+Limits on decoding count processor time, so that waiting may not lose a clip.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def listed(source: Path, folder: Path, count: int) -> Manifest:
 
 
 def run(manifest: Manifest, output: Path, limit: float) -> tuple[list[ExtractionOutcome], float, float]:
-    """Extract sound and pictures; return what came of it, seconds on the clock, and the load at the end."""
+    """Extract sound and pictures; return the outcomes, the wall seconds, and the load at the end."""
     begin = time.monotonic()
     extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
     plans = [
@@ -71,7 +71,7 @@ def run(manifest: Manifest, output: Path, limit: float) -> tuple[list[Extraction
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Keep the machine busy, at the priority of this process."""
+    """Keep the machine busy with `count` processes at the priority of this process."""
     processes = [subprocess.Popen([sys.executable, "-S", "-c", BUSY]) for _ in range(count)]
     try:
         time.sleep(2.0)

@@ -1,9 +1,9 @@
-"""Cut, flip and blank media by seed, a thousand times, and extract them: every clip a row or a reason, nothing else.
+"""Truncate, flip and blank media at random, a thousand times, and extract them: every clip is a row or has a reason.
 
     python scripts/soak/media.py --media FOLDER > docs/lab/soak/media.md
 
-Each damaged file goes through a whole extraction job, once for sound and once for pictures. Rows and failures must
-account for every clip, each row must be what another process decodes again, and no process may be left.
+Each damaged file is extracted by a complete job, once for sound and once for pictures. Rows and failures must account
+for every clip, another process must decode equal rows, and no process may remain.
 """
 
 import argparse
@@ -116,7 +116,7 @@ def report(
 
 
 def again(one: Extractor, modality: str, found: FeatureFile, folder: Path) -> int:
-    """Decode every row again, in another order and another process; count those that are the same."""
+    """Decode every row again, in another order and another process; return the number of equal rows."""
     wanted = {modality: Wanted(one.inputs, one.prepare, one.minimum_seconds, one.pool)}
     settings = DecodingSettings(wanted, 600, Limits())
     tasks = (Task(number, {modality: str(folder / found.ids[number])}) for number in reversed(range(len(found.ids))))

@@ -1,10 +1,10 @@
-"""Check every page in Chromium with axe-core: no violation of WCAG level A or AA, nothing wider than the window.
+"""Check every page in Chromium with axe-core: no violation of WCAG level A or AA, and no part wider than the window.
 
     python scripts/soak/pages.py --axe axe.min.js -o docs/lab/soak/pages.md [--screenshots FOLDER]
 
-axe-core is not a dependency of this project: `npm pack axe-core` fetches the archive with axe.min.js. The pages are
-made from small synthetic data: a run, a run that failed its audit, comparisons on other data and on data named AVE, an
-ablation, a reproduction, and the search page, each light and dark, 1,200 and 390 px wide.
+axe-core is not a dependency of this project: `npm pack axe-core` downloads the archive with axe.min.js. The pages are
+written from small synthetic data: a run, a run that failed its audit, comparisons on other data and on data named AVE,
+an ablation, a reproduction, and the search page, each light and dark, 1,200 and 390 px wide.
 """
 
 import argparse
@@ -166,7 +166,7 @@ def write_data(folder: Path, seed: int) -> Path:
 
 @contextmanager
 def served(folder: Path) -> Iterator[Callable[[], str]]:
-    """Serve the search page of a folder of media; yield a function that returns the address for one more browser."""
+    """Serve the search page of a folder of media; yield a function that returns the address for another browser."""
     index = folder / "media.index"
     if not index.is_file():
         Index.build(folder / "media", index, workers=1).close()
@@ -208,10 +208,10 @@ def read_api(page: Page) -> None:
 
 
 def check(browser: Browser, options: argparse.Namespace, title: str, address: str, prepare: Any = None) -> tuple:
-    """Return the title, the number of rules that passed, the violations, and the largest width that is cut off."""
+    """Return the title, the number of passed rules, the violations, and the largest clipped width in px."""
     violations: Counter[str] = Counter()
     passed, wider = 0, 0
-    context = browser.new_context()  # one for all sizes, as an address of the search page opens it in one browser
+    context = browser.new_context()  # one for all sizes, because an address of the search page is valid in one browser
     context.new_page().goto(address)
     for width, scheme in SIZES:
         page = context.pages[0]

@@ -1,10 +1,10 @@
-"""Extract pictures with ICC profiles in many runs, then pictures beside files that kill their decoder.
+"""Extract pictures with ICC profiles in many runs, then pictures together with files that kill their decoder.
 
     python scripts/soak/pictures.py > docs/lab/soak/pictures.md
 
-The first part loses no picture and writes the same bytes in every run. The second part plants the crashes by an
-extractor from outside (`planted:planted`), whose `prepare` kills its process with SIGSEGV: at once for pictures marked
-red, at the next clip after pictures marked blue. Only the red ones may be charged.
+The first part must lose no picture and write the same bytes in every run. The second part causes crashes by an external
+extractor (`planted:planted`), whose `prepare` kills its process with SIGSEGV: at once for red pictures, and at the next
+clip after blue pictures. Only the red pictures may be reported as failures.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def profiles(folder: Path, count: int, runs: int, seed: int, workers: int) -> str:
-    """Extract pictures with ICC profiles several times; return how many were lost, and how many files differ."""
+    """Extract pictures with ICC profiles several times; return the numbers of lost pictures and of different files."""
     write(folder, dict.fromkeys(map(str, range(count)), GOOD), seed)
     begin, lost, contents = time.monotonic(), 0, set()
     for number in range(runs):
@@ -85,7 +85,7 @@ def profiles(folder: Path, count: int, runs: int, seed: int, workers: int) -> st
 
 
 def crashes(folder: Path, counts: Mapping[str, int], seed: int, workers: int) -> str:
-    """Extract pictures beside those that crash; return what was charged to each kind."""
+    """Extract pictures together with those that crash; return the failures of each kind."""
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
     named = {str(number): kind for number, kind in enumerate(np.random.default_rng(seed).permutation(kinds).tolist())}
     write(folder, named, seed)

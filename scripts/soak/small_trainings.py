@@ -1,4 +1,4 @@
-"""Settings that make the shipped config of every method small, and captioned tones to train on."""
+"""Settings that reduce the preset of every method to a small training run, and captioned tones as data."""
 
 import csv
 import wave
@@ -35,17 +35,17 @@ SETTINGS: dict[str, list[str]] = {
     "3cmlf": [*_TOWERS, "method.shares=[1, 1, 1]", "method.ancillary_epochs=1", "training.batch=5"],
     "xie": [*_NARROW, "method.channels=8"],
 }
-"""method -> what makes its shipped config small."""
+"""Method -> settings that reduce its preset."""
 
 STAGED = ("tlca", "video-adviser-lite", "dcil", "3cmlf")
-"""Methods that train in stages: three epochs, where the others have two."""
+"""Methods that train in stages: three epochs instead of two."""
 
 OF_SOUND = {"audio-text": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}
-"""Methods of captioned sound, and their shipped configs."""
+"""Methods of captioned sound, and their presets."""
 
 
 def write_tones(manifest: Path) -> Path:
-    """Write a manifest of 18 captioned tones, and the tones beside it: 10 train, 4 valid, 4 test."""
+    """Write a manifest of 18 captioned tones, and the tones next to it: 10 train, 4 valid, 4 test."""
     manifest.parent.mkdir(parents=True, exist_ok=True)
     rows = [["id", "media", "label", "split", "caption_1", "caption_2"]]
     for i in range(18):

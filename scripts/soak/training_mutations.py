@@ -1,10 +1,10 @@
-"""Does a test fail if the training of a certified method of table 1 is wrong?
+"""Check that a test fails if the training of a certified method of table 1 is wrong.
 
     PYTHONPATH="$PWD" python scripts/soak/training_mutations.py
 
 Each mutant is one changed line in a copy of the tree: optimizer, learning rate, schedule, activation, default width,
-margin or weight, dropout or initialization of a method. The tests of published values, of networks and of trainings run
-on the copy. Writes docs/lab/soak/training_mutations.csv; scripts/fidelity.py counts its rows.
+margin or weight, dropout or initialization of a method. The tests of published values, of networks and of training run
+on the copy. Writes docs/lab/soak/training_mutations.csv, whose rows scripts/fidelity.py counts.
 """
 
 import csv
@@ -200,7 +200,7 @@ def caught(mutant: Mutant | None, tree: Path) -> str:
 
 
 def _test(tree: Path, log: Path, options: list[str]) -> None:
-    """Run tests on the tree in this process, a fork that has imported torch but nothing of aadml."""
+    """Run tests on the tree in this process, a fork that has imported torch but no module of aadml."""
     with log.open("w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -213,7 +213,7 @@ def _test(tree: Path, log: Path, options: list[str]) -> None:
 
 
 def known() -> list[list[str]]:
-    """Return the rows of the first mutants, if they were tried before; remove the table to try them again."""
+    """Return the rows of the mutants that were tried before; remove the table to try them again."""
     if not RESULTS.is_file():
         return []
     with RESULTS.open(encoding="utf-8", newline="") as file:

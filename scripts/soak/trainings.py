@@ -1,4 +1,4 @@
-"""Small trainings of every method, to be killed and damaged: a config each, and what two folders must share."""
+"""Small training runs of every method for kills and damages: configs, and the parts that two folders must share."""
 
 import json
 from collections.abc import Iterable
@@ -20,17 +20,17 @@ VARIANTS = {
     "aadml, loss aa-triplet": ("aadml", {"loss": "aa-triplet", "settings": ["proxy.k=2"]}),
     "tlca, until patience ends": ("tlca", {"settings": ["training.patience=1"]}),
 }
-"""Further trainings that write in another order: losses with parameters, a stage that ends early."""
+"""Further training runs with another order of writes: losses with parameters, a stage that ends early."""
 
 NAMES = (
     *(name for name in METHODS if name != "zero-shot"),
     *VARIANTS,
-)  # which takes features of towers alone, and no step
+)  # zero-shot needs features of towers, and has no training steps
 
 
 @dataclass(frozen=True)
 class Data:
-    """Where the data of the trainings lie: vectors, and captioned sound."""
+    """Paths of the data of the training runs: vectors, and captioned sound."""
 
     features: Path
     captions: Path
@@ -46,7 +46,7 @@ def write_data(folder: Path) -> Data:
 
 
 def config(name: str, data: Data) -> Config:
-    """Give the config of a small training on the CPU: two epochs, three where there are stages."""
+    """Return the config of a small training run on the CPU: two epochs, or three for methods with stages."""
     method, options = VARIANTS.get(name, (name, {}))
     small = [f"training.epochs={3 if method in STAGED else 2}", "training.batch=12", *SETTINGS.get(method, [])]
     known = assemble(method=method, config=OF_SOUND.get(method)).values
@@ -59,7 +59,7 @@ def config(name: str, data: Data) -> Config:
 
 
 def contents(folder: Path) -> dict[str, object]:
-    """Give what two folders of the same training must share: all names, and all contents but seconds and run ids."""
+    """Return the parts that folders of equal training share: all names, and contents without seconds and run ids."""
     return {
         str(path.relative_to(folder)): _content(path) if path.is_file() else None
         for path in sorted(folder.rglob("*"))
@@ -82,7 +82,7 @@ def _timeless(record: dict[str, Any]) -> str:
 
 
 def differences(one: dict[str, object], other: dict[str, object]) -> list[str]:
-    """Name what differs between two folders."""
+    """Return the differences between two folders."""
     names: Iterable[str] = sorted({*one, *other})
     missing = object()
     return [name for name in names if one.get(name, missing) != other.get(name, missing)]

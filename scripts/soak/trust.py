@@ -1,14 +1,14 @@
-"""Plant `module:name` in every string of the metadata of files, and run every command on them.
+"""Replace every string in the metadata of files by `module:name`, and run every command on the files.
 
 A model, a run (finished and interrupted), a feature file, an embeddings file, an index, a config, a sweep folder and a
-manifest are written. Each string of their metadata is replaced, one at a time, by the name of a module that is planted
-beside the file, in the current folder, or among the installed packages; checksums are made right again, as a stranger
-would. Every command and public function that reads such a file is then called. Without consent no planted module may be
-imported; with `--trust-code` those that a command needs are.
+manifest are written. Each string of their metadata is replaced, one at a time, by the name of a planted module: next to
+the file, in the current folder, or among the installed packages. Checksums are corrected, as an attacker would do.
+Every command and public function that reads such a file is then called. Without consent, no planted module may be
+imported; with `--trust-code`, the modules that a command needs are imported.
 
-For each string every call is made with one of the three places, drawn by the seed; `--all-places` makes it with each.
-One call in ten is made once more with another shape of the name (the prefix of proxies, a cutoff, a leak). A planted
-module notes in a file that it was imported, whichever process does so: workers count too.
+For each string every call uses one of the three folders, drawn by the seed; `--all-places` uses each. One call in ten
+is repeated with another form of the name (the prefix of proxies, a cutoff, a leak). A planted module records in a file
+that it was imported, in any process including workers.
 
 Usage: PYTHONPATH=. python scripts/soak/trust.py [--seed 0] [--share 1.0] [--all-places] [-o docs/lab/soak/trust.md]
 """
@@ -51,13 +51,13 @@ from aadml.search.index import Index
 
 SMALL = {"network.hidden": [8], "proxy.k": 1, "training.batch": 20, "training.epochs": 2}
 PLANTED = ("beside", "current", "installed")
-"""Where a module is planted: beside the file, in the current folder, among the installed packages."""
+"""Folders of planted modules: next to the file, the current folder, the installed packages."""
 SHAPES = ("aa-{}", "{}@3", "legacy:partner+{}")
-"""Other ways in which a name is written."""
+"""Other forms of a name."""
 _OFTEN = 0.1
-"""Share of calls that are made once more, with such a name."""
+"""Share of calls that are repeated with another form of the name."""
 NOTES = "PLANTED_NOTES"
-"""The environment variable with the file in which planted modules note that they were imported."""
+"""Environment variable with the file in which planted modules record that they were imported."""
 MODULE = f"""
 import os
 
@@ -79,10 +79,10 @@ class Kind:
     """A kind of file.
 
     Attributes:
-        name: for the table.
-        source: the file or folder as it was written.
+        name: name in the table.
+        source: the file or folder as written.
         read: copy -> name of a document in it -> its JSON content.
-        write: (copy, name, content) -> None; checksums fit again.
+        write: (copy, name, content) -> None; checksums are corrected.
         calls: name -> command line or call.
     """
 
@@ -95,7 +95,7 @@ class Kind:
 
 @dataclass
 class Tally:
-    """Counts of the soak; `failures` is what must not happen."""
+    """Counts of the soak; `failures` are forbidden outcomes."""
 
     strings: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
@@ -118,7 +118,7 @@ def strings_in(content: Any, path: Path_ = ()) -> Iterator[Path_]:
 
 
 def replaced(content: Any, path: Path_, text: str) -> Any:
-    """Return a copy of a JSON document with another string at a path."""
+    """Return a copy of a JSON document with the string at a path replaced."""
     content = copy.deepcopy(content)
     if not path:
         return text
@@ -130,7 +130,7 @@ def replaced(content: Any, path: Path_, text: str) -> Any:
 
 
 def command(*words: object) -> Call:
-    """Return a call of the command line; "{file}" and "{out}" are filled in."""
+    """Return a call of the command line; "{file}" and "{out}" are replaced."""
 
     def call(place: Path, out: Path) -> object:
         filled = [str(word).replace("{file}", str(place)).replace("{out}", str(out)) for word in words]
@@ -148,7 +148,7 @@ def run_documents(folder: Path) -> dict[str, Any]:
 
 
 def write_run_document(folder: Path, name: str, content: Any) -> None:
-    """Write a document of a run or model folder, with the checksums of whoever knows the format."""
+    """Write a document of a run or model folder, with correct checksums."""
     if name.endswith(".yaml"):
         data = yaml.safe_dump(content, sort_keys=False).encode()
     elif isinstance(content, dict) and "checksum" in content:
@@ -258,7 +258,7 @@ def _stop(_: Any) -> None:
 
 
 def written(root: Path) -> list[Kind]:
-    """Write one file of each kind, and say which calls read it."""
+    """Write one file of each kind, with the calls that read it."""
     manifest = aadml.sample_data(root / "clips", clips=60, seconds=0.5)
     features = root / "features.h5"
     aadml.extract(manifest, features, workers=1)
@@ -273,7 +273,7 @@ def written(root: Path) -> list[Kind]:
         aadml.fit(features, settings=SMALL, runs=root / "stopped", on_epoch=_stop)
     shutil.move(next((root / "stopped").iterdir()), root / "interrupted")
     aadml.embed(run, features, root / "embeddings.h5")
-    indexes = root / "indexes"  # apart from what they name, so that they name it by absolute paths and can be copied
+    indexes = root / "indexes"  # in a separate folder, so that indexes contain absolute paths and can be copied
     indexes.mkdir()
     Index.build(features, indexes / "plain.index").close()
     Index.build(features, indexes / "model.index", model=root / "model").close()
@@ -376,13 +376,13 @@ def aadml_search(index: Path, sound: str) -> object:
 
 
 class Soak:
-    """Plants modules and calls everything.
+    """Plants modules and makes all calls.
 
     Args:
         root: an empty folder.
-        seed: of the draws.
-        share: of (string, call) that are tried.
-        all_places: whether a module is planted in each place in turn, or in one that is drawn.
+        seed: seed of the draws.
+        share: share of (string, call) pairs that are tried.
+        all_places: whether modules are planted in every folder in turn instead of a drawn one.
     """
 
     def __init__(self, root: Path, seed: int, share: float, *, all_places: bool = False) -> None:
@@ -426,13 +426,13 @@ class Soak:
                     continue
                 if self._called(kind, name, changed, call, address, trusted=True):
                     self.tally.consented[kind.name, call] += 1
-                elif where == "beside":  # a module is searched beside data, not beside a model, run or config
+                elif where == "beside":  # modules are searched next to data, not next to a model, run or config
                     self.tally.not_searched += 1
                 else:
                     self.tally.failures.append(f"{address}: not imported with consent")
 
     def _called(self, kind: Kind, name: str, content: Any, call: str, address: str, *, trusted: bool) -> bool | None:
-        """Call with a changed copy: whether a planted module was imported; None where the name was refused."""
+        """Make a call with a changed copy; return whether a planted module was imported, None if it was refused."""
         _forget(self._path)
         self._notes.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(dir=self._root) as folder:
@@ -471,7 +471,7 @@ class Soak:
 
 
 def _forget(path: Sequence[str]) -> None:
-    """Forget planted modules, consent and folders of the call before."""
+    """Remove planted modules, consent and folders of the previous call."""
     for module in [module for module in sys.modules if module.startswith("planted_")]:
         del sys.modules[module]
     consent._names.clear()
@@ -495,7 +495,7 @@ def _copied(source: Path, place: Path) -> Path:
 
 
 def page(soak: Soak, seed: int, share: float, seconds: float) -> str:
-    """Write the results as Markdown."""
+    """Return the results as Markdown."""
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     tally = soak.tally
     calls = sum(tally.calls.values())
@@ -526,7 +526,7 @@ def page(soak: Soak, seed: int, share: float, seconds: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the soak; exit 1 on a failure."""
+    """Run the soak; return 1 on a failure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--share", type=float, default=1.0)

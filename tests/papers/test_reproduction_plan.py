@@ -48,7 +48,7 @@ def test_rows_that_are_not_possible_are_named_before_the_start_and_are_no_failur
     assert [bool(reasons[job.folder]) for job in jobs] == [False, False, True, True]
     assert all(reasons[job.folder].startswith("not possible: method.dimension is 500") for job in jobs[2:])
     assert not any(job.folder.exists() for job in jobs[2:])
-    assert SweepResult(tuple(outcomes), tmp_path, (), None).failed == 0
+    assert SweepResult(outcomes, tmp_path).failed == 0
     merged = ReproductionPlan(folder=tmp_path, merge=True, note=said.append, seeds=range(2), confirm=pytest.fail)
     assert {o.job.folder: o.reason for o in merged.reproduce(jobs)} == reasons
 
@@ -64,6 +64,6 @@ def test_the_time_of_a_kind_is_measured_once(base, tmp_path, monkeypatch):
     plan.reproduce([first])
     plan.reproduce([first, second])
     plan.reproduce([first, second])
-    assert [words for words in said if "measuring" in words] == ["forecast: measuring 1 kind of runs"] * 2
+    assert [words for words in said if "measured" in words] == ["forecast: 1 kind of runs is measured"] * 2
     assert len({words for words in said if words.startswith("forecast: 2 runs")}) == 1
     assert len(json.loads((tmp_path / MEASURED).read_text())["rates"]) == 2

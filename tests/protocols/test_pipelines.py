@@ -48,11 +48,11 @@ HARMFUL = (
         ("{python} -c pass {foo}", "lacks {input} or {output}"),
         ("", "lacks {input} or {output}"),
         ('{python} -c \'import sys; open(sys.argv[2], "w").write("x")\' {input} {output}', "cannot be read as HDF5"),
-        ("{python} -c 'import sys, h5py; h5py.File(sys.argv[2], \"w\")' {input} {output}", "has no audio"),
+        ("{python} -c 'import sys, h5py; h5py.File(sys.argv[2], \"w\")' {input} {output}", "contains no 'audio'"),
         ("{python} -c 'import time; time.sleep(60)' {input} {output}", "longer than"),
         (HARMFUL.format("m['audio'] = h5py.ExternalLink(sys.argv[1], 'visual')"), "is a link to another file"),
         (HARMFUL.format("m.create_dataset('audio', (10**12, 4))"), "declares 16,000,000,000,000 bytes"),
-        (HARMFUL.format("m.create_group('audio')"), "audio is not a dataset"),
+        (HARMFUL.format("m.create_group('audio')"), "'audio' is a group, but must be an array"),
     ],
 )
 def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):
@@ -65,8 +65,8 @@ def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):
 def test_the_output_of_a_command_is_a_dataset_of_each_modality(subject, tmp_path):
     clips, output = subject.splits.test, tmp_path / "output.h5"
     wrong = {
-        "is not a dataset": {"audio": {}, "visual": np.ones(2)},
-        "has no visual, only audio": {"audio": np.ones(2)},
+        "'audio' is a group, but must be an array": {"audio": {}, "visual": np.ones(2)},
+        r"contains no 'visual'; .*\(keys found: audio\)": {"audio": np.ones(2)},
     }
     for says, content in {"": {m: clips[m].numpy() for m in clips.modalities}, **wrong}.items():
         with h5py.File(output, "w") as file:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from aadml.retrieval import metrics, ties
+from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.legacy_running_map import running_average_precision
 from aadml.retrieval.ranking import rank
 
@@ -65,7 +66,7 @@ def test_every_metric_is_its_mean_over_all_orders_of_ties_and_the_bounds_enclose
     assert high[0] == pytest.approx(max(values), abs=1e-12)
     assert running_average_precision(found)[0] == mean(running_by_loops)
     assert metrics.best_rank(found)[0] == mean(lambda order: order.index(True) + 1)
-    hits, rate = metrics.hits_at(found, cutoffs), metrics.hit_rate_at(found, cutoffs)
+    hits, rate = metrics.hits_at(found, cutoffs), FirstRanks.of(found).within(cutoffs)
     for i, k in enumerate(cutoffs):
         assert hits[0, i] == mean(lambda order, k=k: sum(order[:k]))
         assert rate[0, i] == mean(lambda order, k=k: any(order[:k]))
@@ -110,7 +111,7 @@ def test_with_large_groups_of_ties_metrics_are_the_mean_over_many_random_orders(
     for values, sampled in (
         (metrics.average_precision(found), [[ap_by_loops(row) for row in s.tolist()] for s in samples]),
         (metrics.hits_at(found, cutoffs)[:, 1], [s[:, :20].sum(1) for s in samples]),
-        (metrics.hit_rate_at(found, cutoffs)[:, 0], [s[:, :3].any(1) for s in samples]),
+        (FirstRanks.of(found).within(cutoffs)[:, 0], [s[:, :3].any(1) for s in samples]),
         (
             metrics.average_precision_at(found, 20, "hits"),
             [[ap_by_loops(r, 20, "hits") for r in s.tolist()] for s in samples],
@@ -148,7 +149,7 @@ def test_metrics_are_those_of_trec_eval_where_nothing_ties():
         "P_10": hits[:, 1] / 10,
         "recall_10": hits[:, 1] / found.relevant,
         "map_cut_10": metrics.average_precision_at(found, 10),
-        "success_5": metrics.hit_rate_at(found, k)[:, 0],
+        "success_5": FirstRanks.of(found).within(k)[:, 0],
         "recip_rank": 1 / metrics.best_rank(found),
     }
     for name, values in columns.items():

@@ -6,7 +6,7 @@ from aadml.studies.comparison import _name, _wanted
 from aadml.studies.comparison_rows import RowSettings
 from aadml.studies.grid import Overrides
 
-OTHER_PROXY = "names a loss with another proxy; pass triplet, because every loss is run with and without AA proxies"
+OTHER_PROXY = "is a loss with another proxy; pass triplet, because every loss is run with and without AA proxies"
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_kinds_are_measured_by_as_many_processes_as_will_train(base, features, t
     assert estimate.workers == 2
     assert estimate.seconds.keys() == {str(job.folder) for job in jobs[:2]}
     assert min(estimate.seconds.values()) > Rate().seconds(jobs[0])
-    assert notes[0] == "forecast: measuring 3 kinds of runs"
+    assert notes[0] == "forecast: 3 kinds of runs are measured"
     assert len(notes) == 2
     assert "cannot be trained (cca)" in notes[1]
 
@@ -79,7 +79,7 @@ def test_one_kind_on_two_workers_is_measured_once(features, tmp_path):
     values = {"method": {"name": "cca", "dimension": 500}, "data": str(features)}
     with pytest.raises(InputError, match="none of the 2 runs"):
         forecast([Job(tmp_path / str(seed), resolve(values | {"seed": seed})) for seed in (0, 1)], 2, notes.append)
-    assert notes == ["forecast: measuring 1 kind of runs"]
+    assert notes == ["forecast: 1 kind of runs is measured"]
 
 
 @pytest.mark.slow

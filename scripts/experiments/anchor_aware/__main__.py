@@ -50,9 +50,9 @@ def command(
 ) -> None:
     """Run the experiment of docs/lab/experiments/plan.md on any data: does AA help?
 
-    An estimate of the time comes first. The same command again continues where it stopped: a run that has a row in the
-    CSV files of the folder is not trained again. With --frozen nothing is chosen on the data: the finalists of another
-    set are trained on every seed, and each row is written when its run ends.
+    First, an estimate of the time is printed. The same command continues an interrupted experiment: a run with a row in
+    the CSV files of the folder is not trained again. With --frozen, no options are chosen on the data: the finalists of
+    another set are trained on every seed, and each row is written when its run ends.
     """
     consent_to(options["config"], options["settings"])
     plan = ExperimentPlan(
@@ -63,10 +63,10 @@ def command(
 
 
 def confirm(expected: Forecast, *, yes: bool) -> None:
-    """Ask before a job of more than an hour.
+    """Ask for confirmation before a job of more than an hour.
 
     Raises:
-        InputError: there is no terminal to ask on.
+        InputError: there is no terminal for the question.
     """
     if yes or expected.wall < WORTH_ASKING:
         return

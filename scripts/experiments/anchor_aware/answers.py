@@ -1,4 +1,4 @@
-"""What the experiment has to say to each question of the plan, data set by data set."""
+"""Answers of the experiment to each question of the plan, by data set."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ QUESTIONS = {
     "H4": ("Is it the graph?", f"{ANCHOR_AWARE}, {RANDOM}"),
     "H5": ("Is it the neighbors at all?", f"{ANCHOR_AWARE}, {AFFINE}"),
 }
-"""Question -> its words, and what AA is compared with."""
+"""Question -> its text, and the method that AA is compared with."""
 READING = "Does any reading of Equation 7 train under the paper's own sums?"
 GRAPH = "Does the graph help without labels, or with few?"
 WHERE = "Where should AA help, if its idea is right?"
@@ -44,19 +44,19 @@ BANK = "Does the test-time use of the bank help?"
 
 @dataclass(frozen=True)
 class Findings:
-    """What is known on one data set.
+    """Results on one data set.
 
     Attributes:
         rows: contender -> seed -> row.
-        seeds: of the last complete look; before the first one, those that are complete.
+        seeds: seeds of the last complete look; before the first look, the complete seeds.
         complete: number of seeds that all contenders have.
         primary: comparisons of the contenders.
         control_rows: control -> seed -> row.
         controls: AA against each control.
         rival_rows: rival -> seed -> row.
         rivals: AA against each rival.
-        same: control -> why it is the same training as the chosen AA, and was not run.
-        reading: of Equation 7 that the chosen AA has; empty before one is chosen.
+        same: control that was not run -> why it is the same training as the chosen AA.
+        reading: reading of Equation 7 of the chosen AA; empty before options are chosen.
     """
 
     rows: ByMethod
@@ -72,12 +72,12 @@ class Findings:
 
     @property
     def looked(self) -> bool:
-        """Tell whether a look is complete."""
+        """Return whether a look is complete."""
         return len(self.seeds) in LOOKS
 
 
 def findings_of(name: str, ledger: Ledger) -> Findings:
-    """Read what is known on a data set."""
+    """Read the results on a data set."""
     rows = finals(name, ledger)
     others = {stage: finals(name, ledger, stage) for stage in (THIRD, "rivals-2")}
     against = {stage: _against(rows, others[stage], stage, ledger) for stage in others}
@@ -90,7 +90,7 @@ def findings_of(name: str, ledger: Ledger) -> Findings:
 
 
 def _same(name: str, there: ByMethod, options: JsonObject) -> dict[str, str]:
-    """Return the controls that were not run since they are the same training as the chosen AA, and why."""
+    """Return the controls that were not run because they are the same training as the chosen AA, with the reasons."""
     if not options:
         return {}
     base = ConfigFile({**open_config(DEFAULT_METHOD).values, "data": name})
@@ -100,7 +100,7 @@ def _same(name: str, there: ByMethod, options: JsonObject) -> dict[str, str]:
 
 
 def _against(rows: ByMethod, others: ByMethod, stage: str, ledger: Ledger) -> list[Compared]:
-    """Compare AA with what another stage trained, on the seeds that both have."""
+    """Compare AA with the methods of another stage, on the seeds that both have."""
     precisions, found = ledger.precisions(SECOND) | ledger.precisions(stage), []
     for method in others:
         both = {**others, ANCHOR_AWARE: rows.get(ANCHOR_AWARE, {})}

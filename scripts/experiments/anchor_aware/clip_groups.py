@@ -21,17 +21,17 @@ COLUMNS = ("person", "container")
 def group_table(
     name: str, ledger: Ledger, seeds: Sequence[int], pairs: Sequence[Pair] = PRIMARY, stage: str = SECOND
 ) -> Table:
-    """Lay out paired differences of the mean average precision of each group's queries, over seeds.
+    """Return paired differences of the mean average precision of each group's queries, over seeds.
 
     Args:
         name: data set.
         ledger: rows of the stage, with the average precision of every query.
-        seeds: seeds on which all methods have a row; fewer than two give an empty table.
-        pairs: differences.
+        seeds: seeds on which all methods have a row; fewer than two result in an empty table.
+        pairs: (first, second) methods; a difference is first minus second.
         stage: stage of the rows.
 
     Raises:
-        InputError: clips.csv has another number of clips than the rows have queries.
+        InputError: the number of clips in clips.csv differs from the number of queries of the rows.
     """
     clips = _clips(ledger.folders[0], name)
     header = ("queries of", "clips", *(" - ".join(pair) for pair in pairs))

@@ -1,4 +1,4 @@
-"""CONTENDERS and RIVALS of the plan, each with the space that equal trials draw from; the narrow network they share."""
+"""CONTENDERS and RIVALS of the plan, each with the search space of its trials, and their common narrow network."""
 
 import hashlib
 import json
@@ -17,20 +17,20 @@ from aadml.studies.grid import Overrides
 Space = Mapping[str, Sequence[Json]]
 
 TRAIN_MAP = 1_000_000
-"""`training.train_map` by which the chosen epoch alone is scored on training clips."""
+"""Value of `training.train_map` with which only the chosen epoch is scored on training clips."""
 NARROW: JsonObject = {
     "network.hidden": [256, 256, 256],
     "training.batch": 50,
     "training.train_map": TRAIN_MAP,
 }
-"""What the plan changes in `configs/aadml.yaml`."""
+"""Settings of the plan that differ from `configs/aadml.yaml`."""
 
 SHARED: Space = {
     "training.learning_rate": (1e-4, 3e-4, 5e-4, 1e-3),
     "network.dropout": (0.0, 0.1, 0.3),
     "inputs.scaling": ("none", "standard"),
 }
-"""What is tuned of every method."""
+"""Search space of every method."""
 
 MARGINS: Space = {"loss.margin": (0.6, 1.2, 2.4)}
 _ATTENTION: Space = {
@@ -46,14 +46,14 @@ _ATTENTION: Space = {
 
 @dataclass(frozen=True)
 class Contender:
-    """A loss, and what is tuned of it beside what all share."""
+    """A loss, and the part of its search space that other methods do not share."""
 
     loss: str
     space: Space
 
     @property
     def whole_space(self) -> Space:
-        """Give what is tuned of it in all."""
+        """Return the complete search space."""
         return {**SHARED, **self.space}
 
 
@@ -74,11 +74,11 @@ RIVALS = {
 }
 
 NO_METRIC, SUMS_ALONE = "no metric loss", "sums without proxy"
-"""What stands beside the readings."""
+"""Methods that are compared with the readings."""
 
 
 def _under_sums(loss: str, **options: Json) -> Contender:
-    """Hold what the paper writes; the learning rate alone is tuned."""
+    """Return a contender with the settings of the paper; only the learning rate is tuned."""
     fixed: Space = {
         "inputs.scaling": ("none",), "network.dropout": (0.1,), "label_loss": ("frobenius",),
         "loss.reduction": ("sum",), "loss.combine": ("sum",),
@@ -102,8 +102,10 @@ READINGS = {
         for live in (False, True)
     },
 }
-"""The readings of Equation 7 that are not the same training, as the paper writes the rest; R2 on detached neighbors
-passes no gradient to the encoders, and is no metric loss."""
+"""The readings of Equation 7 that are different training, with all other settings of the paper.
+
+R2 on detached neighbors passes no gradient to the encoders, and is therefore no metric loss.
+"""
 UNDER_SUMS = {**READINGS, NO_METRIC: _under_sums(PLAIN, loss__weight=0.0), SUMS_ALONE: _under_sums(PLAIN)}
 
 PARTNER = f"{ANCHOR_AWARE}, partner query"
@@ -114,13 +116,13 @@ SHARING = {
         ANCHOR_AWARE, {**MARGINS, **_ATTENTION, "proxy.reading": ("R3", "R5", "R6"), "proxy.query": ("partner",)}
     ),
 }
-"""What is held against what partners share; in R1 and R2 it does not matter who asks."""
+"""Methods compared at different shares of partners; in R1 and R2, the query has no effect."""
 
 
 def current(options: JsonObject) -> JsonObject:
-    """Return options with a reading of today for one that was removed, under whose name rows are kept.
+    """Return options with a current reading in place of a removed one, under whose name rows are stored.
 
-    R4 is the same map as R1. R3 stands for R2 where points are drawn and listed; it is never trained in its place, see
+    R4 is the same map as R1. R3 replaces R2 where points are drawn and listed, but is never trained in place of R2; see
     `is_removed`.
     """
     reading = {"R4": "R1", "R2": "R3"}.get(str(options.get("proxy.reading")))
@@ -133,19 +135,19 @@ def is_removed(options: JsonObject) -> bool:
 
 
 def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) -> list[JsonObject]:
-    """Draw points of a method's space, none twice; those that its config refuses are left out.
+    """Draw distinct points of a method's space; points that the config rejects are omitted.
 
     Args:
-        name: of the method; with the seed 0 it decides the draw.
+        name: name of the method, which determines the draw together with the seed 0.
         contender: the method.
-        base: config values that the points are put into.
-        count: how many; a smaller space is taken whole.
+        base: config values of all points.
+        count: number of points; a smaller space is returned completely.
     """
     space = {key: list(values) for key, values in contender.whole_space.items()}
     return list(_drawn(name, contender.loss, json.dumps(space), json.dumps(base), count))
 
 
-@lru_cache(maxsize=256)  # every stage asks again, for every data set
+@lru_cache(maxsize=256)  # every stage calls this for every data set
 def _drawn(name: str, loss: str, space: str, base: str, count: int) -> tuple[JsonObject, ...]:
     found: list[JsonObject] = []
     base_file = ConfigFile(json.loads(base))
@@ -161,7 +163,7 @@ def _drawn(name: str, loss: str, space: str, base: str, count: int) -> tuple[Jso
 
 
 def _shuffled(name: str, space: Space) -> Iterator[JsonObject]:
-    """Go through a space in random order."""
+    """Yield the points of a space in random order."""
     sizes = [len(values) for values in space.values()]
     digest = hashlib.sha256(name.encode()).digest()
     generator = np.random.default_rng([0, int.from_bytes(digest[:8], "little")])

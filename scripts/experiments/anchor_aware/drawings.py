@@ -1,4 +1,4 @@
-"""The figures of the experiment's page: every seed of what was compared, as a dot, and differences over the shares."""
+"""Figures of the experiment's page: compared methods with every seed as a dot, and differences over the shares."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,9 +19,10 @@ SHARES = "shares.svg"
 
 
 def drawings(name: str, found: Findings, ledger: Ledger) -> dict[str, str]:
-    """Draw what there is of a data set: kind -> SVG; nothing of fewer than two seeds.
+    """Draw the figures of a data set: kind -> SVG; empty for fewer than two seeds.
 
-    The contenders' test MAPs and paired differences, and the test MAPs of all methods at their own schedules.
+    The figures are the contenders' test MAPs and paired differences, and the test MAPs of all methods at their own
+    schedules.
     """
     return _of_contenders(found) | _of_methods(finals(name, ledger, FIFTH))
 
@@ -53,6 +54,6 @@ def _maps(rows: Mapping[int, Row], seeds: Sequence[int]) -> Values:
 
 
 def share_drawing(ledger: Ledger) -> str:
-    """Draw the differences over the shares; nothing before two seeds are there."""
+    """Draw the differences over the shares; "" for fewer than two seeds."""
     lines = share_differences(ledger)
     return drawn(difference_curve, lines, x="shared part", y="difference of test MAP") if lines else ""

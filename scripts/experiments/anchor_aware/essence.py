@@ -10,11 +10,11 @@ from aadml.studies.grid import without_proxy
 
 
 def essence(config: Config) -> Config:
-    """Return the config with those options of its anchor-aware proxy at one value that change nothing as they stand.
+    """Return the config with those options of its anchor-aware proxy that have no effect set to one value.
 
-    Two configs of one essence are the same training, but for its random draws. Under reading R1 every value is the
-    anchor: graph, query and k have no effect. Over one key R3 weights it 1, whoever asks.
-    A proxy that is its anchor is none, and one through which no gradient passes leaves no metric loss.
+    Two configs with equal results are the same training, except for random draws. Under reading R1 every value is the
+    anchor: graph, query and k have no effect. Over one key, R3 has weight 1 for any query. A proxy equal to its anchor
+    is omitted, and a proxy that passes no gradient leaves no metric loss.
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":

@@ -1,4 +1,4 @@
-"""The experiment of docs/lab/experiments/plan.md, from its data sets to its ledger and its page."""
+"""Execution of the experiment of docs/lab/experiments/plan.md, from its data sets to its ledger and its page."""
 
 import json
 from collections import Counter
@@ -38,7 +38,7 @@ from scripts.experiments.anchor_aware.stages import STAGES, chosen_stages, is_of
 from scripts.experiments.anchor_aware.tables import figure_name
 
 AT_ONCE = 9
-"""Runs a worker between two writes of the ledger."""
+"""Number of runs per worker between two writes of the ledger."""
 REMOVED = "reading R2 was removed (docs/lab/deletions.md); commit 970f5aa6d682 trains it"
 
 
@@ -47,7 +47,7 @@ class ExperimentPlan(ReproductionPlan):
     """Plan of the experiment.
 
     Attributes:
-        config: config that the methods' options are put into; None is the narrow one of the plan.
+        config: base config of all methods; None is the narrow config of the plan.
         frozen: set of docs/lab/experiments whose chosen options are trained; None chooses options on the data.
     """
 
@@ -59,13 +59,13 @@ def run_experiment(data: Sequence[str], only: str | None, plan: ExperimentPlan) 
     """Train the runs of stages that have no row yet, and write the page.
 
     Args:
-        data: feature files, the main set first; a set is called by the name of its file without the ending.
+        data: feature files, the main set first; the name of a set is the stem of its file.
         only: stages, separated by commas; None selects all.
-        plan: folder, configuration and workers of the experiment; each method gets `plan.seeds` at most.
+        plan: folder, configuration and workers of the experiment; a method has at most `plan.seeds` seeds.
 
     Raises:
-        InputError: no data, two files of one name, data other than the ledger is of, an unknown stage, stages beside
-            frozen options, a set without chosen options, or a folder that holds other files.
+        InputError: there are no data, two files have the same name, the data differ from those of the ledger, a stage
+            is unknown or combined with frozen options, a set has no chosen options, or the folder contains other files.
     """
     if not data and not plan.merge:
         raise InputError("no data; give --data F.h5, once for each data set")
@@ -86,19 +86,19 @@ def run_experiment(data: Sequence[str], only: str | None, plan: ExperimentPlan) 
             for stage in stages:
                 outcomes += _worked_off(stage, experiment, plan)
         if plan.shard:
-            return plan.result(outcomes)
+            return SweepResult(tuple(outcomes), plan.folder)
         ledger.absorb(list(STAGES))
         for folder in ledger.folders[1:]:
             keep_facts(plan.folder, read_facts(folder))
         page = write_plan_page(plan.folder)
-        return plan.result(outcomes, summary(plan.folder), page)
+        return SweepResult(tuple(outcomes), plan.folder, summary(plan.folder), page)
 
 
 def frozen_options(name: str) -> dict[str, JsonObject]:
     """Return method -> options that the experiment chose on one of its own sets.
 
     Raises:
-        InputError: no options were chosen on a set of that name.
+        InputError: no options were chosen on a set with this name.
     """
     ledger = Ledger((HERE,))
     if options := finalists(MAIN, name, ledger):
@@ -108,7 +108,7 @@ def frozen_options(name: str) -> dict[str, JsonObject]:
 
 
 def _refuse_other_queries(facts: Mapping[str, SetFacts], ledger: Ledger) -> None:
-    """Raise InputError if rows of a data set have another number of queries than the set has test clips."""
+    """Raise InputError if the number of queries in the rows of a data set differs from its number of test clips."""
     for stage in STAGES:
         for key, values in ledger.precisions(stage).items():
             if key.data_set in facts and len(values) != (clips := facts[key.data_set].test):
@@ -119,7 +119,7 @@ def _refuse_other_queries(facts: Mapping[str, SetFacts], ledger: Ledger) -> None
 
 
 def _refuse_other_options(experiment: Experiment, plan: ExperimentPlan) -> None:
-    """Raise InputError if rows of the data sets have other options than the frozen ones."""
+    """Raise InputError if rows of the data sets have other options than the frozen options."""
     frozen = {method: json.dumps(options, sort_keys=True) for method, options in experiment.frozen.items()}
     for row in experiment.ledger.rows(SECOND) if frozen else ():
         if row.data_set in experiment.sets and row.options != frozen.get(row.method):
@@ -130,12 +130,12 @@ def _refuse_other_options(experiment: Experiment, plan: ExperimentPlan) -> None:
 
 
 def shard_folders(folder: Path) -> list[Path]:
-    """List the folder of an experiment and those of its shards."""
+    """Return the folder of an experiment and those of its shards."""
     return [folder, *sorted(folder.glob("shard-*-of-*"))]
 
 
 def _data_sets(data: Sequence[str], plan: ExperimentPlan, ledger: Ledger) -> dict[str, DataSet]:
-    """Read what the schedules need to know of the data, and write down what they are."""
+    """Read the parts of the data that the schedules require, and record facts about the data."""
     places: dict[str, str] = {}
     for place in map(data_location, data):
         name = Path(place).stem
@@ -146,7 +146,7 @@ def _data_sets(data: Sequence[str], plan: ExperimentPlan, ledger: Ledger) -> dic
 
 
 def _read_sets(places: Mapping[str, str], plan: ExperimentPlan, ledger: Ledger) -> dict[str, DataSet]:
-    """Read data sets, name -> place."""
+    """Read data sets from name -> path."""
     sets: dict[str, DataSet] = {}
     facts: dict[str, SetFacts] = {}
     own = Overrides(dict(setting_pairs(plan.settings)))
@@ -163,12 +163,12 @@ def _read_sets(places: Mapping[str, str], plan: ExperimentPlan, ledger: Ledger) 
 
 
 def _forecast(stages: Sequence[str], experiment: Experiment, plan: ExperimentPlan) -> None:
-    """Say what the runs that are known so far will cost, and ask before long ones."""
+    """Print the estimated cost of the known runs, and ask for confirmation before long ones."""
     waiting = [run for stage in stages for run in _missing(stage, runs_of(stage, experiment), experiment, plan)]
     if waiting:
         workers = max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
         jobs = [run.job(plan.folder) for run in waiting]
-        # options change the time of a step by little
+        # options hardly change the time of a step
         kinds = {str(job.folder): (run.key.data_set, run.key.method) for job, run in zip(jobs, waiting, strict=True)}
         expected = forecast(jobs, workers, plan.note, kinds)
         plan.note(forecast_in_words(waiting, expected))
@@ -189,7 +189,7 @@ def forecast_in_words(runs: Sequence[Run], expected: Forecast) -> str:
 
 
 def _worked_off(stage: str, experiment: Experiment, plan: ExperimentPlan) -> list[SweepOutcome]:
-    """Do what is missing of a stage, and of what it grows by; every few runs go into the ledger at once."""
+    """Run the missing runs of a stage, also as the stage grows; the ledger is written every few runs."""
     outcomes: list[SweepOutcome] = []
     while waiting := _missing(stage, runs := runs_of(stage, experiment), experiment, plan):
         plan.note(f"{stage}: {len(waiting)} runs to do")
@@ -207,14 +207,14 @@ def _worked_off(stage: str, experiment: Experiment, plan: ExperimentPlan) -> lis
 
 
 def _missing(stage: str, runs: Sequence[Run], experiment: Experiment, plan: ExperimentPlan) -> list[Run]:
-    """List those runs of a stage, or of this shard of it, that have no row."""
+    """Return the runs of a stage, or of this shard of the stage, that have no row."""
     there = {row.key for row in experiment.ledger.rows(stage)}
     shard = plan.shard
     return [run for run in (runs[shard[0] :: shard[1]] if shard else runs) if run.key not in there]
 
 
 def _done(runs: Sequence[Run], ledger: Ledger, plan: ExperimentPlan) -> list[SweepOutcome]:
-    """Work off some runs of one stage, and write their rows."""
+    """Run jobs of one stage, and write their rows."""
     jobs = {run.key: run.job(plan.folder) for run in runs if not is_removed(json.loads(run.key.options))}
     outcomes = work_off_needed(list(jobs.values()), plan.workers, plan.work)
     by_folder: Mapping[str, SweepOutcome] = {str(one.job.folder): one for one in outcomes}

@@ -1,4 +1,4 @@
-"""What the stages of the plan are of: data sets, schedules, and how a run becomes a job and a row."""
+"""Inputs of the stages of the plan: data sets, schedules, and the conversion of runs to jobs and rows."""
 
 import hashlib
 import json
@@ -27,11 +27,11 @@ from scripts.experiments.anchor_aware.contenders import TRAIN_MAP, current
 from scripts.experiments.anchor_aware.ledger import Key, Ledger, Row
 
 STEPS = 3600
-"""Of a finalist (the AADML paper on AVE)."""
+"""Number of steps of a finalist (the AADML paper on AVE)."""
 PATIENCE = 600
-"""Steps without a better validation MAP after which a training ends."""
+"""Number of steps without a better validation MAP after which training ends."""
 PROTOCOLS = {"bank": "bank", "label_graph": "legacy:label-graph", "partner": "legacy:partner"}
-"""Column of a row -> protocol under which the anchor-aware finalists are scored too."""
+"""Column of a row -> further protocol that scores the anchor-aware finalists."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class DataSet:
     """A data set of the experiment.
 
     Attributes:
-        base: config values that every method's options are put into, with the data.
-        steps: of an epoch.
-        clips: to train on.
-        changes: keys and values that were asked for, set wherever a shipped config has them.
-        max_epochs: upper limit on the epochs of every run, where one is asked for.
+        base: config values of every method, with the data.
+        steps: number of steps of an epoch.
+        clips: number of training clips.
+        changes: requested keys and values, set in every preset that has the key.
+        max_epochs: upper limit on the epochs of every run; None for no limit.
     """
 
     base: JsonObject
@@ -53,13 +53,13 @@ class DataSet:
     max_epochs: int | None = None
 
     def config(self, loss: str, options: JsonObject, steps: int, *, stops: bool = True) -> Config:
-        """Give the config of a contender or rival.
+        """Return the config of a contender or rival.
 
         Args:
-            loss: that it is, with the prefix of its proxy.
-            options: drawn for it.
-            steps: that it trains at most.
-            stops: whether it ends once `PATIENCE` steps brought nothing.
+            loss: name of the loss, with the prefix of its proxy.
+            options: drawn options.
+            steps: largest number of training steps.
+            stops: whether training ends after `PATIENCE` steps without improvement.
         """
         epochs = min(math.ceil(steps / self.steps), self.max_epochs or steps)
         schedule: JsonObject = {
@@ -69,7 +69,7 @@ class DataSet:
         return Overrides({"loss": loss, **current(options), **schedule}).applied(ConfigFile(self.base))
 
     def shipped(self, names: Sequence[str]) -> dict[str, Config]:
-        """Give the configs of methods, or shipped ones, on this data: their own networks and schedules."""
+        """Return the configs of methods or presets on this data, with their own networks and schedules."""
         changes = self.changes | Overrides({"training.train_map": TRAIN_MAP})
         shared = RowSettings(str(self.base["data"]), changes, self.max_epochs)
         return {name: fitted_config(file_of(name), name, shared, {}) for name in names}
@@ -77,14 +77,14 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What the stages are of.
+    """Inputs of the stages.
 
     Attributes:
         sets: name -> data set, in order of importance.
-        seeds: at most, of each method.
-        ledger: what is finished.
-        drawn: name -> data set that the plan draws itself, by what partners share.
-        frozen: method -> options that were chosen on another set; empty where options are chosen on the own set.
+        seeds: largest number of seeds of each method.
+        ledger: finished runs.
+        drawn: name -> data set that the plan generates, by the share of partners.
+        frozen: method -> options that were chosen on another set; empty if options are chosen on the same set.
     """
 
     sets: Mapping[str, DataSet]
@@ -99,10 +99,10 @@ class Run:
     """A run of a stage.
 
     Attributes:
-        stage: its name.
-        key: as its row will have it.
-        config: with its seed.
-        split: that is scored: "valid" where options are chosen.
+        stage: name of the stage.
+        key: key of its row.
+        config: config with its seed.
+        split: scored split; "valid" if options are chosen.
         protocols: columns of PROTOCOLS.
     """
 
@@ -117,19 +117,19 @@ class Run:
         cls, stage: str, data_set: str, method: str, options: JsonObject, config: Config, seed: int,
         *, split: str = "test", protocols: tuple[str, ...] = (),
     ) -> "Run":  # fmt: skip
-        """Name a run by what it is."""
+        """Return the run with the key of its config."""
         key = Key(data_set, method, seed, json.dumps(options, sort_keys=True))
         return cls(stage, key, config.seeded(seed), split, protocols)
 
     def job(self, folder: Path) -> Job:
-        """Say where it is worked off."""
+        """Return the job of the run in a folder of runs."""
         digest = hashlib.sha256(self.key.options.encode()).hexdigest()[:8]
         name = file_name(f"{self.key.data_set}_{self.key.method}_{digest}_seed{self.key.seed}")
         protocols = tuple(PROTOCOLS[one] for one in self.protocols)
         return Job(folder / RUNS / self.stage / name, self.config, self.split, protocols=protocols)
 
     def result(self, outcome: SweepOutcome) -> "Result":
-        """Read what became of the run."""
+        """Read the result of the run."""
         key, job = self.key, outcome.job
         row = Row(data_set=key.data_set, method=key.method, options=key.options, seed=key.seed)
         if outcome.reason:
@@ -155,7 +155,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a run.
+    """Result of a run.
 
     Attributes:
         row: row of the ledger.

@@ -1,4 +1,4 @@
-"""Stages that train what a search chose, on seeds of their own: the sequential rule, and ten seeds of all others."""
+"""Stages that train the chosen options on separate seeds: the sequential rule, and ten seeds of all other methods."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,12 +31,12 @@ from scripts.experiments.anchor_aware.search import (
 from scripts.experiments.anchor_aware.sequential import is_decided
 
 FIRST_SEED = 100
-"""Of stage 2 and all after it; the seeds of stage 1 are not used again."""
+"""First seed of stage 2 and of all later stages; the seeds of stage 1 are not reused."""
 LOOKS = (10, 20, 30, 40)
-"""Numbers of seeds at which the sequential rule looks."""
+"""Numbers of seeds at which the sequential rule decides."""
 CONTROL_SEEDS = 10
 ANSWERING = (ALONE, RANDOM, UNIFORM, AFFINE)
-"""Controls that take the seeds of stage 2's last look (plan.md, amendment 6): H1 at AA's own options, and H3 to H5."""
+"""Controls on the seeds of the last look of stage 2 (plan.md, amendment 6): H1 with the options of AA, and H3 to H5."""
 FULL_SEEDS = 3
 SHARE_SEEDS = 8
 BEST_READINGS = 3
@@ -46,31 +46,31 @@ LAST_READINGS, LAST_SHARES = "readings-2", "shares-2"
 
 
 def seeds_of(count: int, experiment: Experiment) -> range:
-    """List the seeds of a stage that has so many of them at most."""
+    """Return the seeds of a stage with at most `count` seeds."""
     return range(FIRST_SEED, FIRST_SEED + min(count, experiment.seeds))
 
 
 def sequential(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List the chosen contenders by the sequential rule, or those of frozen options on all seeds."""
+    """Return the runs of the chosen contenders by the sequential rule, or those of frozen options on all seeds."""
     chosen = experiment.frozen or finalists(MAIN, name, experiment.ledger)
     count = experiment.seeds if experiment.frozen else seeds_needed(name, experiment)
     return _finals(SECOND, MAIN, name, data_set, chosen, seeds_of(count, experiment))
 
 
 def full(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List the chosen contenders without the stop."""
+    """Return the runs of the chosen contenders without early stopping."""
     chosen = finalists(MAIN, name, experiment.ledger)
     return _finals(FULL, MAIN, name, data_set, chosen, seeds_of(FULL_SEEDS, experiment))
 
 
 def rival_finals(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List the chosen rivals."""
+    """Return the runs of the chosen rivals."""
     chosen = finalists(RIVALRY, name, experiment.ledger)
     return _finals(LAST_RIVALS, RIVALRY, name, data_set, chosen, seeds_of(CONTROL_SEEDS, experiment))
 
 
 def reading_finals(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List the best readings under the paper's sums, and what stands beside them."""
+    """Return the runs of the best readings under the paper's sums, and of the methods compared with them."""
     best = best_of(SUMS, name, list(READINGS), BEST_READINGS, experiment.ledger)
     if not best or not best_of(SUMS, name, list(SEARCHES[SUMS].methods), 1, experiment.ledger):
         return []
@@ -80,7 +80,7 @@ def reading_finals(name: str, data_set: DataSet, experiment: Experiment) -> list
 
 
 def share_finals(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List what is held against what partners share."""
+    """Return the runs of the methods that are compared at different shares of partners."""
     chosen = finalists(SHARES, name, experiment.ledger)
     return _finals(LAST_SHARES, SHARES, name, data_set, chosen, seeds_of(SHARE_SEEDS, experiment))
 
@@ -88,7 +88,7 @@ def share_finals(name: str, data_set: DataSet, experiment: Experiment) -> list[R
 def _finals(
     stage: str, prefix: str, name: str, data_set: DataSet, chosen: Mapping[str, JsonObject], seeds: Sequence[int]
 ) -> list[Run]:
-    """List the finalists' runs seed by seed, so that what is finished can be compared."""
+    """Return the runs of finalists ordered by seed, so that finished runs can be compared."""
     found = []
     for seed in seeds:
         for method, options in chosen.items():
@@ -100,7 +100,7 @@ def _finals(
 
 
 def controlled(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List the controls of the chosen anchor-aware options, without those that are the same training."""
+    """Return the controls of the chosen anchor-aware options, without controls that are the same training."""
     chosen = finalists(MAIN, name, experiment.ledger)
     if not chosen:
         return []
@@ -117,7 +117,7 @@ def controlled(name: str, data_set: DataSet, experiment: Experiment) -> list[Run
 
 
 def same_training(config: Config) -> dict[str, str]:
-    """Name the controls of an anchor-aware config that are the same training, with the reason."""
+    """Return the controls of an anchor-aware config that are the same training, with the reason."""
     proxy, own = config.section("proxy"), essence(config)
     reason = (degeneracy(proxy.options) if proxy else None) or "its options are those of the control"
     return {control: reason for control, one in _beside(config).items() if essence(one) == own}
@@ -128,7 +128,7 @@ def _beside(config: Config) -> dict[str, Config]:
 
 
 def seeds_needed(name: str, experiment: Experiment) -> int:
-    """Say how many seeds stage 2 has on a data set: up to the first look that is not complete, or that decides."""
+    """Return the number of seeds of stage 2 on a data set: up to the first look that is incomplete or decisive."""
     limit = min(experiment.seeds, LOOKS[-1])
     rows, complete = finals(name, experiment.ledger), _last_look(name, experiment)
     for look in sorted({min(look, limit) for look in LOOKS}):
@@ -142,7 +142,7 @@ def seeds_needed(name: str, experiment: Experiment) -> int:
 
 
 def _last_look(name: str, experiment: Experiment) -> int:
-    """Say how many seeds the last complete look of stage 2 has on a data set; 0 before the first."""
+    """Return the number of seeds of the last complete look of stage 2 on a data set; 0 before the first look."""
     rows, limit = finals(name, experiment.ledger), min(experiment.seeds, LOOKS[-1])
 
     def complete(look: int) -> bool:
@@ -153,7 +153,7 @@ def _last_look(name: str, experiment: Experiment) -> int:
 
 
 def finals(name: str, ledger: Ledger, stage: str = SECOND) -> dict[str, dict[int, Row]]:
-    """Give method -> seed -> row of the finalists on a data set, failed ones too."""
+    """Return method -> seed -> row of the finalists on a data set, including failed runs."""
     found: dict[str, dict[int, Row]] = {}
     for row in ledger.rows(stage):
         if row.data_set == name:
@@ -164,7 +164,7 @@ def finals(name: str, ledger: Ledger, stage: str = SECOND) -> dict[str, dict[int
 def paired(
     rows: Mapping[str, Mapping[int, Row]], first: str, second: str, seeds: Sequence[int]
 ) -> tuple[list[float], list[float]]:
-    """Give the test MAPs of two methods on those of some seeds on which neither failed."""
+    """Return the test MAPs of two methods on those of `seeds` on which both succeeded."""
     pairs = [(rows[first][seed].test_map, rows[second][seed].test_map) for seed in seeds]
     known = [(a, b) for a, b in pairs if a is not None and b is not None]
     return [a for a, _ in known], [b for _, b in known]

@@ -1,7 +1,7 @@
 """Add finished rows of the experiment from other folders to docs/lab/experiments, and write its page again.
 
-Usage: python -m scripts.experiments.anchor_aware.fold FOLDER...; without a folder the page alone is written. The same
-as `--merge` of the experiment, for folders that lie elsewhere.
+Usage: python -m scripts.experiments.anchor_aware.fold FOLDER...; without a folder, only the page is written. The result
+is that of `--merge` of the experiment, but for folders in any place.
 """
 
 import sys

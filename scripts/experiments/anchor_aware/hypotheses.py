@@ -1,4 +1,4 @@
-"""The parts of the page that explain: readings under sums (H6), pairs and few labels (H8), all methods (stage 5)."""
+"""Sections of the page on explanations: readings under sums (H6), pairs and few labels (H8), all methods (stage 5)."""
 
 from collections.abc import Sequence
 
@@ -36,14 +36,14 @@ from scripts.experiments.anchor_aware.tables import (
 
 
 def readings_against_none(name: str, ledger: Ledger) -> list[Compared]:
-    """Compare the readings that were trained to the end with no metric loss."""
+    """Compare the fully trained readings with no metric loss."""
     rows = finals(name, ledger, LAST_READINGS)
     chosen = {method: own for method, own in rows.items() if method in (*READINGS, NO_METRIC)}
     return against(NO_METRIC, chosen, ledger.precisions(LAST_READINGS))
 
 
 def readings_answer(name: str, ledger: Ledger) -> str:
-    """Say whether a reading trains under the paper's own sums (H6)."""
+    """Return whether a reading trains under the paper's own sums (H6), as text."""
     found = readings_against_none(name, ledger)
     if not found:
         return "not run"
@@ -56,7 +56,7 @@ def readings_answer(name: str, ledger: Ledger) -> str:
 
 
 def _pairs(name: str, ledger: Ledger, stage: str, groups: Sequence[tuple[str, Sequence[str]]]) -> list[Compared]:
-    """Compare methods of a stage with the first one of their group."""
+    """Compare the methods of a stage with the first method of their group."""
     rows, precisions = finals(name, ledger, stage), ledger.precisions(stage)
     found = []
     for base, others in groups:
@@ -66,18 +66,18 @@ def _pairs(name: str, ledger: Ledger, stage: str, groups: Sequence[tuple[str, Se
 
 
 def without_labels(name: str, ledger: Ledger) -> list[Compared]:
-    """Compare what learns without labels with pairs alone."""
+    """Compare the methods without labels with pairs alone."""
     return _pairs(name, ledger, PAIRS, [(ALONE, [one for one in WITHOUT_LABELS if one != ALONE])])
 
 
 def with_few_labels(name: str, ledger: Ledger) -> list[Compared]:
-    """Compare what learns with few labels with pairs and these labels, each at its own number of labels."""
+    """Compare the methods with few labels with pairs and the same number of labels."""
     groups = [(few(ALONE, count), [few(one, count) for one in WITH_FEW if one != ALONE]) for count in LABELS_A_CLASS]
     return _pairs(name, ledger, FEW_LABELS, groups)
 
 
 def graph_answer(name: str, ledger: Ledger) -> str:
-    """Say whether the graph helps without labels, or with few (H8)."""
+    """Return whether the graph helps without labels or with few labels (H8), as text."""
     asked = {"without labels": (without_labels(name, ledger), (NEIGHBORS, ALONE))}
     for count in LABELS_A_CLASS:
         asked[f"{count} labels a class"] = (with_few_labels(name, ledger), (few(NEIGHBORS, count), few(ALONE, count)))
@@ -91,7 +91,7 @@ def graph_answer(name: str, ledger: Ledger) -> str:
 
 
 def sections_of_set(name: str, ledger: Ledger) -> list[str]:
-    """Write the sections of one data set, those that have runs."""
+    """Return the sections of one data set that have runs."""
     parts = titled("Readings under the paper's own sums (H6): rates, chosen by validation MAP",
                     option_table(SUMS, name, ledger))  # fmt: skip
     parts += _stage("Readings under the paper's own sums", "", finals(name, ledger, LAST_READINGS),
@@ -103,7 +103,7 @@ def sections_of_set(name: str, ledger: Ledger) -> list[str]:
         (CAPPED, f"Longer schedules, ended after {CAP} steps"),
     ):
         rows = finals(name, ledger, stage)
-        if stage == CAPPED:  # a closed form has no schedule to be ended
+        if stage == CAPPED:  # a closed-form method has no schedule
             rows = {
                 method: own for method, own in rows.items() if any(row.epochs or row.failed for row in own.values())
             }
@@ -124,7 +124,7 @@ def _stage(title: str, words: str, rows: ByMethod, found: Sequence[Compared]) ->
 
 
 def _failures(rows: ByMethod) -> str:
-    """Name the runs that failed, with the reason of the first."""
+    """Return a sentence with each method's number of failed runs and the reason of the first; "" without failures."""
     failed = {method: [row.failed for row in own.values() if row.failed] for method, own in rows.items()}
     said = [f"{method}: {len(reasons)} ({reasons[0]})" for method, reasons in failed.items() if reasons]
     return f"Failed runs: {'; '.join(said)}." if said else ""

@@ -1,9 +1,9 @@
-"""Measure whose clips an anchor-aware proxy mixes: the share of its influence that comes from other classes.
+"""Measure the classes of the clips that an anchor-aware proxy mixes: the share of its influence from other classes.
 
-Usage: python -m scripts.experiments.anchor_aware.influence corsmal.h5 [SEED...]; trains the AA of stage 2 with the
-options that docs/lab/experiments chose for the set of that name. Every 70 steps the influence of clip j on the proxy of
-clip i is the norm of the Jacobian of proxy i with respect to embedding j. The share of other classes is over all j but
-i.
+Usage: python -m scripts.experiments.anchor_aware.influence corsmal.h5 [SEED...] trains the AA of stage 2 with the
+options that docs/lab/experiments chose for the set with this name. Every 70 steps, the influence of clip j on the proxy
+of clip i is the norm of the Jacobian of proxy i with respect to embedding j. The share of other classes is over all j
+except i.
 """
 
 import sys
@@ -24,7 +24,7 @@ EVERY, BATCH = 70, 50
 
 
 def measured(data, options, seed):
-    """Train one seed; return its model, and per measurement the share of other classes in influence and in number."""
+    """Train one seed; return the model, and per measurement the share of other classes in influence and in number."""
     labels = torch.as_tensor(aadml.read(data).train.labels)
     steps = -(-len(labels) // BATCH)
     forward, calls, shares = AnchorAware.forward, 0, []

@@ -1,6 +1,6 @@
-"""The ledger of the experiment: a row for every finished run, in one small CSV file a stage, kept in the repository.
+"""The ledger of the experiment: a row for every finished run, in one small CSV file per stage, in the repository.
 
-What a row says is all that statistics, page and figure are made of. A run whose row is there is not run again.
+Statistics, page and figures are computed from rows alone. A run that has a row is not repeated.
 """
 
 import csv
@@ -19,9 +19,9 @@ from aadml.feature_extraction.ground.json_values import Json, read_as
 from aadml.retrieval.significance import Values
 
 QUERIES = "-queries"
-"""Ending of the name of the file that holds the average precision of every query."""
+"""End of the name of the file with the average precision of every query."""
 CLIPS = "-clips"
-"""Ending of the name of the file with the pseudo-value of every test clip (or cluster), in both of its roles."""
+"""End of the name of the file with the pseudo-value of every test clip (or cluster), as query and as gallery item."""
 _COLUMNS = {QUERIES: "average_precision", CLIPS: "pseudo_value"}
 _UNIT = 10_000
 _TEXT = (str,)
@@ -29,7 +29,7 @@ _TEXT = (str,)
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """What tells one run of a stage from all others; `options` are the drawn settings, as JSON."""
+    """Identity of a run within a stage; `options` are the drawn settings, as JSON."""
 
     data_set: str
     method: str
@@ -42,25 +42,25 @@ class Row:
     """A finished run.
 
     Attributes:
-        data_set: its name.
+        data_set: name of the data set.
         method: a contender, a rival, or a control.
         options: the drawn settings, as JSON.
-        seed: of the run.
-        steps: that were taken.
-        epochs: that they make.
-        epoch: that was chosen on validation clips.
-        seconds: that fitting took.
-        valid_map: mean MAP of the validation clips in the chosen epoch.
-        train_map: of the training clips.
-        test_map: of the test clips; None in stages that do not look at them.
-        audio_visual: its part from audio to visual.
-        visual_audio: the other part.
-        chance: of the test clips.
-        bank: test MAP under the protocol of that name, where it was asked for.
-        label_graph: under `legacy:label-graph`.
-        partner: under `legacy:partner`.
-        commit: of the code.
-        failed: why there are no figures; empty where there are.
+        seed: seed of the run.
+        steps: number of training steps.
+        epochs: number of epochs with these steps.
+        epoch: epoch that was selected on validation clips.
+        seconds: duration of the fit.
+        valid_map: mean MAP of the validation clips in the selected epoch.
+        train_map: mean MAP of the training clips.
+        test_map: mean MAP of the test clips; None in stages that do not score test clips.
+        audio_visual: test MAP from audio to visual.
+        visual_audio: test MAP from visual to audio.
+        chance: chance level on the test clips.
+        bank: test MAP under the protocol `bank`, if requested.
+        label_graph: test MAP under `legacy:label-graph`.
+        partner: test MAP under `legacy:partner`.
+        commit: commit of the code.
+        failed: reason why there are no scores; empty if there are scores.
     """
 
     data_set: str
@@ -85,7 +85,7 @@ class Row:
 
     @property
     def key(self) -> Key:
-        """Tell it from the other runs of its stage."""
+        """Return the identity of the run within its stage."""
         return Key(self.data_set, self.method, self.seed, self.options)
 
 
@@ -95,29 +95,29 @@ Precisions = dict[Key, Values]
 
 @dataclass(frozen=True)
 class Ledger:
-    """The CSV files of some folders: rows are read from all, written into the first.
+    """The CSV files of several folders: rows are read from all folders and written into the first.
 
     Attributes:
-        folders: the own one, then those of other shards.
+        folders: folder of this process, then those of other shards.
     """
 
     folders: tuple[Path, ...]
 
     def rows(self, stage: str) -> list[Row]:
-        """Give the rows of a stage, each once, in the order of their keys.
+        """Return the distinct rows of a stage, in the order of their keys.
 
         Raises:
-            InputError: a file that is damaged.
+            InputError: a file is damaged.
         """
         found = {row.key: row for folder in reversed(self.folders) for row in _read_rows(folder / f"{stage}.csv")}
         return [found[key] for key in sorted(found)]
 
     def precisions(self, stage: str) -> Precisions:
-        """Give the average precision of every query of the runs of a stage."""
+        """Return the average precision of every query of the runs of a stage."""
         return self._values(stage, QUERIES)
 
     def pseudo_values(self, stage: str) -> Precisions:
-        """Return the pseudo-values of the test clips of those runs of a stage that have them."""
+        """Return the pseudo-values of the test clips, for the runs of a stage that have such values."""
         return self._values(stage, CLIPS)
 
     def _values(self, stage: str, ending: str) -> Precisions:
@@ -129,7 +129,7 @@ class Ledger:
     def add(
         self, stage: str, rows: Iterable[Row], precisions: Precisions, pseudo_values: Precisions | None = None
     ) -> None:
-        """Write further rows into the own folder; their values first, so that a row which is there is complete."""
+        """Add rows to the first folder; values are written first, so that every row in the file is complete."""
         own = Ledger(self.folders[:1])
         for ending, values in ((QUERIES, precisions), (CLIPS, pseudo_values)):
             if values:
@@ -142,7 +142,7 @@ class Ledger:
             _write(self.folders[0] / f"{stage}.csv", [header, *lines])
 
     def absorb(self, stages: Sequence[str]) -> None:
-        """Write what the other folders hold into the own one."""
+        """Copy the rows of the other folders into the first folder."""
         for stage in stages:
             self.add(stage, self.rows(stage), self.precisions(stage), self.pseudo_values(stage))
 
@@ -153,7 +153,7 @@ def _read_rows(path: Path) -> tuple[Row, ...]:
 
 @lru_cache(maxsize=64)
 def _rows_of(text: str, place: str) -> tuple[Row, ...]:
-    """Read rows; a text that was read before is not read again, since every stage asks for those before it."""
+    """Parse rows; equal texts are parsed once, because every stage reads those before it."""
     kinds = get_type_hints(Row)
     rows = []
     for number, cells in enumerate(_dictionaries(text, place), 2):
@@ -179,7 +179,7 @@ def _read_values(path: Path, column: str) -> Precisions:
 
 @lru_cache(maxsize=64)
 def _values_of(text: str, place: str, column: str) -> Precisions:
-    """Read values of queries or clips; a text is read once, because every table needs them."""
+    """Parse values of queries or clips; equal texts are parsed once, because every table reads them."""
     found: Precisions = {}
     for number, cells in enumerate(_dictionaries(text, place), 2):
         try:
@@ -192,7 +192,7 @@ def _values_of(text: str, place: str, column: str) -> Precisions:
 
 
 def _value_lines(found: Precisions, column: str) -> list[list[str]]:
-    """Write values in ten-thousandths, which is finer than any difference of means that is spoken of."""
+    """Return lines with values in ten-thousandths, which is finer than any reported difference of means."""
     lines = [["data_set", "method", "seed", "options", column]]
     for key in sorted(found):
         values = " ".join(str(round(value * _UNIT)) for value in found[key])
@@ -201,7 +201,7 @@ def _value_lines(found: Precisions, column: str) -> list[list[str]]:
 
 
 def _text(path: Path) -> str:
-    """Read a file; one that is not there is empty."""
+    """Read a file; "" if the file does not exist."""
     try:
         return path.read_text(encoding="utf-8") if path.is_file() else ""
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""The page of the experiment, made from its CSV files alone: docs/lab/experiments/results.md and its figures."""
+"""The page of the experiment, written from its CSV files alone: docs/lab/experiments/results.md and its figures."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ from scripts.experiments.anchor_aware.tables import (
 
 PAGE = "results.md"
 PRIMARY_SETS = ("corsmal", "av_digits")
-"""Of docs/lab/experiments/plan.md."""
+"""Sets of docs/lab/experiments/plan.md."""
 OTHER_SETS = ("av_digits by speakers", "uci_digits_views", "mosi")
 DESCRIBED = 5  # seeds of the contenders on the other sets (stage 4)
 
@@ -46,10 +46,10 @@ def write_plan_page(folder: Path) -> Path:
     """Write the page and the figures of an experiment.
 
     Args:
-        folder: that holds the ledger.
+        folder: folder of the ledger.
 
     Returns:
-        The page.
+        Path of the page.
     """
     ledger = Ledger((folder,))
     figures = {SHARES: share_drawing(ledger)}
@@ -64,26 +64,26 @@ def write_plan_page(folder: Path) -> Path:
 
 
 def summary(folder: Path) -> tuple[Table, ...]:
-    """Give the answers so far, and what was run."""
+    """Return the answers so far, and the table of runs."""
     ledger, names = Ledger((folder,)), _given(folder)
     found = {name: findings_of(name, ledger) for name in names}
     return answers(found, ledger), progress_table(names, [one for one in STAGES if not is_of_shares(one)], ledger)
 
 
 def _given(folder: Path) -> list[str]:
-    """Name the data sets that the plan did not draw itself."""
+    """Return the data sets that the plan did not generate."""
     return [name for name in _facts(folder) if not is_drawn(name)]
 
 
 def _facts(folder: Path) -> dict[str, SetFacts]:
-    """Read what the data sets are: those that the plan names, in its order, then others."""
+    """Read the facts of the data sets: those of the plan in its order, then others."""
     found = read_facts(folder)
     own = [name for name in (*PRIMARY_SETS, *OTHER_SETS) if name in found]
     return {name: found[name] for name in (*own, *(name for name in found if name not in own))}
 
 
 def page_of(folder: Path) -> str:
-    """Write the text of the page from the CSV files of a folder."""
+    """Return the text of the page from the CSV files of a folder."""
     ledger, names = Ledger((folder,)), _given(folder)
     found = {name: findings_of(name, ledger) for name in names}
     parts = [_INTRODUCTION, "## Where it stands", _standing(found, names)]
@@ -123,7 +123,7 @@ def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:
 
 
 def _is_own(names: Sequence[str]) -> bool:
-    """Tell whether this is the plan on its own sets, and not on a user's."""
+    """Return whether the experiment is on the sets of the plan, and not on those of a user."""
     return bool({*names} & {*PRIMARY_SETS, *OTHER_SETS})
 
 
@@ -145,7 +145,7 @@ def _cost(ledger: Ledger) -> str:
 
 
 def _of_set(name: str, found: Findings, ledger: Ledger) -> list[str]:
-    """Write the sections of one data set."""
+    """Return the sections of one data set."""
     parts = [f"## {name}", *titled("Options, chosen by validation MAP", option_table("stage-", name, ledger))]
     if found.rows and not finalists(MAIN, name, ledger):
         parts.append(_FROZEN)
@@ -169,7 +169,7 @@ def _nothing_found(controls: Sequence[Compared]) -> list[str]:
 
 
 def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
-    """Write what stage 2 and its longer trainings say on a data set."""
+    """Return the results of stage 2 and of its longer training runs on a data set."""
     parts = ["### Contenders", _seeds_said(found), markdown(final_table(found.rows, found.seeds))]
     if found.primary:
         parts += [markdown(difference_table(found.primary, tested=found.looked)), _HOW]

@@ -1,7 +1,7 @@
-"""Interval of the plan: seeds and queries as random factors, and a gallery that is held fixed.
+"""Interval of the plan: seeds and queries as random factors, and a fixed gallery.
 
-The plan was written with this interval, so the pages of the experiment keep it. `aadml compare` resamples clips in both
-roles; see `aadml.retrieval.influence`.
+The pages of the experiment use this interval, because the plan prescribes it. `aadml compare` resamples clips as
+queries and as gallery items; see `aadml.retrieval.influence`.
 """
 
 from dataclasses import replace

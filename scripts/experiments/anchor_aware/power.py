@@ -1,8 +1,9 @@
-"""How many seeds settle a paired difference of MAP: the table of docs/lab/experiments/plan.md.
+"""Number of seeds that decide a paired difference of MAP: the table of docs/lab/experiments/plan.md.
 
-Usage: python -m scripts.experiments.anchor_aware.power prints, for numbers of seeds and standard deviations of a paired
-difference, how often two one-sided t-tests find equivalence at a margin of 0.01 where there is no difference, and how
-often a two-sided paired t-test finds a difference of 0.01 and of 0.02. Simulated, since the deviation is estimated too.
+Usage: python -m scripts.experiments.anchor_aware.power prints two rates for numbers of seeds and standard deviations of
+a paired difference: how often two one-sided t tests detect equivalence at a margin of 0.01 if there is no difference,
+and how often a two-sided paired t test detects a difference of 0.01 and of 0.02. The rates are simulated, because the
+deviation is estimated too.
 """
 
 import numpy as np

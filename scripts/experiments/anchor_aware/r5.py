@@ -55,7 +55,7 @@ R5, NO_PROXY = "R5", "no proxy"
 
 
 def r5_controls(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List R5, the same options without a proxy, and the six controls, seed by seed, on the sets of the plan."""
+    """Return the runs of R5, of the same options without a proxy, and of the six controls, seed by seed."""
     planned = PLANNED.get(name)
     options = r5_options(planned.options, experiment.ledger) if planned else None
     if planned is None or options is None:
@@ -74,7 +74,7 @@ def r5_options(name: str, ledger: Ledger) -> JsonObject | None:
 
 
 def in_place_of_r5(config: Config, proxy: type[Unchanged], planned: Planned) -> Config:
-    """Return the config with a plug-in instead of its proxy; options that both have are kept."""
+    """Return the config with a plug-in in place of its proxy; options that both proxies have are kept."""
     section = config.section("proxy")
     assert section is not None
     constants: JsonObject = {Shrinkage: {"weight": planned.weight}, Noise: {"relative": planned.noise}}.get(proxy, {})

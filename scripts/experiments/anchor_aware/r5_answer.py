@@ -1,4 +1,4 @@
-"""What R5 does, decided by the rule of docs/lab/experiments/r5_plan.md; nothing is compared before the last seed."""
+"""Answer on the effect of R5 by the rule of docs/lab/experiments/r5_plan.md; only complete seeds are compared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from scripts.experiments.anchor_aware.statistics import ByMethod, complete_seeds
 from scripts.experiments.anchor_aware.tables import clip_table, titled
 
 EQUAL = 0.008
-"""Half of the gain: a control within it reproduces R5."""
+"""Half of the gain: a control whose difference from R5 is within this margin reproduces R5."""
 FIRST, SECOND = PLANNED
-"""Set that decides, and set that may object."""
+"""Deciding set, and set that may contradict it."""
 OTHERS = (NO_PROXY, *PLUG_INS)
 """Rows that R5 is compared with."""
 
@@ -61,7 +61,7 @@ def differences(rows: ByMethod, count: int) -> dict[str, Against]:
 
 
 def states(found: Mapping[str, Against]) -> dict[str, str]:
-    """Return what the rule says of each control: it "reproduces" R5, it "loses" the gain, or it is "open"."""
+    """Return the result of the rule for each control: "reproduces" R5, "loses" the gain, or "open"."""
     corrected = holm({name: found[name].p for name in PLUG_INS})
     equal = holm({name: found[name].p_equal for name in PLUG_INS})
     return {

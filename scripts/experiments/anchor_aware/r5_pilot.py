@@ -1,4 +1,4 @@
-"""Measures the two constants of a set that the controls of R5 need, while R5 trains.
+"""Measurement of the two constants of a set that the controls of R5 need, during training of R5.
 
 Usage: python -m scripts.experiments.anchor_aware.r5_pilot F.h5
 """
@@ -33,7 +33,7 @@ SEEDS = range(190, 195)
 
 
 class Observed(AnchorAware):
-    """R5 that records, for every step and modality, the two figures that the controls need."""
+    """R5 that records, for every step and modality, the two measurements that the controls need."""
 
     prefix = "observed-"
     weights: ClassVar[list[float]] = []
@@ -45,7 +45,7 @@ class Observed(AnchorAware):
         self.weights.append(1 - own.item())
 
     def attended(self, attention: Attention, inputs: Keys) -> Tensor:
-        """Attend as R5 does."""
+        """Apply attention as R5 does."""
         self._record(attention, inputs)
         return super().attended(attention, inputs)
 

@@ -1,4 +1,4 @@
-"""SEARCHES of the plan: options by successive halving, equal trials for every method; test clips choose nothing."""
+"""SEARCHES of the plan: successive halving with equal trials for every method; no option is chosen on test clips."""
 
 import itertools
 import json
@@ -12,7 +12,7 @@ from scripts.experiments.anchor_aware.experiment import DataSet, Experiment, Run
 from scripts.experiments.anchor_aware.ledger import Ledger, Row
 
 CHOOSING = 2
-"""The last rounds, by whose mean validation MAP options are chosen."""
+"""Number of last rounds; options are chosen by their mean validation MAP over these rounds."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Round:
     """A round of successive halving.
 
     Attributes:
-        ending: of the name of its stage.
-        kept: points a method.
-        steps: at most.
-        seed: of its runs.
+        ending: end of the name of its stage.
+        kept: number of points per method.
+        steps: largest number of training steps.
+        seed: seed of its runs.
     """
 
     ending: str
@@ -34,11 +34,11 @@ class Round:
 
 @dataclass(frozen=True)
 class Search:
-    """Some methods whose options are looked for alike.
+    """A search over the options of several methods, with equal budgets.
 
     Attributes:
-        methods: by name.
-        rounds: of which the first draws the points.
+        methods: methods by name.
+        rounds: rounds; the first round draws the points.
     """
 
     methods: Mapping[str, Contender]
@@ -57,7 +57,7 @@ SEARCHES = {
 
 
 def rounds_by_stage() -> dict[str, tuple[str, int]]:
-    """Name the stages of all searches: name -> prefix and number of the round."""
+    """Return the stages of all searches: name -> prefix and number of the round."""
     return {
         prefix + one.ending: (prefix, number)
         for prefix, search in SEARCHES.items()
@@ -66,7 +66,7 @@ def rounds_by_stage() -> dict[str, tuple[str, int]]:
 
 
 def searched(prefix: str, number: int, name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List a round of a search on a data set: points drawn, then the best of the round before."""
+    """Return the runs of a round on a data set: drawn points, then the best points of the previous round."""
     search = SEARCHES[prefix]
     one, runs = search.rounds[number], []
     for method, contender in search.methods.items():
@@ -82,7 +82,7 @@ def searched(prefix: str, number: int, name: str, data_set: DataSet, experiment:
 
 
 def _best(points: Sequence[JsonObject], rows: Mapping[str, Row], kept: int) -> list[JsonObject]:
-    """Keep the best points of a finished round, ties in the order of the points; none of one that is not finished."""
+    """Return the best points of a finished round, ties in the order of the points; empty for an unfinished round."""
     found = [rows.get(json.dumps(point, sort_keys=True)) for point in points]
     known = [row for row in found if row is not None]
     if len(known) < len(points):
@@ -92,34 +92,34 @@ def _best(points: Sequence[JsonObject], rows: Mapping[str, Row], kept: int) -> l
 
 
 def chosen_options(prefix: str, name: str, method: str, ledger: Ledger) -> JsonObject | None:
-    """Give the options of the best mean validation MAP over the last rounds of a search; None before they are there.
+    """Return the options with the best mean validation MAP over the last rounds; None before these are finished.
 
     Args:
-        prefix: of the search's stages.
-        name: of the data set.
-        method: of the search.
-        ledger: what is finished.
+        prefix: prefix of the stages of the search.
+        name: name of the data set.
+        method: method of the search.
+        ledger: finished runs.
     """
     best = _chosen(prefix, name, method, ledger)
     return dict(json.loads(best[1])) if best and math.isfinite(best[0]) else None
 
 
 def finalists(prefix: str, name: str, ledger: Ledger) -> dict[str, JsonObject]:
-    """Give the chosen options of all methods of a search; nothing before all are chosen."""
+    """Return the chosen options of all methods of a search; empty before all are chosen."""
     chosen = {method: chosen_options(prefix, name, method, ledger) for method in SEARCHES[prefix].methods}
     found = {method: options for method, options in chosen.items() if options is not None}
     return found if len(found) == len(chosen) else {}
 
 
 def best_of(prefix: str, name: str, methods: Sequence[str], count: int, ledger: Ledger) -> list[str]:
-    """Name the methods whose chosen options have the best mean validation MAP; none before all have some."""
+    """Return the methods whose chosen options have the best mean validation MAP; empty before all are chosen."""
     scores = {method: _chosen(prefix, name, method, ledger) for method in methods}
     known = {method: best[0] for method, best in scores.items() if best is not None}
     return sorted(known, key=lambda method: -known[method])[:count] if len(known) == len(scores) else []
 
 
 def _chosen(prefix: str, name: str, method: str, ledger: Ledger) -> tuple[float, str] | None:
-    """Give the best mean validation MAP, minus infinity where all failed, and whose it is; None before all is there."""
+    """Return the best mean validation MAP (minus infinity if all runs failed) and its options; None before the end."""
     rounds = SEARCHES[prefix].rounds[-CHOOSING:]
     last = [_by_options(prefix + one.ending, name, method, ledger) for one in rounds]
     asked = min(rounds[-1].kept, len(last[0])) if len(last) > 1 else rounds[-1].kept

@@ -1,4 +1,4 @@
-"""Looking at a growing experiment several times, and tests that assume nothing of how differences are spread."""
+"""Repeated looks at a growing experiment, and tests without assumptions on the distribution of differences."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -7,21 +7,21 @@ from scipy.special import stdtrit
 from aadml.retrieval.significance import Difference, Values, paired_t
 
 LOOK_LEVEL = 0.0182
-"""Two-sided level of each of four looks that errs once in 20 experiments (Pocock, Biometrika 1977, table 1)."""
+"""Two-sided level of each of four looks with an overall error of 5 % (Pocock, Biometrika 1977, table 1)."""
 _ALL_SIGNS = 16
 _DRAWS = 100_000
 
 
 def is_decided(first: ArrayLike, second: ArrayLike) -> bool:
-    """Tell whether a look decides a comparison over seeds: a difference was found, or that there is none.
+    """Return whether a look decides a comparison over seeds: there is a difference, or there is equivalence.
 
     Args:
-        first: (n,) figures of the same seeds.
-        second: (n,) likewise.
+        first: (n,) scores by seed.
+        second: (n,) scores of the same seeds.
 
     Returns:
-        Whether Student's paired t, or both one-sided tests of equivalence, are below the level of a look; False of
-        fewer than two seeds.
+        Whether Student's paired t test, or both one-sided tests of equivalence, are below the level of a look; False
+        for fewer than two seeds.
     """
     if len(np.asarray(first)) < 2:
         return False
@@ -30,17 +30,17 @@ def is_decided(first: ArrayLike, second: ArrayLike) -> bool:
 
 
 def look_interval(found: Difference, count: int) -> tuple[float, float]:
-    """Give the interval of a paired difference of `count` seeds that belongs to the level of a look."""
+    """Return the interval of a paired difference of `count` seeds at the level of a look."""
     reach = float(stdtrit(count - 1, 1 - LOOK_LEVEL / 2)) * found.error
     return found.mean - reach, found.mean + reach
 
 
 def sign_flip(differences: ArrayLike, *, seed: int = 0) -> float:
-    """Give the two-sided p of paired differences: how often random signs give a mean as large (Fisher, 1935).
+    """Return the two-sided p of paired differences: how often random signs result in a mean as large (Fisher, 1935).
 
     Args:
-        differences: (n,) of n seeds. Of up to 16 all signs are tried, of more 100,000 draws of them.
-        seed: of the draws.
+        differences: (n,) differences of n seeds. All signs are tried for up to 16, and 100,000 draws for more.
+        seed: seed of the draws.
     """
     d: Values = np.asarray(differences, dtype=np.float64)
     n = len(d)

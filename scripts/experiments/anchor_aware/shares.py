@@ -1,4 +1,4 @@
-"""What the experiment has to say of partners that share more than their class (H9)."""
+"""Results of the experiment on partners that share more than their class (H9)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ SHARING_PAIRS = ((ANCHOR_AWARE, PLAIN), (PARTNER, PLAIN))
 
 @dataclass(frozen=True)
 class Slope:
-    """How a difference changes with what partners share.
+    """Change of a difference with the share of partners.
 
     Attributes:
         pair: (first, second).
-        over_seeds: slope of their difference over the share, one a seed.
-        flip: p by sign-flips over seeds.
-        seeds: how many.
+        over_seeds: slope of their difference over the share, one value per seed.
+        flip: p of random signs over seeds.
+        seeds: number of seeds.
     """
 
     pair: tuple[str, str]
@@ -59,7 +59,7 @@ def _difference(rows: ByMethod, pair: tuple[str, str], seed: int) -> float:
 
 
 def slope_answer(ledger: Ledger) -> str:
-    """Say whether AA gains where partners share more (H9)."""
+    """Return whether AA gains if partners share more (H9), as text."""
     said = [
         f"{' - '.join(one.pair)}: slope {signed(one.over_seeds.mean)} {ends(one.over_seeds)} over shares of 0 to "
         f"{SHARED[-1]:g}, {one.seeds} seeds"
@@ -72,7 +72,7 @@ def slope_answer(ledger: Ledger) -> str:
 
 
 def share_differences(ledger: Ledger) -> dict[str, list[tuple[float, float, float]]]:
-    """Give the differences over the shares: pair -> (share, mean, standard error over seeds), of two seeds and more."""
+    """Return the differences over the shares, for two or more seeds: pair -> (share, mean, standard error)."""
     found: dict[str, list[tuple[float, float, float]]] = {}
     for share in SHARED:
         rows = finals(drawn_name(share), ledger, LAST_SHARES)
@@ -85,7 +85,7 @@ def share_differences(ledger: Ledger) -> dict[str, list[tuple[float, float, floa
 
 
 def share_table(ledger: Ledger) -> Table:
-    """Lay out test MAP and differences by what partners share."""
+    """Return the table of test MAP and differences by share."""
     rows: list[tuple[Cell, ...]] = []
     for share in SHARED:
         own, precisions = finals(drawn_name(share), ledger, LAST_SHARES), ledger.precisions(LAST_SHARES)
@@ -101,7 +101,7 @@ def share_table(ledger: Ledger) -> Table:
 
 
 def slope_table(found: Sequence[Slope]) -> Table:
-    """Lay out slopes: sign-flips, corrected within the table."""
+    """Return the table of slopes, with p of random signs corrected within the table."""
     flips = holm({repr(one.pair): one.flip for one in found})
     rows = [
         (" - ".join(one.pair), one.seeds, signed(one.over_seeds.mean),
@@ -115,7 +115,7 @@ def slope_table(found: Sequence[Slope]) -> Table:
 
 
 def section_of_shares(ledger: Ledger) -> list[str]:
-    """Write what was found over the shares, where there are runs."""
+    """Return the section on the shares; empty without runs."""
     parts = []
     for share in SHARED:
         name = drawn_name(share)

@@ -1,4 +1,4 @@
-"""Stages of shipped configs: all methods at their own schedules (stage 5), without labels and with few (stage 6)."""
+"""Stages of presets: all methods at their own schedules (stage 5), without labels and with few labels (stage 6)."""
 
 from dataclasses import replace
 
@@ -12,10 +12,10 @@ from scripts.experiments.anchor_aware.sets import DRAWN_BY_CLASS
 
 FIFTH, CAPPED, PAIRS, FEW_LABELS = "stage-5", "stage-5-capped", "stage-6-pairs", "stage-6-few-labels"
 CAP = 600
-"""Steps after which the capped runs end."""
+"""Number of steps after which the capped runs end."""
 METHOD_SEEDS = 3
 BUDGET = "training.epochs"
-"""The option by which a row of stage 5 says its budget."""
+"""Option of a row of stage 5 that stores its budget."""
 
 ALONE, NEIGHBORS, EITHER, RANDOM = "pairs", "agreeing neighbors", "neighbors in either modality", "random neighbors"
 _AGREEING: JsonObject = {"neighbors.positives": "agreeing"}
@@ -26,27 +26,27 @@ WITHOUT_LABELS: dict[str, JsonObject] = {
     RANDOM: {**_AGREEING, "neighbors.control": "random"},
     "AA proxies": {"loss": "aa-nt-xent"},
 }
-"""Method -> what it changes in the config `pairs`."""
+"""Method -> its changes of the preset `pairs`."""
 LABELS_A_CLASS = (4, 12)
 WITH_FEW: dict[str, JsonObject] = {
     "labels alone": {"loss.weight": 0.0},
     **{name: WITHOUT_LABELS[name] for name in (ALONE, NEIGHBORS, RANDOM)},
 }
-"""Method -> what it changes in the config `few_labels`."""
+"""Method -> its changes of the preset `few_labels`."""
 
 
 def few(name: str, count: int) -> str:
-    """Name a method of `WITH_FEW` at so many labels a class."""
+    """Return the name of a method of `WITH_FEW` with `count` labels per class."""
     return f"{name}, {count} labels a class"
 
 
 def all_methods(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List the methods of the paper's table 1, each at its own schedule."""
+    """Return the runs of the methods of the paper's table 1, each at its own schedule."""
     return _methods(FIFTH, name, data_set.shipped(published_methods()), experiment)
 
 
 def capped_methods(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List the same ended after `CAP` steps, without those that take no more of themselves."""
+    """Return the same runs ended after `CAP` steps, without methods whose own schedules are not longer."""
     configs = data_set.shipped(published_methods())
     short = {method: _capped(config, data_set.clips) for method, config in configs.items()}
     return _methods(CAPPED, name, {key: one for key, one in short.items() if one != configs[key]}, experiment)
@@ -67,13 +67,13 @@ def _methods(stage: str, name: str, configs: dict[str, Config], experiment: Expe
 
 
 def without_labels(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List what learns from pairs alone, their labels left out of training, selection and score."""
+    """Return the runs that train on pairs alone; labels are omitted in training, selection and score."""
     options = {method: {**one, "relevance": "own"} for method, one in WITHOUT_LABELS.items()}
     return _variants(PAIRS, "pairs", name, data_set, options, experiment)
 
 
 def few_labels(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List what learns from pairs and a few labels."""
+    """Return the runs that train on pairs and a few labels."""
     options: dict[str, dict[str, Json]] = {
         few(method, count): {**one, "train_per_class": count, "unlabelled": "keep"}
         for count in LABELS_A_CLASS
@@ -85,7 +85,7 @@ def few_labels(name: str, data_set: DataSet, experiment: Experiment) -> list[Run
 def _variants(
     stage: str, shipped: str, name: str, data_set: DataSet, options: dict[str, dict[str, Json]], experiment: Experiment
 ) -> list[Run]:
-    """List variants of a shipped config; nothing on sets whose pairs are drawn by class, which would be labels."""
+    """Return the runs of variants of a preset; empty for sets with pairs drawn by class, whose pairs are labels."""
     if name in DRAWN_BY_CLASS:
         return []
     base = data_set.shipped([shipped])[shipped]

@@ -1,4 +1,4 @@
-"""STAGES of the plan: which runs each asks for, as far as what is finished decides it. Test clips choose nothing."""
+"""STAGES of the plan: the runs of each stage that finished runs determine. No option is chosen on test clips."""
 
 from collections.abc import Callable
 from functools import partial
@@ -37,7 +37,7 @@ Lister = Callable[[str, DataSet, Experiment], list[Run]]
 
 
 def _rounds(prefix: str) -> dict[str, Lister]:
-    """Name the stages of a search, each with what lists its runs."""
+    """Return the stages of a search: name -> function that lists the runs."""
     return {
         prefix + one.ending: partial(searched, prefix, number) for number, one in enumerate(SEARCHES[prefix].rounds)
     }
@@ -48,19 +48,19 @@ STAGES: dict[str, Lister] = {
     **_rounds(SUMS), LAST_READINGS: reading_finals, PAIRS: without_labels, FEW_LABELS: few_labels,
     **_rounds(SHARES), LAST_SHARES: share_finals, FIFTH: all_methods, CAPPED: capped_methods, R5: r5_controls,
 }  # fmt: skip
-"""Name of a stage, which is that of its CSV file -> what lists its runs."""
+"""Name of a stage, which is that of its CSV file -> function that lists its runs."""
 
 
 def is_of_shares(stage: str) -> bool:
-    """Tell whether a stage is of the sets that the plan draws itself."""
+    """Return whether a stage is on the sets that the plan generates."""
     return stage.startswith(SHARES)
 
 
 def runs_of(stage: str, experiment: Experiment) -> list[Run]:
-    """List the runs of a stage that are known to be needed, finished ones too.
+    """Return the runs of a stage that are known to be required, including finished runs.
 
-    A stage that builds on others lists nothing for data sets on which those are not finished; `stage-2` grows as looks
-    are undecided.
+    A stage that depends on others has no runs for data sets on which those are not finished. `stage-2` grows while
+    looks are undecided.
     """
     sets = experiment.drawn if is_of_shares(stage) else experiment.sets
     return [run for name, data_set in sets.items() for run in STAGES[stage](name, data_set, experiment)]
@@ -76,10 +76,10 @@ def stage_before(stage: str) -> str:
 
 
 def chosen_stages(only: str | None) -> list[str]:
-    """Read "stage-1,full" of `--only`: names of stages, or what several begin with.
+    """Parse "stage-1,full" of `--only`: names of stages, or their common prefixes.
 
     Raises:
-        InputError: one that no stage begins with.
+        InputError: no stage begins with a name.
     """
     if not only:
         return list(STAGES)

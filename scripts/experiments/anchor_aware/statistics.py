@@ -1,4 +1,4 @@
-"""What the rows of the experiment say: paired differences over seeds and queries, looks, power, and the verdict."""
+"""Statistics of the experiment's rows: paired differences over seeds and queries, looks, power, and the verdict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,23 +16,23 @@ from scripts.experiments.anchor_aware.plan_interval import seeds_and_queries
 from scripts.experiments.anchor_aware.sequential import LOOK_LEVEL, look_interval, sign_flip
 
 MARGIN = 0.02
-"""An interval of AA - plain that reaches beyond this leaves the question open."""
+"""An interval of AA - plain that exceeds this bound leaves the question open."""
 PRIMARY: Sequence[Pair] = ((ANCHOR_AWARE, PLAIN), (ANCHOR_AWARE, MEMORY), (MEMORY, PLAIN))
-"""H1, H2, and whether a memory alone helps."""
+"""H1, H2, and the comparison of the memory alone with the plain loss."""
 
 ByMethod = Mapping[str, Mapping[int, Row]]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Two methods on the seeds that both have.
+    """Two methods on their common seeds.
 
     Attributes:
         pair: (first, second); differences are first minus second.
         values: (n,) difference of test MAP on each seed.
-        over_seeds: Student's paired t over seeds.
-        over_both: over seeds and queries.
-        flip: p by sign-flips over seeds.
+        over_seeds: Student's paired t test over seeds.
+        over_both: test over seeds and queries.
+        flip: p of random signs over seeds.
     """
 
     pair: Pair
@@ -53,37 +53,37 @@ class Compared:
 
     @property
     def sign(self) -> int:
-        """Say which way a look decides: 1 above, -1 below, 0 neither."""
+        """Sign of the decision of a look: 1 above, -1 below, 0 neither."""
         return int(np.sign(self.over_seeds.mean)) if self.over_seeds.p < LOOK_LEVEL else 0
 
     def power(self, true: float) -> float:
-        """Probability that Student's t over so many seeds at 5 % finds a true difference, at the deviation seen."""
+        """Return the power of Student's t test over these seeds at 5 % for a true difference, at this deviation."""
         return power_of(true, self.deviation, len(self.values))
 
 
 def power_of(true: float, deviation: float, count: int) -> float:
-    """Give the power of a two-sided paired t test at 5 %.
+    """Return the power of a two-sided paired t test at 5 %.
 
     Args:
-        true: difference.
-        deviation: of the paired difference over seeds.
-        count: seeds.
+        true: true difference.
+        deviation: standard deviation of the paired difference over seeds.
+        count: number of seeds.
     """
     if deviation == 0:
         return 1.0
     reach, shift = float(stdtrit(count - 1, 1 - LEVEL / 2)), true / deviation * np.sqrt(count)
     found = float(1 - nctdtr(count - 1, shift, reach) + nctdtr(count - 1, shift, -reach))
-    return 1.0 if np.isnan(found) else found  # so far off that the series does not end
+    return 1.0 if np.isnan(found) else found  # the series does not converge for large differences
 
 
 def complete_seeds(rows: ByMethod, methods: Sequence[str] = tuple(CONTENDERS)) -> list[int]:
-    """List the seeds on which all of some methods have a test MAP."""
+    """Return the seeds on which all of some methods have a test MAP."""
     by_method = [{seed for seed, row in rows.get(one, {}).items() if row.test_map is not None} for one in methods]
     return sorted(set.intersection(*by_method)) if by_method else []
 
 
 def seeds_of_look(rows: ByMethod) -> list[int]:
-    """List the seeds of the last complete look; before the first one, all that are complete."""
+    """Return the seeds of the last complete look; before the first look, all complete seeds."""
     seeds = complete_seeds(rows)
     done = [look for look in LOOKS if look <= len(seeds)]
     return seeds[: done[-1]] if done else seeds
@@ -93,13 +93,13 @@ def compared(rows: ByMethod, precisions: Precisions, pair: Pair, seeds: Sequence
     """Compare two methods on some seeds.
 
     Args:
-        rows: with all of these seeds of both methods.
-        precisions: of these runs.
+        rows: rows that include both methods on all of these seeds.
+        precisions: average precisions of these runs.
         pair: (first, second).
-        seeds: on which.
+        seeds: compared seeds.
 
     Returns:
-        None of fewer than two seeds: they say nothing of others.
+        None for fewer than two seeds.
 
     Raises:
         InputError: the rows are of test sets of different size.
@@ -122,7 +122,7 @@ def compared(rows: ByMethod, precisions: Precisions, pair: Pair, seeds: Sequence
 
 @lru_cache(maxsize=256)
 def _over_both(first: bytes, second: bytes, shape: tuple[int, int]) -> Difference:
-    """Compare float64 precisions over seeds and queries; a page asks for each costly bootstrap several times."""
+    """Compare float64 precisions over seeds and queries; cached, because a page uses each costly result repeatedly."""
     return seeds_and_queries(*(np.frombuffer(side).reshape(shape) for side in (first, second)))
 
 
@@ -132,7 +132,7 @@ def _flip(values: tuple[float, ...]) -> float:
 
 
 def by_look(name: str, ledger: Ledger) -> list[Compared]:
-    """Make the primary comparisons on a data set, on the seeds of its last look."""
+    """Return the primary comparisons on a data set, on the seeds of its last look."""
     rows, precisions = finals(name, ledger), ledger.precisions(SECOND)
     seeds = seeds_of_look(rows)
     found = [compared(rows, precisions, pair, seeds) for pair in PRIMARY]
@@ -140,20 +140,20 @@ def by_look(name: str, ledger: Ledger) -> list[Compared]:
 
 
 def against(base: str, rows: ByMethod, precisions: Precisions) -> list[Compared]:
-    """Compare every method of some rows with one of them, the method minus that one, on the seeds that both have."""
+    """Compare every method of some rows with the method `base`, method minus `base`, on their common seeds."""
     pairs = [(method, base) for method in rows if method != base and base in rows]
     found = [compared(rows, precisions, pair, complete_seeds(rows, pair)) for pair in pairs]
     return [one for one in found if one is not None]
 
 
 def corrected_flips(found: Sequence[Compared]) -> dict[Pair, float]:
-    """Correct the sign-flip p of one table for how many comparisons it has (Holm)."""
+    """Correct the p values of random signs for the number of comparisons in one table (Holm)."""
     p = holm({repr(one.pair): one.flip for one in found})
     return {one.pair: p[repr(one.pair)] for one in found}
 
 
 def verdict(found: Sequence[Compared]) -> str:
-    """Return what the looks decide on one data set; "AA helps" is a verdict on both primary sets, see `overall`."""
+    """Return the decision of the looks on one data set; "AA helps" is a verdict on both primary sets, see `overall`."""
     if not found or len(found[0].values) < LOOKS[0]:
         return "no verdict: the first look is not complete"
     plain, memory, _ = found

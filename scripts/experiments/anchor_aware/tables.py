@@ -1,4 +1,4 @@
-"""The tables of the experiment's page, each made of rows of the ledger alone."""
+"""The tables of the experiment's page, computed from rows of the ledger alone."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ _ALL = {
     CAPPED: (f"those of more than {CAP} steps, ended there", f"{METHOD_SEEDS} a method"),
     R5: ("R5, no proxy, and six controls", "160 to 320"),
 }
-"""Stage that no search has -> what it is, and how many runs it has on a data set."""
+"""Stage without a search -> description, and number of runs per data set."""
 
 _ORDER = [*CONTENDERS, *RIVALS]
 _FIGURES = {
@@ -67,12 +67,12 @@ _FIGURES = {
 
 
 def figure_name(data_set: str, kind: str) -> str:
-    """Return the name of the file of a figure, which is an address in Markdown."""
+    """Return the file name of a figure, which is an address in Markdown."""
     return file_name(f"{data_set}-{kind}".replace(" ", "-")) + ".svg"
 
 
 def set_table(facts: Mapping[str, SetFacts], ledger: Ledger) -> Table:
-    """Say what the data sets are."""
+    """Return the table of facts about the data sets."""
     scored = [row for stage in (SECOND, LAST_SHARES) for row in ledger.rows(stage) if row.chance is not None]
     chance = {row.data_set: row.chance for row in scored}
     rows: list[tuple[Cell, ...]] = [
@@ -82,7 +82,7 @@ def set_table(facts: Mapping[str, SetFacts], ledger: Ledger) -> Table:
 
 
 def progress_table(names: Sequence[str], stages: Sequence[str], ledger: Ledger) -> Table:
-    """Count what is finished of some stages, beside what the plan has."""
+    """Return the number of finished runs of stages, with the number of planned runs."""
     rows: list[tuple[Cell, ...]] = []
     for stage in stages:
         own = ledger.rows(stage)
@@ -94,7 +94,7 @@ def progress_table(names: Sequence[str], stages: Sequence[str], ledger: Ledger) 
 
 
 def _planned(stage: str) -> tuple[str, str]:
-    """Say what a stage is, and how many runs it has on each data set."""
+    """Return the description of a stage, and its number of runs per data set."""
     if stage in _ALL:
         return _ALL[stage]
     prefix, number = rounds_by_stage()[stage]
@@ -109,7 +109,7 @@ def _count(rows: Sequence[Row]) -> str:
 
 
 def option_table(prefix: str, name: str, ledger: Ledger) -> Table:
-    """Lay out what a search chose on a data set, and how well its rounds went, by validation MAP alone."""
+    """Return the options that a search chose on a data set, and the results of its rounds, by validation MAP alone."""
     rows: list[tuple[Cell, ...]] = []
     rounds = SEARCHES[prefix].rounds
     for method in SEARCHES[prefix].methods:
@@ -132,7 +132,7 @@ def option_table(prefix: str, name: str, ledger: Ledger) -> Table:
 
 
 def final_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
-    """Lay out the finalists' figures over some seeds, each beside its steps, validation MAP and train MAP."""
+    """Return the finalists' scores over some seeds, with their steps, validation MAP and train MAP."""
     lines: list[tuple[Cell, ...]] = []
     for method in sorted(rows, key=lambda one: (_ORDER.index(one) if one in _ORDER else len(_ORDER), one)):
         own = rows[method]
@@ -143,18 +143,18 @@ def final_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
 
 
 def budget_table(rows: ByMethod) -> Table:
-    """Lay out whole schedules: the figures of `final_table`, beside the epochs that each schedule has."""
+    """Return the scores of complete schedules, with the number of epochs of each schedule."""
     lines = []
     for line in final_table(rows, every_seed(rows)).rows:
         known = [row for row in rows[str(line[0])].values() if row.test_map is not None]
         budgets = {str(dict(json.loads(row.options))[BUDGET]) for row in known}
-        budget = ", ".join(sorted(budgets)) if any(row.epochs for row in known) else None  # a closed form has none
+        budget = ", ".join(sorted(budgets)) if any(row.epochs for row in known) else None  # closed forms have none
         lines.append((*line[:2], budget, _over(known, "epochs"), *line[2:]))
     return Table(("method", "seeds", "epochs of its schedule", "taken", *_FIGURES.values()), tuple(lines))
 
 
 def every_seed(rows: ByMethod) -> list[int]:
-    """List the seeds that any of some methods has."""
+    """Return the seeds of any method."""
     return sorted({seed for own in rows.values() for seed in own})
 
 
@@ -168,7 +168,7 @@ def _over(rows: Sequence[Row], name: str) -> Cell:
 
 
 def difference_table(found: Sequence[Compared], *, tested: bool) -> Table:
-    """Lay out comparisons, their intervals and their power; no p where no look is complete."""
+    """Return comparisons with their intervals and their power; without p if no look is complete."""
     flips = corrected_flips(found)
     rows: list[tuple[Cell, ...]] = []
     for one in found:
@@ -186,13 +186,13 @@ def difference_table(found: Sequence[Compared], *, tested: bool) -> Table:
 def clip_table(
     name: str, ledger: Ledger, seeds: Sequence[int], pairs: Sequence[Pair] = PRIMARY, stage: str = SECOND
 ) -> Table:
-    """Lay out differences with seeds and test clips (or clusters) as random factors.
+    """Return differences with seeds and test clips (or clusters) as random factors.
 
     Args:
         name: data set.
         ledger: rows of the stage, with the pseudo-value of every clip.
-        seeds: seeds on which all methods have a row; those without pseudo-values are left out.
-        pairs: differences; a pair with values of fewer than two seeds has no line.
+        seeds: seeds on which all methods have a row; seeds without pseudo-values are omitted.
+        pairs: (first, second) methods; a pair with values of fewer than two seeds has no line.
         stage: stage of the rows.
     """
     rows, values = finals(name, ledger, stage), ledger.pseudo_values(stage)
@@ -209,7 +209,7 @@ def clip_table(
 
 
 def part_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
-    """Lay out paired differences of each direction and of validation MAP, with t intervals over seeds."""
+    """Return paired differences of each direction and of validation MAP, with t intervals over seeds."""
     lines: list[tuple[Cell, ...]] = []
     for pair in PRIMARY:
         cells: list[Cell] = []
@@ -227,12 +227,12 @@ def part_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
 
 
 def control_table(found: Sequence[Compared]) -> Table:
-    """Lay out what AA is compared with: sign-flips, corrected within the table."""
+    """Return comparisons of AA, with p of random signs corrected within the table."""
     return exploratory_table(found, "AA minus", [one.pair[1] for one in found])
 
 
 def exploratory_table(found: Sequence[Compared], title: str, names: Sequence[str]) -> Table:
-    """Lay out exploratory comparisons under their names: sign-flips, corrected within the table."""
+    """Return exploratory comparisons under their names, with p of random signs corrected within the table."""
     flips = corrected_flips(found)
     rows = [
         (name, len(one.values), signed(one.over_seeds.mean), interval((one.over_both.low, one.over_both.high)),
@@ -244,7 +244,7 @@ def exploratory_table(found: Sequence[Compared], title: str, names: Sequence[str
 
 
 def full_table(name: str, ledger: Ledger) -> Table:
-    """Set every training to the last step beside the same one that was stopped."""
+    """Compare every complete training run with the same run with early stopping."""
     stopped, full = finals(name, ledger), finals(name, ledger, FULL)
     rows: list[tuple[Cell, ...]] = []
     for method in CONTENDERS:
@@ -257,7 +257,7 @@ def full_table(name: str, ledger: Ledger) -> Table:
 
 
 def protocol_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
-    """Set the anchor-aware runs' test MAP under each protocol beside the inductive one."""
+    """Return the test MAP of the anchor-aware runs under each protocol, with that of the inductive protocol."""
     own = [row for seed in seeds if (row := rows.get(ANCHOR_AWARE, {}).get(seed)) and row.bank is not None]
     lines: list[tuple[Cell, ...]] = [("inductive", len(own), _over(own, "test_map"))] if own else []
     lines += [(PROTOCOLS[name], len(own), _over(own, name)) for name in PROTOCOLS if own]
@@ -265,27 +265,27 @@ def protocol_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
 
 
 def interval(ends: tuple[float, float]) -> str:
-    """Write an interval."""
+    """Return an interval as text."""
     return f"[{signed(ends[0])}, {signed(ends[1])}]"
 
 
 def ends(one: Difference) -> str:
-    """Write the interval of a difference."""
+    """Return the interval of a difference as text."""
     return interval((one.low, one.high))
 
 
 def gain(one: Compared) -> str:
-    """Write a mean difference with its interval over seeds and queries."""
+    """Return a mean difference with its interval over seeds and queries, as text."""
     return f"{signed(one.over_seeds.mean)} {ends(one.over_both)}"
 
 
 def chance_of(rows: ByMethod) -> float | None:
-    """Give the chance level of what was scored; None where nothing was."""
+    """Return the chance level of the scored runs; None without such runs."""
     return next((row.chance for own in rows.values() for row in own.values() if row.chance is not None), None)
 
 
 def titled(title: str, table: Table) -> list[str]:
-    """Put a table under its title; nothing where it has no rows."""
+    """Return a table below its title; empty for a table without rows."""
     return [f"### {title}", markdown(table)] if table.rows else []
 
 

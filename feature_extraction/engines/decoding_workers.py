@@ -27,7 +27,7 @@ class Wanted:
     Attributes:
         inputs: form of the decoded input.
         prepare: preprocessing in the decoding process; picklable.
-        minimum_seconds: minimum duration; shorter clips fail.
+        minimum_seconds: minimum duration in seconds; shorter clips fail.
         pool: pooling of the prepared clip in the decoding process; None for no pooling in that process.
     """
 
@@ -45,7 +45,7 @@ class DecodingSettings:
         wanted: requirements by modality.
         time_limit: seconds of processor time for one modality of a clip. The wall-clock limit is many times as long,
             so that no clip fails because the machine is busy.
-        limits: sizes above which a clip fails.
+        limits: limits of the media that are decoded.
         gives_way: whether decoders run with low priority because this process runs a network. Sharing processors slows
             a network more than a decoder, because the threads of a network wait for each other.
         watch: called about once per second with the seconds of processor time of each running clip; Ray does not call
@@ -85,8 +85,9 @@ class DecodedPart:
         detail: description of the failure.
         warnings: warnings about an accepted clip.
         start: beginning of the sound or picture, in seconds after the beginning of the file or of its segment.
-        seconds: duration.
-        fingerprint: (256,), identifies the clip after re-encoding; see `media.fingerprints`.
+        seconds: duration in seconds.
+        fingerprint: (256,) bytes that identify the clip after re-encoding (see `media.fingerprints`); None for a text
+            and for a failure.
     """
 
     modality: str
@@ -129,7 +130,7 @@ def decode_all(
 
 
 def decoders(settings: DecodingSettings, workers: int) -> AbstractContextManager[WorkerPool[Task]]:
-    """Return a pool of decoding processes, to be used as a context manager."""
+    """Return a context manager whose value is a pool of decoding processes."""
     limit = settings.time_limit
     conditions = Conditions(
         _PATIENCE * limit, limit, gives_way=settings.gives_way, setup=partial(av.logging.set_level, None)

@@ -8,7 +8,8 @@ Version 1 has:
 - `/class_names` UTF-8;
 - optionally `/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,);
 - optionally `/fitted/<modality>/<name>`: arrays that were fitted to the training rows (a whitening);
-- optionally `/fingerprint/<modality>` uint8 (n, 256), which identifies clips after re-encoding.
+- optionally `/fingerprint/<modality>` uint8 (n, 256), which identifies clips after re-encoding;
+- for a shard of a job, `/shard` (JSON; see `content.Shard`) and `/shard_rows` int64 (n,).
 
 Version 2 adds:
 

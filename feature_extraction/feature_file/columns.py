@@ -1,4 +1,4 @@
-"""Reader of npz and HDF5 files with one row per clip, under the usual keys or the keys that the file lists."""
+"""Reader of npz and HDF5 files and tables with one row per clip, under usual keys or keys that the file lists."""
 
 import os
 from collections.abc import Container, Mapping
@@ -28,7 +28,7 @@ LISTED = "modalities"
 """Key of the list of modalities, in files with modalities other than audio, visual and text."""
 
 PRESENT = "_present"
-"""Suffix of the key whose array marks which clips have a modality."""
+"""Suffix of the key of a mask: the clips that have a modality."""
 
 TEXT_ROW = "text_row"
 """Key of the array with the clip of each text, for clips with several texts."""

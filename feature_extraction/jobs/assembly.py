@@ -31,7 +31,7 @@ from aadml.feature_extraction.ledger.records import Record
 from aadml.feature_extraction.ledger.track import Track
 from aadml.feature_extraction.manifest import FURTHER_TEXT, Row, is_text
 
-PENDING_NOTE = "{}: of a shard, before what is fitted on all training clips; `aadml merge` fits it"
+_PENDING_NOTE = "{}: features of a shard; `aadml merge` transforms them by a fit to the training clips of all shards"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Account:
         extractors: extractors of the written modalities; a modality that every clip lacks is not written.
         failures: failed clips, in the order of the manifest.
         lacking: absent modalities of kept clips: the sound of a silent video, the picture of a recording.
-        warnings: ids of accepted clips, each with a warning.
+        warnings: (id, warning) for each warning about a kept clip.
     """
 
     extractors: tuple[Extractor, ...]
@@ -108,6 +108,9 @@ def assemble(
 
     Returns:
         Content to write (None if every clip of a job without shards failed), and the outcome of the clips.
+
+    Raises:
+        DamagedValues: values in the ledger do not match their checksum. Reads of the content raise this error too.
     """
     good = array("q")
     tracks = {modality: Track() for modality in plan.by_modality}
@@ -183,7 +186,7 @@ def _assembled(
                 sequence=plan.sequence,
                 pool=extractor.pool,
             )
-    notes = {modality: {"notes": [PENDING_NOTE.format(modality)]} for modality in plan.pending}
+    notes = {modality: {"notes": [_PENDING_NOTE.format(modality)]} for modality in plan.pending}
     head = FeatureFile(
         features={},
         labels=labels,
@@ -204,8 +207,6 @@ def _assembled(
 
 def written_modalities(present: Mapping[str, NDArray[np.bool_]]) -> list[str]:
     """Return the modalities that at least one clip has; all modalities if there are no clips.
-
-    A shard keeps all modalities, because a clip of another shard may have them.
 
     Args:
         present: by modality, (n,) mask of the clips that have the modality.

@@ -32,6 +32,9 @@ def fitted(
 
     Returns:
         The transformed rows, whose values are computed when they are read, and the fitted arrays.
+
+    Raises:
+        InputError: the transformation cannot be fitted, for example because there are too few training clips.
     """
     assert rows.sequence is not None
     assert rows.offsets is not None

@@ -34,7 +34,7 @@ class MediaSource:
         tolerant: whether damaged parts are skipped; otherwise they are a failure.
 
     Raises:
-        MediaFailure: no decoder is available, or the file is damaged.
+        MediaFailure: no decoder is available, or the file is truncated and damage is a failure.
     """
 
     container: Any
@@ -43,7 +43,7 @@ class MediaSource:
     tolerant: bool
 
     def __post_init__(self) -> None:
-        """Set the decoder to one thread."""
+        """Check the decoder and the end of the file, and set the decoder to one thread."""
         if self.stream.codec_context is None:
             codec = _codec(self.container, self.stream.index)
             raise MediaFailure(

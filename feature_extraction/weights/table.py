@@ -192,7 +192,11 @@ def _copy(entry: WeightFile, source: Path, path: Path) -> None:
 
 
 def published(name: str) -> WeightFile:
-    """Return an entry of `WEIGHTS`; the error for an unknown name suggests the nearest name."""
+    """Return an entry of `WEIGHTS`.
+
+    Raises:
+        InputError: there is no such entry; the message contains the nearest name, if any.
+    """
     return lookup(WEIGHTS, name, "published weight file")
 
 
@@ -232,6 +236,9 @@ def recognize(checksum: str, path: Path) -> str | None:
     Args:
         checksum: SHA-256 of the file.
         path: path of the file, which may have any name; read again for the MD5 that some publishers state.
+
+    Raises:
+        DamagedFileError: `checksums.json` of the cache is damaged.
     """
     recorded = {sha256: file for file, sha256 in recorded_checksums().items()}
     for name, entry in WEIGHTS.items():
@@ -263,7 +270,11 @@ def _verify(entry: WeightFile, path: Path) -> None:
 
 
 def recorded_checksums() -> dict[str, str]:
-    """Read the SHA-256 of the files at their first use, by file name: `checksums.json` in the folder of weights."""
+    """Read the SHA-256 of the files at their first use, by file name: `checksums.json` in the folder of weights.
+
+    Raises:
+        DamagedFileError: `checksums.json` is not a JSON object.
+    """
     place = weights_folder() / "checksums.json"
     try:
         content = json.loads(place.read_text(encoding="utf-8"))

@@ -106,7 +106,11 @@ def refuse_keras(path: Path) -> None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors as a safetensors file, atomically."""
+    """Write tensors of any shape as a safetensors file, completely or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
     with atomic_path(path) as temporary:
         save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, temporary)
 

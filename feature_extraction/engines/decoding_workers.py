@@ -192,7 +192,7 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits, segment: Seg
     except Exception as error:  # any other error fails only this clip, with the error as detail
         return DecodedPart(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
     if np.issubdtype(prepared.dtype, np.floating) and not np.isfinite(prepared).all():
-        return DecodedPart(modality, reason="corrupt", detail="its features contain NaN or infinity")
+        return DecodedPart(modality, reason="corrupt", detail="the features contain NaN or infinity")
     return DecodedPart(
         modality,
         prepared=prepared,

@@ -134,7 +134,7 @@ def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
     Args:
         source: an address that was copied by `local_path`; data sets of the hub have no files beside them.
         copy: path of the copy.
-        files: paths; those outside the folder of the copy are left out.
+        files: paths; paths outside the folder of the copy are left out.
 
     Raises:
         InputError: a file cannot be read, or is larger than the free space.
@@ -549,7 +549,9 @@ def damage_in_tar(path: Path) -> Iterator[None]:
     try:
         yield
     except (*DAMAGED, lzma.LZMAError) as error:
-        raise DamagedFileError(f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass a tar") from error
+        raise DamagedFileError(
+            f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass an intact tar"
+        ) from error
 
 
 def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
@@ -567,7 +569,7 @@ def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
     for name, values in columns.items():
         if len(values) < len(clips):
             absent = next(clip for clip in clips if clip not in values)
-            raise InputError(f"{path}: clip '{absent:.80}' has no {name}; give each clip the same files")
+            raise InputError(f"{path}: clip '{absent:.80}' has no {name}; store the same files for each clip")
     reads: Reads = {
         name: partial(_stacked, [values[clip] for clip in clips], f"{path}: {name}") for name, values in columns.items()
     }

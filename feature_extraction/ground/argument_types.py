@@ -58,7 +58,7 @@ def with_consent(*files: str) -> Callable[[F], F]:
     """Return a decorator like `checked_call`; a call with `trust_code=True` also consents to the code that files name.
 
     Args:
-        files: arguments that are files or folders; an error message contains the first one that is set.
+        files: arguments that are files or folders; an error message contains the first of these that is set.
     """
     return lambda function: _wrapped(function, function.__name__, files=files)
 

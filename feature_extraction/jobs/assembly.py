@@ -31,7 +31,7 @@ from aadml.feature_extraction.ledger.records import Record
 from aadml.feature_extraction.ledger.track import Track
 from aadml.feature_extraction.manifest import FURTHER_TEXT, Row, is_text
 
-_PENDING_NOTE = "{}: features of a shard; `aadml merge` transforms them by a fit to the training clips of all shards"
+_PENDING_NOTE = "{} is not transformed yet; `aadml merge` fits the transformation to the training clips of all shards"
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def choose_extractors(
     Args:
         names: names by modality, None for a modality without a name; if there is no name at all, DEFAULTS are used.
         options: options by modality.
-        weights: weights for the extractors that have them.
+        weights: source of the weights, for the extractors with an option `weights`; see `extract`.
         recipe: a key of RECIPES, instead of the names for sound and pictures.
         manifest: clips of the job; default extractors are built only for modalities that have media in the manifest.
 

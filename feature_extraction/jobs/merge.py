@@ -251,6 +251,6 @@ def _fit(pending: PendingFit, part: _ShardPart) -> PcaWhitening:
     if pending.name == PCA_WHITENING:
         return PcaWhitening(pending.dimension, pending.eight_bit)
     raise InputError(
-        f"{part.path}: /shard has the unknown fit {pending.name!r}; "
+        f"{part.path}: /shard has the fit {pending.name!r}, which is not {PCA_WHITENING}; "
         "merge the shards with the version of aadml that extracted them"
     )

@@ -192,7 +192,9 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
             records, values = (stack.enter_context(_opened(folder / name)) for name in (RECORDS, VALUES))
         except OSError as error:
             raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another output") from error
-        busy = "another extraction is writing it; wait until it has finished, or choose another output"
+        busy = (
+            "another extraction is writing this file; wait until the extraction has finished, or choose another output"
+        )
         stack.enter_context(locked(records.fileno(), folder / _LOCK, f"{folder / RECORDS}: {busy}"))
         ledger = Ledger(records, values, str(folder / RECORDS))
         try:

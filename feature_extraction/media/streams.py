@@ -46,9 +46,7 @@ class MediaSource:
         """Check the decoder and the end of the file, and set the decoder to one thread."""
         if self.stream.codec_context is None:
             codec = _codec(self.container, self.stream.index)
-            raise MediaFailure(
-                "unsupported-codec", f"no decoder is available for its {self.stream.type} codec: {codec}"
-            )
+            raise MediaFailure("unsupported-codec", f"no decoder is available for the {self.stream.type} codec {codec}")
         self.stream.thread_count = 1
         _ = self.damage  # raises MediaFailure for a truncated file
 
@@ -112,7 +110,7 @@ class MediaSource:
         try:
             for packet in self.container.demux(self.stream):
                 if packet.has_sidedata("encryption_info"):
-                    raise MediaFailure("encrypted", f"its {self.stream.type} stream is encrypted")
+                    raise MediaFailure("encrypted", f"the {self.stream.type} stream is encrypted")
                 self.damage.packets += packet.size > 0
                 yield packet
         except av.error.FFmpegError as error:

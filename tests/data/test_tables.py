@@ -213,7 +213,7 @@ def raise_error(error):
 
 def test_what_is_missing_or_damaged_ends_in_one_line(rows, tmp_path, monkeypatch):
     write_tar(tmp_path / "a.tar", rows, leave_out=[rows["id"][3]])
-    with pytest.raises(InputError, match=f"clip '{rows['id'][3]}' has no split; give each clip the same files"):
+    with pytest.raises(InputError, match=f"clip '{rows['id'][3]}' has no split; store the same files for each clip"):
         open_data(tmp_path / "a.tar")
     for name in ("b.tar", "b.parquet"):
         (tmp_path / name).write_bytes(b"PAR1 not a table" * 9)

@@ -54,7 +54,7 @@ class Fit(Protocol):
 
 @dataclass(frozen=True)
 class Extractor:
-    """Method to compute features of a decoded clip.
+    """Method that computes the features of a decoded clip.
 
     Attributes:
         name: name of the extractor in `EXTRACTORS`, or its import path.

@@ -22,7 +22,7 @@ _PATIENCE = 30  # wall-clock limit / processor-time limit; reading from a lost d
 
 @dataclass(frozen=True)
 class Wanted:
-    """Requirements of one modality.
+    """Decoding and preprocessing of one modality.
 
     Attributes:
         inputs: form of the decoded input.
@@ -42,7 +42,7 @@ class DecodingSettings:
     """Settings shared by all clips of a job.
 
     Attributes:
-        wanted: requirements by modality.
+        wanted: decoding and preprocessing by modality.
         time_limit: seconds of processor time for one modality of a clip. The wall-clock limit is many times as long,
             so that no clip fails because the machine is busy.
         limits: limits of the media that are decoded.

@@ -233,7 +233,8 @@ def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
 
     Args:
         path: see `is_table`. In a tar, `KEY.audio.npy` is the value of clip KEY in the column `audio`, `KEY.split.txt`
-            of the column `split`, and `KEY.cls` of the column `label`. A data set with named splits has `split`.
+            of the column `split`, and `KEY.cls` of the column `label`. A data set with named splits has the column
+            `split`.
         wanted: columns to read; columns that the table lacks are left out.
 
     Raises:
@@ -254,6 +255,7 @@ def open_tables(path: Path) -> "list[TablePart]":
 
     Raises:
         InputError: the table cannot be read.
+        MissingExtraError: pyarrow or datasets is not installed.
     """
     with damage_in(path):
         return list(_parts(path))
@@ -341,7 +343,7 @@ def _is_compressed(message: bytes) -> bool:
 
 
 def _equal_parts(path: Path) -> list[TablePart]:
-    """Return the parts of a table.
+    """Return the parts of a table, which have the same columns.
 
     Raises:
         InputError: the table has no part, or the parts have different columns.

@@ -85,7 +85,7 @@ def _names_in(text: str) -> Iterator[str]:
 
 @contextmanager
 def trusting(consent: bool = True) -> Iterator[None]:
-    """Consent, within the context, to import every name that files contain."""
+    """Consent, within the context and if `consent` is true, to import every name that files contain."""
     token = _trusted.set(consent or _trusted.get())
     try:
         yield

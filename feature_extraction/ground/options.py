@@ -311,7 +311,7 @@ def sentences(documentation: str) -> dict[str, str]:
 
 
 def as_yaml(value: object) -> str:
-    """Return a value as YAML on one line of at most `LONGEST` characters."""
+    """Return a value as YAML on one line of at most `LONGEST` characters, or the name of the type of other values."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):

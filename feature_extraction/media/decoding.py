@@ -47,7 +47,7 @@ def decode(
         segment: part of the recording that is decoded, to the sample or frame; not used for text.
 
     Returns:
-        Clip of at least one sample (s,) float32 or frame (t, height, width, 3) uint8.
+        Clip of at least one sample (s,) float32, frame (t, height, width, 3) uint8 or byte of text (n,) uint8.
 
     Raises:
         MediaFailure: the file cannot be decoded, with the reason.

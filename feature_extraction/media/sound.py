@@ -22,7 +22,7 @@ _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two frames; a header that d
 def decoded_sound(
     container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, segment: Segment, ending: Ending
 ) -> Clip:
-    """Decode the first sound track of an opened file; see `decode`."""
+    """Decode the first sound track of the open file `container` with the end `ending`; see `decode`."""
     if not container.streams.audio:
         raise MediaFailure("no-audio", "the file has no sound track")
     track = MediaSource(container, container.streams.audio[0], ending, limits.damaged == "keep")

@@ -129,7 +129,7 @@ WEIGHTS: dict[str, WeightFile] = {
 
 
 def weights_folder() -> Path:
-    """Return the folder of weight files: `weights` in $AADML_CACHE, else in ~/.cache/aadml.
+    """Return the folder of weight files: `weights` in $AADML_CACHE, else in $XDG_CACHE_HOME/aadml or ~/.cache/aadml.
 
     Raises:
         InputError: the folder would be in the user's home directory, which does not exist.
@@ -201,7 +201,10 @@ def published(name: str) -> WeightFile:
 
 
 def verify(name: str) -> str:
-    """Check a file in the cache against its published checksum, or against the checksum recorded at first use.
+    """Check an existing file in the cache against its published checksum, or the checksum recorded at first use.
+
+    Args:
+        name: a key of `WEIGHTS`.
 
     Returns:
         SHA-256 of the file.

@@ -141,7 +141,7 @@ def both(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> Non
     torch.set_num_threads(1)  # threads that wait for each other are busy too, and would count
     networks = {
         "audio": seeded(VGGish).eval(),
-        "visual": seeded(partial(InceptionV3, classes=0, auxiliary=False)).eval(),
+        "visual": seeded(InceptionV3).eval(),
     }
     plain_features = [plain(path, networks) for _ in range(2)][-1]  # the first call chooses kernels
     costs: dict[str, list[tuple[float, float]]] = {"aadml extract": [], "plain loop": []}

@@ -9,14 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
 
-from aadml.feature_extraction.foreign import (
-    fetch_beside,
-    is_remote,
-    is_table,
-    local_path,
-    media_table,
-    shown_address,
-)
+from aadml.feature_extraction.foreign.media_tables import media_table
+from aadml.feature_extraction.foreign.tables import fetch_beside, is_remote, is_table, local_path, shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import Segment, segment_of
 

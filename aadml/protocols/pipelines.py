@@ -227,7 +227,7 @@ def _input_of(
 def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
     import h5py
 
-    from aadml.feature_extraction.foreign import open_hdf5
+    from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 
     try:
         with open_hdf5(output) as file:

@@ -10,16 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modality
-from aadml.feature_extraction.foreign import (
-    hdf5_arrays,
-    hdf5_keys,
-    is_table,
-    npz_arrays,
-    npz_keys,
-    require_keys,
-    table_arrays,
-    table_keys,
-)
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, require_keys
+from aadml.feature_extraction.foreign.numpy_files import npz_arrays, npz_keys
+from aadml.feature_extraction.foreign.tables import is_table, table_arrays, table_keys
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import as_text

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.foreign import read_npy
+from aadml.feature_extraction.foreign.numpy_files import read_npy
 from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.ground.archives import DAMAGED
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause

@@ -8,7 +8,7 @@ from typing import get_args
 
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
 from aadml.feature_extraction.engines import engine_of
-from aadml.feature_extraction.foreign import is_remote
+from aadml.feature_extraction.foreign.tables import is_remote
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import Options

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from aadml.feature_extraction.foreign import npz_arrays, refuse_zip_bomb
+from aadml.feature_extraction.foreign.numpy_files import npz_arrays, refuse_zip_bomb
 from aadml.feature_extraction.ground.archives import DAMAGED, is_archive
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
 from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file import Texts
-from aadml.feature_extraction.foreign import require_keys
+from aadml.feature_extraction.foreign.hdf5 import require_keys
 from aadml.feature_extraction.ground.errors import InputError
 
 

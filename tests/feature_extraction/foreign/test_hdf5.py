@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.feature_file import FeatureFile, is_feature_file, read_features, write_features
-from aadml.feature_extraction.foreign import hdf5, open_hdf5
+from aadml.feature_extraction.foreign import hdf5
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from tests.edited_hdf5 import edited
 

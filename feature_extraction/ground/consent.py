@@ -14,12 +14,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from os import PathLike, fspath
 from os.path import lexists
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _NAME = r"[^\W\d]\w*"
 _PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")

@@ -15,7 +15,9 @@ from aadml.data.layouts.layout import Layout
 from aadml.data.layouts.wrong_kind_hints import wrong_kind_hint
 from aadml.data.splitting.division import divided
 from aadml.data.synthetic import synthetic_by_name
-from aadml.feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.names import check_modality, in_order
+from aadml.feature_extraction.feature_file.reading import is_feature_file, read_features
 from aadml.feature_extraction.foreign.hdf5 import hdf5_keys
 from aadml.feature_extraction.foreign.numpy_files import npz_keys
 from aadml.feature_extraction.foreign.tables import is_remote, is_table, local_path

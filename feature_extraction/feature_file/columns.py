@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modality
+from aadml.feature_extraction.feature_file.content import UNLABELLED
+from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality
 from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, require_keys
 from aadml.feature_extraction.foreign.numpy_files import npz_arrays, npz_keys
 from aadml.feature_extraction.foreign.tables import is_table, table_arrays, table_keys

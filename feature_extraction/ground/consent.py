@@ -18,7 +18,6 @@ from typing import Any
 
 from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 
-
 _NAME = r"[^\W\d]\w*"
 _PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _TYPED = re.compile(rf"(?:\w+-)*({_PLACE.pattern})(?:@\w+)?")

@@ -10,18 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.feature_file import (
-    FeatureFile,
-    FeatureRows,
-    ModalityRows,
-    Shard,
-    Texts,
-    gathered,
-    is_feature_file,
-    spread,
-    write_rows,
-)
 from aadml.feature_extraction.feature_file.class_codes import class_codes
+from aadml.feature_extraction.feature_file.content import FeatureFile, Shard, Texts
+from aadml.feature_extraction.feature_file.reading import is_feature_file
+from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows, gathered, spread
+from aadml.feature_extraction.feature_file.writing import write_rows
 from aadml.feature_extraction.ground.atomic import refuse_other_kind, remove_leftovers
 from aadml.feature_extraction.jobs.failures import Failure, deciding, is_list_of_failures, write_failures
 from aadml.feature_extraction.jobs.fitting import fitted

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Description, Fit, mean_over_time
-from aadml.feature_extraction.feature_file import Cursor, FeatureRows, ModalityRows, gathered, spread
+from aadml.feature_extraction.feature_file.rows import Cursor, FeatureRows, ModalityRows, gathered, spread
 
 
 def fitted(

@@ -11,17 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import (
-    Cursor,
-    FeatureFile,
-    FeatureRows,
-    ModalityRows,
-    PendingFit,
-    Shard,
-    Texts,
-    gathered,
-    open_features,
-)
+from aadml.feature_extraction.feature_file.content import FeatureFile, PendingFit, Shard, Texts
+from aadml.feature_extraction.feature_file.reading import open_features
+from aadml.feature_extraction.feature_file.rows import Cursor, FeatureRows, ModalityRows, gathered
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.assembly import Assembled, refuse_foreign, write, written_modalities

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aadml.feature_extraction.backbones import Extractor, Fit, mean_over_time
-from aadml.feature_extraction.feature_file import PendingFit
+from aadml.feature_extraction.feature_file.content import PendingFit
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject

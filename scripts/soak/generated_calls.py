@@ -429,7 +429,7 @@ def write_files(folder: Path) -> None:
     import numpy as np
 
     from aadml.data.synthetic import synthetic
-    from aadml.feature_extraction.feature_file import write_features
+    from aadml.feature_extraction.feature_file.writing import write_features
     from aadml.search.index import Index
 
     clips = folder / "clips"

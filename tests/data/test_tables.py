@@ -16,7 +16,7 @@ import pytest
 import aadml
 from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.foreign import tables
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, MissingExtraError

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.foreign import tables
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError

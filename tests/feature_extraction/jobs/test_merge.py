@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.backbones import extractor, mean_over_time
-from aadml.feature_extraction.feature_file import read_features, write_features, writing
+from aadml.feature_extraction.feature_file import writing
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.merge import merge

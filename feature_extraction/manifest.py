@@ -9,14 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
 
-from aadml.feature_extraction.foreign import (
-    fetch_beside,
-    is_remote,
-    is_table,
-    local_path,
-    media_table,
-    shown_address,
-)
+from aadml.feature_extraction.foreign.media_tables import media_table
+from aadml.feature_extraction.foreign.tables import fetch_beside, is_remote, is_table, local_path, shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import Segment, segment_of
 
@@ -35,7 +29,7 @@ LABELS_SEPARATOR = "|"
 """Separator of the classes of a clip in the column `labels`."""
 
 UNDIVIDED = "test"
-"""Split of the clips of a manifest without splits: they are searched, scored and not trained on."""
+"""Split of all clips of a manifest without the column `split`: test clips are searched, scored and not trained on."""
 RECORDING = "recording"
 """Column for the name of the recording of a segment; by default the first id with the same media."""
 
@@ -54,7 +48,7 @@ class Row:
             has texts, also the texts under `text`, `text_2`, `text_3`, ...
         label: first class of the clip; empty if the clip has no class.
         split: `train`, `valid` or `test`.
-        columns: values of further columns.
+        columns: values of further columns, by name.
         more_labels: further classes of the clip.
     """
 
@@ -77,7 +71,7 @@ class Row:
 
     @property
     def segment(self) -> Segment:
-        """Part of the media that is the clip, by the columns `start` and `end`."""
+        """Part of the media that is the clip, from the columns `start` and `end`; see `segment_of` for its errors."""
         return segment_of(self.columns)
 
 
@@ -88,7 +82,7 @@ class Manifest:
     Attributes:
         path: path or address of the file.
         rows: rows of the file, one per clip.
-        class_names: all labels, in numeric order if all are integers, otherwise in alphabetical order.
+        class_names: names of all classes, in numeric order if all are integers, otherwise in alphabetical order.
     """
 
     path: str
@@ -125,7 +119,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         The manifest; the existence of the media is not checked.
 
     Raises:
-        InputError: the file does not exist, is not a manifest, or has invalid rows; the message has the line numbers.
+        InputError: the file does not exist, is not a manifest, or has invalid rows; the message lists the lines.
     """
     place = os.fspath(path)
     try:

@@ -25,7 +25,7 @@ class WeightCheck:
     """Result of testing one published file on this machine.
 
     Attributes:
-        name: key of the file in `weights.WEIGHTS`.
+        name: key of the file in `WEIGHTS`.
         path: path in the cache.
         present: whether the file exists.
         passed: whether the file has the published content and works; None if the file is absent.
@@ -40,7 +40,17 @@ class WeightCheck:
 
 
 def examine(name: str) -> WeightCheck:
-    """Verify and test one published file in the cache, without downloads."""
+    """Verify and test one published file in the cache, without downloads.
+
+    Args:
+        name: a key of `WEIGHTS`.
+
+    Returns:
+        The result; a damaged file is reported by `passed`.
+
+    Raises:
+        InputError: there is no such key.
+    """
     entry = published(name)
     path = weights_folder() / entry.file
     if not path.is_file():
@@ -63,6 +73,9 @@ def vggish_statistics(weights: str, variants: Iterable[str]) -> dict[str, tuple[
 
     Returns:
         Mean and standard deviation over all values of the three patches, by variant.
+
+    Raises:
+        InputError: the weights are not available or cannot be read.
     """
     time = np.arange(3 * 16_000) / 16_000
     sine = np.sin(2 * np.pi * 1000.0 * time).astype(np.float32)

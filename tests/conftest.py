@@ -74,7 +74,7 @@ def shared_data() -> Path:
 def small_features(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A feature file of three classes that are easy to tell apart, for tests that read it alone."""
     from aadml.data.synthetic import synthetic
-    from aadml.feature_extraction.feature_file import write_features
+    from aadml.feature_extraction.feature_file.writing import write_features
 
     path = tmp_path_factory.mktemp("small") / "features.h5"
     write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(12, 14), difficulty=0.2))

@@ -4,7 +4,7 @@ import pytest
 
 from aadml.configuration.files import open_config
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 
 
 @pytest.fixture

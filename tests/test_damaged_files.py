@@ -13,7 +13,8 @@ import safetensors.torch
 import torch
 
 from aadml.data.reading import open_data
-from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys
+from aadml.feature_extraction.foreign.numpy_files import npz_arrays, npz_keys
 from aadml.feature_extraction.frontends.whitening import youtube8m_whitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.weights import tensor_files

@@ -8,7 +8,7 @@ import pytest
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 from aadml.search.build_index import build

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.contracts import expected
 from aadml.feature_extraction.ground.import_paths import imported
 

@@ -17,7 +17,6 @@ OFTEN = ("hf clap audio", "hf wav2vec2 audio", "hf clip visual", "hf bert text")
 LARGE = ("vggish", "inception-v3")
 PARTS_OF_LARGE = {"VGGish", "InceptionV3", "Unit", "Mixed"}
 WITHOUT_WEIGHTS = {
-    "Auxiliary": "is never run: published files load whole",
     "LeftOut": "stands for a part of a training that a loaded model does without",
     "_Head": "is exported frozen",
     "TowerLearner": "passes what a tower makes to a learner; both are tried",

@@ -9,8 +9,8 @@ import pytest
 import aadml
 from aadml.data.layouts.released import write_split_keys
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import Shard, write_features
-from aadml.feature_extraction.feature_file.content import Texts
+from aadml.feature_extraction.feature_file.content import Shard, Texts
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.media.fingerprints import SIZE
 from aadml.runs.embed import embed_file
 from tests.feature_extraction.contents import content

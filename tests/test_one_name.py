@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 
 ROOT = Path(__file__).parents[1]
 SMALL = ["--epochs", "1", "--set", "network.hidden=[8]", "--set", "training.batch=20"]

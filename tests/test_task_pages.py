@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import Texts, read_features, write_features
+from aadml.feature_extraction.feature_file.content import Texts
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from tests.captioned_clips import write_captioned
 from tests.cli.conftest import run
 from tests.feature_extraction.hub import tiny

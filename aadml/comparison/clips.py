@@ -14,7 +14,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality, check_features, check_present
 from aadml.comparison.relevance import Relevance, relevance_of
 from aadml.comparison.stored_rows import StoredRows
-from aadml.feature_extraction.feature_file import UNLABELLED, Texts
+from aadml.feature_extraction.feature_file.content import UNLABELLED, Texts
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.arrays import all_finite
 from aadml.comparison.stored_rows import StoredRows
-from aadml.feature_extraction.feature_file import check_modality
+from aadml.feature_extraction.feature_file.names import check_modality
 from aadml.feature_extraction.ground.errors import InputError
 
 Modality = str

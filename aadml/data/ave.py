@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from aadml.data.splitting.division import with_other_splits
 from aadml.data.splitting.folds import first_five, read_lines
-from aadml.feature_extraction.feature_file import FeatureFile
-from aadml.feature_extraction.foreign import hdf5_arrays
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays
 from aadml.feature_extraction.ground.errors import InputError
 
 AVE15: dict[str, tuple[int, int, int]] = {

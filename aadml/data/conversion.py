@@ -13,7 +13,9 @@ from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.splitting.division import divided
 from aadml.data.splitting.split_duplicates import without_duplicates
 from aadml.data.splitting.splits import without_classes, without_incomplete_classes
-from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, write_features
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
+from aadml.feature_extraction.feature_file.reading import is_feature_file
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.atomic import refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError
 

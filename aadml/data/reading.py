@@ -15,8 +15,12 @@ from aadml.data.layouts.layout import Layout
 from aadml.data.layouts.wrong_kind_hints import wrong_kind_hint
 from aadml.data.splitting.division import DEFAULT_RULE, divided
 from aadml.data.synthetic import synthetic_by_name
-from aadml.feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
-from aadml.feature_extraction.foreign import hdf5_keys, is_remote, is_table, local_path, npz_keys
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.names import check_modality, in_order
+from aadml.feature_extraction.feature_file.reading import is_feature_file, read_features
+from aadml.feature_extraction.foreign.hdf5 import hdf5_keys
+from aadml.feature_extraction.foreign.numpy_files import npz_keys
+from aadml.feature_extraction.foreign.tables import is_remote, is_table, local_path
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup

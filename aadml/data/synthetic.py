@@ -10,7 +10,7 @@ from annotated_types import Ge, Interval
 from numpy.typing import NDArray
 
 from aadml.data.ave import AVE15
-from aadml.feature_extraction.feature_file import DRAWN, FeatureFile
+from aadml.feature_extraction.feature_file.content import DRAWN, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
 from aadml.feature_extraction.ground.registry import lookup

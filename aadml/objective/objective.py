@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
 from aadml.comparison.processes import group
-from aadml.feature_extraction.feature_file import MODALITIES, is_modality
+from aadml.feature_extraction.feature_file.names import MODALITIES, is_modality
 from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OwnSection

@@ -6,7 +6,8 @@ from pathlib import Path
 from aadml.configuration.overrides import setting_pairs
 from aadml.data.ave import CLOCK, CLOCK_LIMIT, with_drawn_clock
 from aadml.data.reading import open_data
-from aadml.feature_extraction.feature_file import FeatureFile, write_features
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.ground.strings import Note

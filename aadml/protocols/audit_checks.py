@@ -13,7 +13,7 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.data.splitting.near_duplicates import near_duplicates
-from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.protocols.audit import (
     Case,
     Check,

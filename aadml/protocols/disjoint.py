@@ -1,7 +1,7 @@
 """Protocol for classes without training clips."""
 
 from aadml.comparison.clips import Clips
-from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.protocol import Protocol, Subject
 

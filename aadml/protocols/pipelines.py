@@ -217,7 +217,8 @@ def _name_of(function: Function) -> str | None:
 def _input_of(
     clips: Clips, features: Mapping[Modality, NDArray[Any]], folder: Path, split: str = "test"
 ) -> NDArray[np.uint8]:
-    from aadml.feature_extraction.feature_file import FeatureFile, write_features
+    from aadml.feature_extraction.feature_file.content import FeatureFile
+    from aadml.feature_extraction.feature_file.writing import write_features
 
     content = FeatureFile(features, clips.labels.numpy(), clips.ids, (split,) * len(clips), clips.class_names)
     write_features(folder / "input.h5", content)
@@ -225,7 +226,7 @@ def _input_of(
 
 
 def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
-    from aadml.feature_extraction.foreign import hdf5_arrays
+    from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays
 
     try:
         return hdf5_arrays(output, clips.modalities)

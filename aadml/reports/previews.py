@@ -46,7 +46,7 @@ ENCODINGS = (
         video_options=_VIDEO_OPTIONS, audio_bit_rate=48_000,
     ),
     Encoding(
-        container="webm", video="libvpx", audio="libopus", options={"fflags": "+bitexact"}, rates=(RATE,),
+        container="webm", video="libvpx", audio="libopus", options={"fflags": "+bitexact"},
         video_options={"crf": "30", "b": "120k", "auto-alt-ref": "0"}, audio_bit_rate=40_000,
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.reports.page import Section, render
 from aadml.reports.players import ClipMedia, Players, make_players
 from aadml.retrieval.galleries import items

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from aadml.comparison.arrays import to_flags
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.feature_file import UNLABELLED, check_modality, in_order
 from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.feature_file.columns import LISTED, PRESENT, Columns, read_columns
-from aadml.feature_extraction.foreign import npz_arrays, open_hdf5
+from aadml.feature_extraction.feature_file.content import UNLABELLED
+from aadml.feature_extraction.feature_file.names import check_modality, in_order
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5
+from aadml.feature_extraction.foreign.numpy_files import npz_arrays
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import as_text

@@ -16,7 +16,7 @@ from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
 from aadml.data.sources.media_sets import is_manifest, read_media, with_media
 from aadml.data.splitting.splits import has_one_label, require_one_label, stratified, to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
-from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import OptionValues

@@ -15,8 +15,8 @@ from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.captions.several_texts import every_text
 from aadml.data.reading import open_data
 from aadml.data.splitting.splits import clips_of
-from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.feature_file.columns import LISTED
+from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.feature_file.output import checksummed_hdf5
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind

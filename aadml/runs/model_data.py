@@ -14,7 +14,7 @@ from aadml.data.captions.several_texts import every_text
 from aadml.data.reading import open_data
 from aadml.data.sources.media_sets import read_media, with_media
 from aadml.data.splitting.splits import clips_of
-from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.manifest import SPLITS

@@ -12,7 +12,8 @@ from torch import Tensor
 from aadml.configuration.config import Config
 from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.reading import open_data
-from aadml.feature_extraction.feature_file import FeatureFile, write_features
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.methods.training.session import Session
 from aadml.model.model import Model
 from aadml.protocols.audit import Finding, Verdict

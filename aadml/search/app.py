@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.kept_workers import keep_workers

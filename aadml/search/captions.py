@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import Texts
+from aadml.feature_extraction.feature_file.content import Texts
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.store import CAPTION_COLUMNS, Item, columns_in
 

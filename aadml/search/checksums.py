@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.feature_file.names import MODALITIES
 
 SCHEMA = (
     "CREATE TABLE checksum (part TEXT, block INTEGER, value BLOB NOT NULL, PRIMARY KEY (part, block)) WITHOUT ROWID"

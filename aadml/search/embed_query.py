@@ -7,7 +7,7 @@ from torch import Tensor
 
 from aadml.comparison.arrays import ArrayLike, to_rows
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.encoders import IndexEncoder, PlainEncoder, embed_media
 from aadml.search.sources import may_have

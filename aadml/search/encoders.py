@@ -15,7 +15,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.backbones import Extractor, extractor
-from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested

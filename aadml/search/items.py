@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.checksums import damage, verified_rows
 from aadml.search.exact_search import Gallery

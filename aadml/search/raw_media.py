@@ -16,7 +16,7 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.waveforms import Waveforms
-from aadml.feature_extraction.feature_file import Texts
+from aadml.feature_extraction.feature_file.content import Texts
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure

@@ -14,7 +14,9 @@ from aadml.comparison.features import Modality
 from aadml.data.manifests.listing import media_files, utf8
 from aadml.data.reading import is_address, open_data
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Texts, Timeline, read_features
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile, Texts, Timeline
+from aadml.feature_extraction.feature_file.names import MODALITIES
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
 from aadml.feature_extraction.ground.locks import locked

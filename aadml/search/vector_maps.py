@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.search.checksums import damage, has_table, seal_table, verified_rows
 from aadml.search.store import connect, reading, writing
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import h5py
 
-from aadml.feature_extraction.feature_file import is_feature_file, open_features
-from aadml.feature_extraction.foreign import open_hdf5
+from aadml.feature_extraction.feature_file.reading import is_feature_file, open_features
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 from aadml.feature_extraction.ground.block_checksums import CheckedReader, has_checksums
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ledger.integrity import damages_of_ledger

@@ -54,7 +54,7 @@ class Fit(Protocol):
 
 @dataclass(frozen=True)
 class Extractor:
-    """Method to compute features of a decoded clip.
+    """Method that computes the features of a decoded clip.
 
     Attributes:
         name: name of the extractor in `EXTRACTORS`, or its import path.
@@ -111,7 +111,7 @@ class Extractor:
 
 
 class ExtractorFactory(Protocol):
-    """Function that builds an extractor from options; `Extractor.modality` states the modality of the extractor."""
+    """Function that builds an extractor of one modality from options."""
 
     def __call__(self, **options: Any) -> Extractor:
         """Build an extractor; `options` are the options of the factory."""

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from aadml.feature_extraction.layers.masking import filled, masked, masked_batch_norm, time_mask
 
 BANDS = 64
-SILENCE = -36.04365338911715  # natural logarithm of 2^-52, the front end's value for digital silence
+SILENCE = -36.04365338911715  # natural logarithm of 2^-52, the value of the front end for digital silence
 _TINY = 1e-24  # makes the fourth root differentiable for a window of zeros
 
 _BLOCKS = (  # share of channels of each convolution, and the pooling (time, bands) after it
@@ -28,8 +28,13 @@ class Crnn(nn.Module):
     A batch norm precedes every convolution. The vectors of a clip do not depend on the padding of its batch. The
     network of the default sizes has 732,354 parameters.
 
-    Attributes:
-        dimension: dimension of a frame's vector.
+    Args:
+        channels: channels of the last four convolutions, a multiple of 4.
+        dimension: dimension of a frame's vector, even.
+        dropout: dropout rate before the GRU.
+
+    Raises:
+        ValueError: `dimension` is odd, or `channels` is not a multiple of 4.
     """
 
     def __init__(self, *, channels: int = 128, dimension: int = 300, dropout: float = 0.3) -> None:

@@ -1,8 +1,8 @@
 """Inception-V3 (Szegedy et al., CVPR 2016), pooled to 2048 dimensions, with torchvision's parameter names.
 
-With the auxiliary head, the network has torchvision's 580 entries and 27,161,264 parameters. The published files of
-torchvision and timm, and ports with the same names, can therefore all be loaded. These files contain different networks
-of the same shape. The provenance of the features records the file.
+The published files of torchvision and timm, and ports with the same names, can all be loaded; their classifier and
+auxiliary head are not used. These files contain different networks of the same shape. The provenance of the features
+records the file.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from aadml.feature_extraction.frontends.whitening import PcaWhitening, reduced, 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.ground.options import removing
-from aadml.feature_extraction.layers.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
+from aadml.feature_extraction.layers.inception_blocks import LastPool, Mixed, PoolPadding, Unit, blocks
 from aadml.feature_extraction.layers.inception_variants import AS_WEIGHTS, InceptionVariant, VariantOptions, variant_of
 from aadml.feature_extraction.media import Frames
 from aadml.feature_extraction.weights.resolve import load_weights
@@ -37,7 +37,7 @@ REDUCED = 1024
 SIDE = 299  # pixels
 _BATCH = 8  # frames; fixed, so that a clip's values cannot depend on the other clips
 _IMAGENET_MEAN, _IMAGENET_SD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_UNUSED = ("fc.", "AuxLogits.")  # prefixes of tensors that are not used for features
+_UNUSED = ("fc.", "AuxLogits.")  # prefixes of the tensors of classifier and auxiliary head
 
 
 class InceptionV3(nn.Module):
@@ -47,19 +47,9 @@ class InceptionV3(nn.Module):
         pool_padding: whether the 3x3 average pools inside the blocks include the zeros beyond the border: "counted" for
             torchvision's and timm's files, "excluded" for weights that come from TensorFlow or Keras.
         last_pool: pool of the last block, "average", or "max" as in TensorFlow's graph of 2015-12-05 and its ports.
-        classes: number of classes of the file's classifier, 0 for no classifier; the features do not depend on the
-            classifier.
-        auxiliary: whether the auxiliary head is present.
     """
 
-    def __init__(
-        self,
-        *,
-        pool_padding: PoolPadding = "counted",
-        last_pool: LastPool = "average",
-        classes: int = 1000,
-        auxiliary: bool = True,
-    ) -> None:
+    def __init__(self, *, pool_padding: PoolPadding = "counted", last_pool: LastPool = "average") -> None:
         super().__init__()
         self.Conv2d_1a_3x3 = Unit(3, 32, 3, stride=2, same=False)
         self.Conv2d_2a_3x3 = Unit(32, 32, 3, same=False)
@@ -72,10 +62,6 @@ class InceptionV3(nn.Module):
             self.add_module(name, block)
             self.blocks.append(name)
             width = block.outputs
-            if name == "Mixed_6e" and auxiliary:
-                self.AuxLogits = Auxiliary(width, classes)
-        if classes:
-            self.fc = nn.Linear(width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Compute the pooled features of images.
@@ -130,20 +116,17 @@ def load_inception_v3(tensors: Mapping[str, Tensor], variant: InceptionVariant) 
     Raises:
         InputError: a tensor is missing, unknown, or has a wrong shape; tensors of the classifiers are not checked.
     """
-    head = tensors.get("fc.weight")
-    build = partial(
-        InceptionV3,
-        pool_padding=variant.pool_padding,
-        last_pool=variant.last_pool,
-        classes=0 if head is None else len(head),
-        auxiliary="AuxLogits.fc.weight" in tensors,
-    )
+    build = _build(variant)
     with torch.device("meta"):
         expected = build().state_dict()
     counters = {n: torch.zeros((), dtype=torch.int64) for n in expected if n.endswith("num_batches_tracked")}
-    state = counters | {n: tensor for n, tensor in tensors.items() if n in expected or not n.startswith(_UNUSED)}
+    state = counters | {n: tensor for n, tensor in tensors.items() if not n.startswith(_UNUSED)}
     check_state(state, expected, "Inception-V3 (torchvision's names)")
     return loaded(build, {n: state[n].to(tensor.dtype) for n, tensor in expected.items()}).eval()
+
+
+def _build(variant: InceptionVariant) -> partial[InceptionV3]:
+    return partial(InceptionV3, pool_padding=variant.pool_padding, last_pool=variant.last_pool)
 
 
 def folded(network: InceptionV3) -> InceptionV3:
@@ -234,10 +217,7 @@ def _loaded(weights: str, overrides: VariantOptions) -> tuple[InceptionV3, Incep
     about = {"torch": str(torch.__version__)}
     if weights == "untrained":
         variant = InceptionVariant().updated(overrides)
-        build = partial(
-            InceptionV3, pool_padding=variant.pool_padding, last_pool=variant.last_pool, classes=0, auxiliary=False
-        )
-        return seeded(build).eval(), variant, "untrained", about
+        return seeded(_build(variant)).eval(), variant, "untrained", about
     file = load_weights(weights, "inception-v3")
     variant = variant_of(file, overrides)
     return load_inception_v3(file.tensors, variant), variant, file.sha256, about | {"weight_file": file.name}

@@ -24,9 +24,11 @@ class Panns(nn.Module):
     The vector of a clip does not depend on the padding of its batch. Silence is appended to a clip that is too short
     for the pooling.
 
-    Attributes:
-        dimension: dimension of the vectors.
-        minimum_frames: length of the shortest spectrogram that all pooling layers accept.
+    Args:
+        trunk: name -> block, in order; a block maps values and lengths to values and lengths.
+        dimension: dimension of the vectors, the channels of the last block.
+        minimum_frames: length of the shortest spectrogram that all pooling layers accept, in frames.
+        dropout: dropout rate after each block.
         augment: whether SpecAugment is applied in training.
     """
 
@@ -93,7 +95,7 @@ class ConvBlock(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions and a shortcut; if `halve`, average pooling halves their common input."""
+    """Two 3 x 3 convolutions and a shortcut; if `halve`, average pooling halves the axes of their input."""
 
     def __init__(self, inputs: int, outputs: int, *, halve: bool, dropout: float) -> None:
         super().__init__()
@@ -109,7 +111,7 @@ class ResidualBlock(nn.Module):
         self.dropout = dropout
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Map (b, inputs, t, f) and lengths (b,) to (b, outputs, t', f') and new lengths."""
+        """Map (b, inputs, t, f) and lengths (b,) to (b, outputs, t', f') and new lengths; `halve` halves both axes."""
         if self.halve:
             values, lengths = _pooled(values, lengths)
         mask = time_mask(lengths, values.shape[2])
@@ -139,7 +141,7 @@ class ResidualStages(nn.Module):
             inputs = outputs
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Map (b, width, t, f) to (b, 8 width, t // 16, f // 16)."""
+        """Map (b, width, t, f) and lengths (b,) to (b, 8 width, t // 16, f // 16) and new lengths."""
         for layer in self.children():
             assert isinstance(layer, nn.ModuleList)
             for block in layer:
@@ -148,7 +150,7 @@ class ResidualStages(nn.Module):
 
 
 def cnn10(*, width: int = 64, dropout: float = 0.2, augment: bool = True) -> Panns:
-    """Build Cnn10: four convolution blocks; `width` 64 is the published size (512-d)."""
+    """Build Cnn10: four convolution blocks; `width` 64 is the published size (512-d). See `cnn14` for the arguments."""
     return Panns(_conv_blocks(width, 4, pool_last=True), 8 * width, 16, dropout, augment)
 
 
@@ -166,7 +168,10 @@ def cnn14(*, width: int = 64, dropout: float = 0.2, augment: bool = True, pool_l
 
 
 def resnet38(*, width: int = 64, dropout: float = 0.2, augment: bool = True) -> Panns:
-    """Build ResNet38: stages of 3, 4, 6 and 3 residual blocks; `width` 64 is the published size (2048-d)."""
+    """Build ResNet38: stages of 3, 4, 6 and 3 residual blocks; `width` 64 is the published size (2048-d).
+
+    See `cnn14` for the arguments.
+    """
     trunk = {
         "conv_block1": ConvBlock(1, width),
         "resnet": ResidualStages(width, (3, 4, 6, 3), dropout),
@@ -180,6 +185,10 @@ PANNS_NETWORKS = {"cnn10": cnn10, "cnn14": cnn14, "resnet38": resnet38}
 
 def load_published(network: Panns, weights: Mapping[str, Tensor]) -> None:
     """Load published weights into `network`, without the linear layers (`fc`) and the front end (`spec`, `logmel`).
+
+    Args:
+        network: result of a function in `PANNS_NETWORKS`.
+        weights: parameter name -> tensor of the published file.
 
     Raises:
         InputError: a weight is missing, unknown or has a wrong shape; the message contains the first such weight.

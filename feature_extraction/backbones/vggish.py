@@ -58,7 +58,7 @@ _PCA_NAMES = {
 
 
 class VGGish(nn.Module):
-    """VGGish with the parameter names of the common PyTorch port."""
+    """Convolutional network of VGGish, with the parameter names of the common PyTorch port."""
 
     def __init__(self) -> None:
         super().__init__()

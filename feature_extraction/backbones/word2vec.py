@@ -87,7 +87,13 @@ def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int
 
 
 def untrained_table(vocabulary: Iterable[str], *, dimension: int = 300, seed: int = 0) -> WordTable:
-    """Build a table of random unit vectors."""
+    """Build a table of random unit vectors: one for each word, and one for all other words.
+
+    Args:
+        vocabulary: words of the captions.
+        dimension: dimension of the vectors.
+        seed: seed of the vectors.
+    """
     words = sorted(set(vocabulary))
     values = np.random.default_rng(seed).standard_normal((len(words) + 1, dimension)).astype(np.float32)
     values /= np.linalg.norm(values, axis=1, keepdims=True)
@@ -96,7 +102,7 @@ def untrained_table(vocabulary: Iterable[str], *, dimension: int = 300, seed: in
 
 
 def variants(word: str) -> Sequence[str]:
-    """Return the spellings of a word to look up: with capitals, as one word, with underscores, in American spelling."""
+    """Return the spellings of a word to look up: unchanged, capitalized, in capitals, "-" as "_" or "", American."""
     joined, underscored = word.replace("-", ""), word.replace("-", "_")
     american = (re.sub("(?<=...)our", "or", word), re.sub("ise(d|s|)$", r"ize\1", word), word.replace("grey", "gray"))
     spellings = (word, word.capitalize(), word.upper(), underscored, joined, *american)

@@ -37,7 +37,7 @@ ENGINES: Registry[Engine] = Registry(
 
 
 def engine_of(name: str) -> Engine:
-    """Return an engine.
+    """Return the function that decodes clips with an engine.
 
     Args:
         name: a key of ENGINES, or "ray:ADDRESS" for a running cluster ("ray:auto", "ray:10.0.0.7:6379").

@@ -22,12 +22,12 @@ _PATIENCE = 30  # wall-clock limit / processor-time limit; reading from a lost d
 
 @dataclass(frozen=True)
 class Wanted:
-    """Requirements of one modality.
+    """Decoding and preprocessing of one modality.
 
     Attributes:
         inputs: form of the decoded input.
         prepare: preprocessing in the decoding process; picklable.
-        minimum_seconds: minimum duration; shorter clips fail.
+        minimum_seconds: minimum duration in seconds; shorter clips fail.
         pool: pooling of the prepared clip in the decoding process; None for no pooling in that process.
     """
 
@@ -42,10 +42,10 @@ class DecodingSettings:
     """Settings shared by all clips of a job.
 
     Attributes:
-        wanted: requirements by modality.
+        wanted: decoding and preprocessing by modality.
         time_limit: seconds of processor time for one modality of a clip. The wall-clock limit is many times as long,
             so that no clip fails because the machine is busy.
-        limits: sizes above which a clip fails.
+        limits: limits of the media that are decoded.
         gives_way: whether decoders run with low priority because this process runs a network. Sharing processors slows
             a network more than a decoder, because the threads of a network wait for each other.
         watch: called about once per second with the seconds of processor time of each running clip; Ray does not call
@@ -85,8 +85,9 @@ class DecodedPart:
         detail: description of the failure.
         warnings: warnings about an accepted clip.
         start: beginning of the sound or picture, in seconds after the beginning of the file or of its segment.
-        seconds: duration.
-        fingerprint: (256,), identifies the clip after re-encoding; see `media.fingerprints`.
+        seconds: duration in seconds.
+        fingerprint: (256,) bytes that identify the clip after re-encoding (see `media.fingerprints`); None for a text
+            and for a failure.
     """
 
     modality: str
@@ -129,7 +130,7 @@ def decode_all(
 
 
 def decoders(settings: DecodingSettings, workers: int) -> AbstractContextManager[WorkerPool[Task]]:
-    """Return a pool of decoding processes, to be used as a context manager."""
+    """Return a context manager whose value is a pool of decoding processes."""
     limit = settings.time_limit
     conditions = Conditions(
         _PATIENCE * limit, limit, gives_way=settings.gives_way, setup=partial(av.logging.set_level, None)
@@ -191,7 +192,7 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits, segment: Seg
     except Exception as error:  # any other error fails only this clip, with the error as detail
         return DecodedPart(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
     if np.issubdtype(prepared.dtype, np.floating) and not np.isfinite(prepared).all():
-        return DecodedPart(modality, reason="corrupt", detail="its features contain NaN or infinity")
+        return DecodedPart(modality, reason="corrupt", detail="the features contain NaN or infinity")
     return DecodedPart(
         modality,
         prepared=prepared,

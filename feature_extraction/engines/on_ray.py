@@ -35,7 +35,7 @@ class DecodingActor:
         self._pool = self._open.__enter__()
 
     def decode(self, task: Task) -> list[DecodedPart]:
-        """Decode a clip; if the process dies, decode the clip once more in a new process."""
+        """Return the parts of a clip; if the process dies, the clip is decoded once more in a new process."""
         suspects: list[Task] = []
         decoded = [*decoded_by(self._pool, iter([task]), suspects)]
         ((_, parts),) = decoded or decoded_by(self._pool, iter(suspects))
@@ -52,7 +52,11 @@ def decode(
         settings: see `Engine`.
         clips: see `Engine`.
         workers: number of actors; None for one actor per processor of the cluster.
-        address: address of a running cluster; "" for RAY_ADDRESS, or a new Ray on this machine if it is not set.
+        address: address of a running cluster; "" for the address in RAY_ADDRESS, or a new Ray on this machine if
+            RAY_ADDRESS is not set.
+
+    Yields:
+        Each task with its parts, in the order of completion.
 
     Raises:
         InputError: Ray is not installed, there is no cluster at the address, or the cluster has no free processors.

@@ -8,7 +8,8 @@ Version 1 has:
 - `/class_names` UTF-8;
 - optionally `/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,);
 - optionally `/fitted/<modality>/<name>`: arrays that were fitted to the training rows (a whitening);
-- optionally `/fingerprint/<modality>` uint8 (n, 256), which identifies clips after re-encoding.
+- optionally `/fingerprint/<modality>` uint8 (n, 256), which identifies clips after re-encoding;
+- for a shard of a job, `/shard` (JSON; see `content.Shard`) and `/shard_rows` int64 (n,).
 
 Version 2 adds:
 
@@ -25,65 +26,3 @@ The root attribute `checksums` marks a file that ends with checksums of its bloc
 ignores the checksums, and `open_hdf5` verifies them. If they are missing, the file is damaged. A program that changes
 the file in place must delete the attribute.
 """
-
-from typing import TYPE_CHECKING
-
-from aadml.feature_extraction.ground.import_paths import imported_on_demand
-
-if TYPE_CHECKING:
-    from aadml.feature_extraction.feature_file.checks import check
-    from aadml.feature_extraction.feature_file.content import (
-        DRAWN,
-        FORMAT,
-        UNLABELLED,
-        FeatureFile,
-        PendingFit,
-        Shard,
-        Texts,
-        Timeline,
-    )
-    from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality, in_order, is_modality
-    from aadml.feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
-    from aadml.feature_extraction.feature_file.rows import Cursor, FeatureRows, ModalityRows, gathered, is_large, spread
-    from aadml.feature_extraction.feature_file.writing import write_features, write_rows
-
-__all__ = [
-    "DRAWN",
-    "FORMAT",
-    "MODALITIES",
-    "UNLABELLED",
-    "Cursor",
-    "FeatureFile",
-    "FeatureRows",
-    "ModalityRows",
-    "PendingFit",
-    "Shard",
-    "Texts",
-    "Timeline",
-    "check",
-    "check_modality",
-    "gathered",
-    "in_order",
-    "is_feature_file",
-    "is_large",
-    "is_modality",
-    "open_features",
-    "read_features",
-    "spread",
-    "write_features",
-    "write_rows",
-]
-
-__getattr__ = imported_on_demand(
-    __name__,
-    {
-        "check": "checks",
-        **dict.fromkeys(
-            ("DRAWN", "FORMAT", "UNLABELLED", "FeatureFile", "PendingFit", "Shard", "Texts", "Timeline"), "content"
-        ),
-        **dict.fromkeys(("MODALITIES", "check_modality", "in_order", "is_modality"), "names"),
-        **dict.fromkeys(("is_feature_file", "open_features", "read_features"), "reading"),
-        **dict.fromkeys(("Cursor", "FeatureRows", "ModalityRows", "gathered", "is_large", "spread"), "rows"),
-        **dict.fromkeys(("write_features", "write_rows"), "writing"),
-    },
-)

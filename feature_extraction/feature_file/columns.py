@@ -1,4 +1,4 @@
-"""Reader of npz and HDF5 files with one row per clip, under the usual keys or the keys that the file lists."""
+"""Reader of npz and HDF5 files and tables with one row per clip, under usual keys or keys that the file lists."""
 
 import os
 from collections.abc import Container, Mapping
@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modality
-from aadml.feature_extraction.foreign import (
-    hdf5_arrays,
-    hdf5_keys,
-    is_table,
-    npz_arrays,
-    npz_keys,
-    require_keys,
-    table_arrays,
-    table_keys,
-)
+from aadml.feature_extraction.feature_file.content import UNLABELLED
+from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, require_keys
+from aadml.feature_extraction.foreign.numpy_files import npz_arrays, npz_keys
+from aadml.feature_extraction.foreign.tables import is_table, table_arrays, table_keys
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import as_text
@@ -28,7 +22,7 @@ LISTED = "modalities"
 """Key of the list of modalities, in files with modalities other than audio, visual and text."""
 
 PRESENT = "_present"
-"""Suffix of the key whose array marks which clips have a modality."""
+"""Suffix of the key of a mask: the clips that have a modality."""
 
 TEXT_ROW = "text_row"
 """Key of the array with the clip of each text, for clips with several texts."""

@@ -55,7 +55,7 @@ class Timeline:
         return np.where(place > 0, start + place - 1, -1).astype(np.int64)
 
     def select(self, clips: NDArray[np.int64]) -> "Timeline":
-        """Return the rows of `clips`, in their order."""
+        """Return the timeline of the clips with the numbers `clips` (m,), in that order."""
         starts, lengths = self.offsets[clips], np.diff(self.offsets)[clips]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         rows = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
@@ -76,7 +76,7 @@ class Texts:
 
     @classmethod
     def sorted(cls, values: NDArray[np.float32], rows: NDArray[np.int64]) -> "Texts":
-        """Build `Texts` from texts in any order; the texts of a clip keep their order."""
+        """Build `Texts` from values (m, d) and rows (m,) in any order; the texts of a clip keep their order."""
         order = np.argsort(rows, kind="stable")
         return cls(values[order], rows[order])
 
@@ -86,13 +86,13 @@ class Texts:
         return np.diff(self.rows, prepend=-1) > 0
 
     def first_of_each(self, clips: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Return the first text of each clip (n, d), zeros for clips without text, and the mask of clips with texts."""
+        """Return the first text of each clip (n, d), zeros without text, and the mask (n,) of clips with texts."""
         values = np.zeros((clips, self.values.shape[1]), dtype=np.float32)
         values[self.rows[self.is_first]] = self.values[self.is_first]
         return values, np.isin(np.arange(clips), self.rows)
 
     def select(self, clips: NDArray[np.int64]) -> "Texts":
-        """Return the texts of `clips`, in their order."""
+        """Return the texts of the clips with the numbers `clips` (m,), in that order."""
         starts, stops = (np.searchsorted(self.rows, clips, side=side) for side in ("left", "right"))
         places = [np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)]
         selected = np.concatenate([np.empty(0, dtype=np.int64), *places])
@@ -116,7 +116,7 @@ class PendingFit:
 
 @dataclass(frozen=True)
 class JobPart:
-    """Description of a part of a job in its feature file, as JSON.
+    """Part of a job, as its feature file describes the part in JSON.
 
     Attributes:
         index: number of the shard, from 0.
@@ -166,7 +166,7 @@ class FeatureFile:
         fitted: by modality, named arrays that were fitted to the training rows.
         shard: part of the job that the file contains; None for a job without shards.
         all_labels: (n, C) uint8, 1 for each class of a clip; None if no clip of the job has several classes.
-        fingerprints: by modality, (n, 256) uint8, which identify clips after re-encoding; see
+        fingerprints: by modality, (n, 256) uint8 fingerprints, which identify clips after re-encoding; see
             `aadml.feature_extraction.media.fingerprints`. Older files and files of other programs have no fingerprints.
         present: by modality, (n,) bool, mask of the clips that have the modality, for modalities that some clip lacks.
             The features of a clip without the modality are zeros, and its sequence is empty.
@@ -197,7 +197,7 @@ class FeatureFile:
         return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
 
     def select(self, rows: NDArray[np.int64]) -> "FeatureFile":
-        """Return the clips `rows`, in their order, without the shard."""
+        """Return the clips of the rows `rows` (m,), in that order, without the shard."""
         return replace(
             self,
             features={name: values[rows] for name, values in self.features.items()},

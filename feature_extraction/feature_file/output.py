@@ -1,7 +1,8 @@
-"""Writer of all HDF5 files, and the file object below HDF5, which raises failed writes outside HDF5.
+"""Writer of all HDF5 files, and the file object below HDF5, which stores the error of a failed write.
 
 HDF5 cannot close a file that it could not write. On a full disk every attempt fails again, and the last attempt, at
-the end of the process, may crash. The file object therefore stores the first failed write and drops all later writes.
+the end of the process, may crash. The file object therefore drops all later writes, and `hdf5_output` raises the error
+outside HDF5.
 """
 
 import io
@@ -23,14 +24,14 @@ class Output(io.FileIO):
     failure: OSError | None = None
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read into a buffer; dropped content reads as zeros."""
+        """Read into a buffer, with zeros for dropped content, and return the size of the buffer."""
         view = memoryview(buffer)
         size = super().readinto(view) or 0
         view[size:] = bytes(len(view) - size)
         return len(view)
 
     def write(self, data: Any, /) -> int:
-        """Write all of `data`, or drop the data after a failed write."""
+        """Write all of `data`, or drop the data after a failed write; return the size of the data."""
         rest = memoryview(data).cast("B")
         size = len(rest)
         try:
@@ -41,7 +42,7 @@ class Output(io.FileIO):
         return size
 
     def truncate(self, size: int | None = None, /) -> int:
-        """Set the size, or drop the change after a failed write."""
+        """Set the size, or drop the change after a failed write; return the size."""
         try:
             return super().truncate(size) if self.failure is None else size or 0
         except OSError as error:

@@ -16,7 +16,7 @@ from aadml.feature_extraction.feature_file.checks import check_texts, checked
 from aadml.feature_extraction.feature_file.content import FORMAT, FeatureFile, JobPart, Shard, Texts, Timeline
 from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality, in_order
 from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows, block_rows, is_large
-from aadml.feature_extraction.foreign import open_hdf5
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.feature_extraction.ground.strings import as_text

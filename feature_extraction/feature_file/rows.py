@@ -30,7 +30,7 @@ class FeatureRows:
 
     @classmethod
     def of(cls, array: NDArray[Any]) -> "FeatureRows":
-        """Build `FeatureRows` from an array in memory."""
+        """Build `FeatureRows` from an array (n,) or (n, d) in memory."""
         step = block_rows(array.shape, array.dtype)
         return cls(array.shape, array.dtype, lambda: (array[i : i + step] for i in range(0, len(array), step)))
 
@@ -66,7 +66,7 @@ class ModalityRows:
 
 
 def is_large(size: int) -> bool:
-    """Return whether an array of `size` bytes is mapped instead of copied."""
+    """Return whether an array of `size` bytes is mapped instead of copied, by `LARGE`."""
     return size >= max(LARGE, 1)
 
 

@@ -114,6 +114,9 @@ def hdf5_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
 def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     """Read arrays of an HDF5 file.
 
+    Returns:
+        Key -> array of numbers or text, for each key of `wanted`.
+
     Raises:
         InputError: the file cannot be read, or a key is missing or not an array; the message contains the key.
     """

@@ -47,7 +47,7 @@ class _Walk:
         self._seen: set[Any] = set()
 
     def group(self, top: h5py.Group) -> None:
-        """Inspect a group and all objects below the group."""
+        """Inspect a group and all objects below the group; raise UnsafeFile for the first problem."""
         waiting = [top]
         while waiting:
             group = waiting.pop()

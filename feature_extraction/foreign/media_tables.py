@@ -46,6 +46,7 @@ def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
 
     Raises:
         InputError: the table cannot be read, a column of media has other content, or the disk is full.
+        MissingExtraError: pyarrow or datasets is not installed.
     """
     folder = _Folder(path)
     with damage_in(path):
@@ -60,6 +61,7 @@ def has_media(path: Path) -> bool:
 
     Raises:
         DamagedFileError: the table cannot be read.
+        MissingExtraError: pyarrow or datasets is not installed.
     """
     if is_tar(path):
         with damage_in(path), damage_in_tar(path):
@@ -74,7 +76,7 @@ def _sound_and_picture(row: Cells) -> tuple[str, str]:
 
 
 class _Folder:
-    """Temporary folder for the media of a table, made when the first one is written."""
+    """Temporary folder for the media of a table, created with the first file."""
 
     def __init__(self, table: Path) -> None:
         self._table, self._base = table, table if table.is_dir() else table.parent
@@ -95,7 +97,7 @@ class _Folder:
             return self.add(io.BytesIO(content), str(name or ""))
         if not isinstance(place := content or name or "", str):
             raise InputError(
-                f"{self._table}: the column {column} has values of type {type(place).__name__}, and not media; pass a "
+                f"{self._table}: the column {column} has values of type {type(place).__name__}, not media; pass a "
                 "table with encoded files, or pass features to the commands that read features"
             )
         return str(self._base / place) if place else ""
@@ -135,7 +137,7 @@ def _tar_cells(file: TarFile, folder: _Folder) -> Cells:
 
 
 def _values(row: Mapping[str, _Value], names: list[str]) -> Cells:
-    """Return the cells of a row without its media; `names` are the names of its class numbers."""
+    """Return the cells of a row without its media; `names` are the names of the classes, by class number."""
     cells: Cells = {}
     for column, value in row.items():
         if column in _MEDIA:

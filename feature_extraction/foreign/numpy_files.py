@@ -35,7 +35,7 @@ def npz_arrays(path: str | os.PathLike[str], wanted: Collection[str] | None = No
         wanted: keys to read; keys that the file lacks are left out. None for all keys.
 
     Returns:
-        Key -> array.
+        Key -> array, as stored.
 
     Raises:
         InputError: the file cannot be read, contains Python objects, or declares a different size than it stores.

@@ -129,12 +129,12 @@ def _failures_of(source: str) -> Iterator[None]:
 
 
 def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
-    """Copy the files beside a remote file to the same places beside its copy; a missing file stays missing.
+    """Copy the files beside a remote file to the same relative paths beside its copy; a missing file stays missing.
 
     Args:
         source: an address that was copied by `local_path`; data sets of the hub have no files beside them.
         copy: path of the copy.
-        files: paths; those outside the folder of the copy are left out.
+        files: paths; paths outside the folder of the copy are left out.
 
     Raises:
         InputError: a file cannot be read, or is larger than the free space.
@@ -174,8 +174,13 @@ def _without_secrets(text: str, source: str) -> str:
 def copy_of(file: IO[bytes], place: Path, shown: str) -> None:
     """Write the content of `file` to `place`.
 
+    Args:
+        file: open file.
+        place: path of the copy.
+        shown: name of the source, for the message.
+
     Raises:
-        InputError: the disk has too little space; the message names the source `shown`.
+        InputError: the disk has too little space.
     """
     size, free = int(getattr(file, "size", None) or 0), shutil.disk_usage(place.parent).free
     if size > free:
@@ -200,12 +205,20 @@ def is_table(path: Path) -> bool:
 
 
 def table_files(path: Path) -> tuple[Path, ...]:
-    """Return the files of a table."""
+    """Return the file of a table, or all files below its folder."""
     return (path,) if path.is_file() else tuple(sorted(file for file in path.rglob("*") if file.is_file()))
 
 
 def table_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the names of the columns of a table without reading rows; see `table_arrays`."""
+    """Return the names of the columns of a table without reading rows.
+
+    Args:
+        path: see `table_arrays`.
+
+    Raises:
+        InputError: the table cannot be read, or its parts have different columns.
+        MissingExtraError: pyarrow or datasets is not installed.
+    """
     place = Path(path)
     with damage_in(place):
         if is_tar(place):
@@ -220,7 +233,8 @@ def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
 
     Args:
         path: see `is_table`. In a tar, `KEY.audio.npy` is the value of clip KEY in the column `audio`, `KEY.split.txt`
-            of the column `split`, and `KEY.cls` of the column `label`. A data set with named splits has `split`.
+            of the column `split`, and `KEY.cls` of the column `label`. A data set with named splits has the column
+            `split`.
         wanted: columns to read; columns that the table lacks are left out.
 
     Raises:
@@ -241,6 +255,7 @@ def open_tables(path: Path) -> "list[TablePart]":
 
     Raises:
         InputError: the table cannot be read.
+        MissingExtraError: pyarrow or datasets is not installed.
     """
     with damage_in(path):
         return list(_parts(path))
@@ -265,7 +280,7 @@ class TablePart:
         split: name of the split; empty if the part has no name.
         schema: columns, as pyarrow declares them.
         read: function that reads the wanted columns; None for all.
-        stream: function that yields at most so many rows at a time; None if `read` reads no rows into memory.
+        stream: function from a number of rows to batches of at most that many rows; None if `read` needs little memory.
     """
 
     split: str
@@ -274,7 +289,7 @@ class TablePart:
     stream: "Callable[[int], Iterator[pa.RecordBatch]] | None" = None
 
     def batches(self, rows: int) -> "Iterator[pa.RecordBatch]":
-        """Yield all columns of at most `rows` rows at a time."""
+        """Yield all columns of the part in batches of at most `rows` rows."""
         return self.stream(rows) if self.stream else iter(self.read(None).to_batches(max_chunksize=rows))
 
 
@@ -312,7 +327,7 @@ def _is_compressed(message: bytes) -> bool:
     """Return whether a message of Arrow (a FlatBuffer, see format/Message.fbs) has a batch with compressed values."""
 
     def field(table: int, number: int) -> int:
-        """Return the place of a field; 0 if the table lacks it."""
+        """Return the position of a field; 0 if the table lacks the field."""
         entries = table - unpack_from("<i", message, table)[0]
         (size,), place = unpack_from("<H", message, entries), 4 + 2 * number
         return table + offset if place < size and (offset := unpack_from("<H", message, entries + place)[0]) else 0
@@ -328,7 +343,7 @@ def _is_compressed(message: bytes) -> bool:
 
 
 def _equal_parts(path: Path) -> list[TablePart]:
-    """Return the parts of a table.
+    """Return the parts of a table, which have the same columns.
 
     Raises:
         InputError: the table has no part, or the parts have different columns.
@@ -435,7 +450,7 @@ def _columns(path: Path, wanted: Collection[str]) -> Reads:
 
 
 def class_names(schema: Any) -> list[str]:
-    """Return the class names of the column `label`, as the library `datasets` stores them in the schema."""
+    """Return the class names that the library `datasets` stores in a schema for the column `label`; [] if none."""
     stored = (schema.metadata or {}).get(b"huggingface")
     features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
     return list(features.get("label", {}).get("names") or [])
@@ -477,7 +492,7 @@ class _LimitedStream:
         self._file, self._limit, self._left = file, limit, limit
 
     def read(self, size: int = -1) -> bytes:
-        """Read at most `size` bytes, or all."""
+        """Read at most `size` bytes, or all; raise ValueError beyond the limit."""
         data = self._file.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
         self._left -= len(data)
         if self._left < 0:
@@ -536,7 +551,9 @@ def damage_in_tar(path: Path) -> Iterator[None]:
     try:
         yield
     except (*DAMAGED, lzma.LZMAError) as error:
-        raise DamagedFileError(f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass a tar") from error
+        raise DamagedFileError(
+            f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass an intact tar"
+        ) from error
 
 
 def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
@@ -554,7 +571,7 @@ def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
     for name, values in columns.items():
         if len(values) < len(clips):
             absent = next(clip for clip in clips if clip not in values)
-            raise InputError(f"{path}: clip '{absent:.80}' has no {name}; give each clip the same files")
+            raise InputError(f"{path}: clip '{absent:.80}' has no {name}; store the same files for each clip")
     reads: Reads = {
         name: partial(_stacked, [values[clip] for clip in clips], f"{path}: {name}") for name, values in columns.items()
     }

@@ -57,6 +57,10 @@ def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
 
     Weights are normal with variance 2 / fan-in, biases are zero, and a batch normalization is the identity. The states
     of the global random generators do not change.
+
+    Args:
+        build: function that returns the network.
+        seed: seed of the weights.
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.device("meta"):

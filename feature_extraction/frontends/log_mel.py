@@ -37,7 +37,7 @@ _SINGLE = 1 << 18  # multiplications: OpenBLAS computes smaller products on one 
 class LogMelSettings:
     """Settings of a log-mel spectrogram.
 
-    Args:
+    Attributes:
         sample_rate: sample rate of the waveform, in Hz.
         window: length of the periodic Hann window, in samples.
         hop: samples from one frame to the next.
@@ -141,7 +141,7 @@ def filled_log_mel(samples: Floats, settings: LogMelSettings, shortest: int) -> 
 
 
 def hann_window(settings: LogMelSettings) -> Values:
-    """Compute the periodic Hann window (window,), float64."""
+    """Compute the periodic Hann window (window,), float64: 0.5 - 0.5 cos(2 pi n / window)."""
     window: Values = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(settings.window) / settings.window)
     return window
 

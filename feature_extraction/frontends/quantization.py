@@ -12,12 +12,20 @@ LOWEST, HIGHEST = -2.0, 2.0  # range of the 8 bits
 
 
 def quantize(features: NDArray[np.floating[Any]], *, rounding: Literal["nearest", "floor"]) -> NDArray[np.uint8]:
-    """Clip to [-2, 2] and quantize to 8 bits: (x + 2) * 255 / 4, rounded to nearest (YouTube-8M) or down (VGGish)."""
+    """Clip to [-2, 2] and quantize to 8 bits: (x + 2) * 255 / 4, rounded to nearest (YouTube-8M) or down (VGGish).
+
+    Args:
+        features: array of any shape.
+        rounding: "nearest" or "floor".
+
+    Returns:
+        Integers 0 to 255 of the same shape.
+    """
     scaled = (np.clip(features, LOWEST, HIGHEST) - LOWEST) * (255.0 / (HIGHEST - LOWEST))
     return np.asarray(np.rint(scaled) if rounding == "nearest" else np.floor(scaled), dtype=np.uint8)
 
 
 def dequantize(quantized: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Invert `quantize` for any shape, as YouTube-8M's readers do: q * 4 / 255 + 4 / 512 - 2."""
+    """Map 8 bits back to floats of the same shape, as YouTube-8M's readers do: q * 4 / 255 + 4 / 512 - 2."""
     width = HIGHEST - LOWEST
     return (quantized.astype(np.float64) * (width / 255.0) + width / 512.0 + LOWEST).astype(np.float32)

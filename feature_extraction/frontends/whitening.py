@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.foreign import read_npy
+from aadml.feature_extraction.foreign.numpy_files import read_npy
 from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.ground.archives import DAMAGED
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
@@ -57,12 +57,12 @@ class Whitening:
         return np.asarray(self.components / np.sqrt(self.variance + self.epsilon))
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
-        """Return the arrays of a feature file: `mean`, `components`, `variance`, `epsilon`."""
+        """Return `mean` (d,), `components` (d, k), `variance` (k,) and `epsilon` (1,) as float32 for a feature file."""
         return {f.name: np.atleast_1d(np.asarray(getattr(self, f.name), dtype=np.float32)) for f in fields(self)}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Floats]) -> "Whitening":
-        """Build a whitening from the arrays that `arrays` returns."""
+        """Build a whitening from the result of `arrays`."""
         mean, components, variance = (
             np.asarray(arrays[name], dtype=np.float64) for name in ("mean", "components", "variance")
         )
@@ -76,14 +76,14 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
 
     Args:
         blocks: (n_i, d) arrays; read once.
-        dimension: k, the number of components.
+        dimension: k, the number of components, at most d.
         epsilon: see `Whitening`.
 
     Returns:
         The whitening. The entry of largest magnitude of each component is positive, so that signs are reproducible.
 
     Raises:
-        InputError: there are fewer rows than components, or a row is not finite.
+        InputError: there are fewer rows than components, `dimension` is above d, or a row is not finite.
     """
     count, mean, scatter = 0, np.zeros(()), np.zeros(())
     for block in _gathered(blocks):
@@ -123,7 +123,7 @@ class PcaWhitening:
     eight_bit: bool = False
 
     def arrays(self, train: Iterable[Floats]) -> dict[str, NDArray[np.float32]]:
-        """Fit to the features (t_i, d) of the training clips."""
+        """Fit to the features (t_i, d) of the training clips; see `fit_whitening` for the errors."""
         return fit_whitening(train, self.dimension).arrays()
 
     def transformation(

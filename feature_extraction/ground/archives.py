@@ -21,7 +21,7 @@ DAMAGED = (
     OverflowError,  # a size beyond the range of an index
     MemoryError,
 )
-"""Exceptions that reading a damaged npy, npz or tar file can raise; which one depends on the first wrong byte."""
+"""Exceptions that reading a damaged npy, npz or tar file can raise; the first wrong byte determines the exception."""
 
 
 def is_archive(path: Path) -> bool:

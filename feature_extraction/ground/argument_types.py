@@ -55,10 +55,10 @@ def checked_call(function: F) -> F:
 
 
 def with_consent(*files: str) -> Callable[[F], F]:
-    """Decorate a function as `checked_call` does, and import code that its files name if `trust_code` is True.
+    """Return a decorator like `checked_call`; a call with `trust_code=True` also consents to the code that files name.
 
     Args:
-        files: arguments that are files or folders; an error message contains the first one that is set.
+        files: arguments that are files or folders; an error message contains the first of these that is set.
     """
     return lambda function: _wrapped(function, function.__name__, files=files)
 

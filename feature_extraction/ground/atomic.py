@@ -90,13 +90,9 @@ def _require_file_path(final: Path) -> None:
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True) -> None:
-    """Write `data` to `path`, completely or not at all."""
+    """Write `data` to `path`, completely or not at all; see `atomic_path` for `durable` and the errors."""
     with atomic_path(path, durable=durable) as temporary:
-        handle = os.open(temporary, os.O_WRONLY)
-        try:
-            append_all(handle, data)
-        finally:
-            os.close(handle)
+        temporary.write_bytes(data)
 
 
 def append_all(handle: int, data: bytes) -> None:
@@ -117,7 +113,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` as UTF-8 to `path`, completely or not at all."""
+    """Write `text` as UTF-8 to `path`, completely or not at all; see `atomic_path` for the errors."""
     write_bytes(path, text.encode())
 
 

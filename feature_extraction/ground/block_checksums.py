@@ -93,7 +93,7 @@ class CheckedReader(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Set the position of the next read."""
+        """Set the position of the next read, and return the position."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         self._position = start + offset
         return self._position
@@ -104,7 +104,7 @@ class CheckedReader(io.RawIOBase):
         super().close()
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read verified bytes into a buffer."""
+        """Read verified bytes into a buffer, and return their number."""
         view = memoryview(buffer).cast("B")
         view = view[: max(0, self._size - self._position)]
         filled = 0
@@ -124,7 +124,7 @@ class CheckedReader(io.RawIOBase):
         return filled
 
     def verify(self) -> None:
-        """Read and verify all blocks."""
+        """Read and verify all blocks; raise DamagedFileError for the first block that does not match its checksum."""
         buffer = bytearray(_PIECE * BLOCK)
         self.seek(0)
         while self.readinto(buffer):

@@ -77,7 +77,7 @@ def unseal(data: bytes, place: Path) -> JsonObject:
 
 
 def read_sealed(path: Path, form: str, version: int) -> JsonObject:
-    """Read a sealed file.
+    """Read the JSON object in a file that `seal` wrote, without its checksum.
 
     Args:
         path: the file.

@@ -14,12 +14,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from os import PathLike, fspath
 from os.path import lexists
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _NAME = r"[^\W\d]\w*"
 _PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
@@ -85,7 +82,7 @@ def _names_in(text: str) -> Iterator[str]:
 
 @contextmanager
 def trusting(consent: bool = True) -> Iterator[None]:
-    """Consent, within the context, to import every name that files contain."""
+    """Consent, within the context and if `consent` is true, to import every name that files contain."""
     token = _trusted.set(consent or _trusted.get())
     try:
         yield

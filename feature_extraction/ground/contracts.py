@@ -33,8 +33,8 @@ def require_contract(entry: object, contract: type | None, kind: str, place: str
     """Raise InputError for an entry that does not have the signature, or the class, of its contract.
 
     Args:
-        entry: the entry.
-        contract: contract of its registry; None for any callable.
+        entry: an object of the registry.
+        contract: contract of the registry; None for any callable.
         kind: kind of the entry ("loss").
         place: import path of the entry.
     """
@@ -79,7 +79,7 @@ def require_result(value: T, contract: type, kind: str, entry: object) -> T:
 
 
 def expected(contract: type) -> str:
-    """Return the signature of a contract: "(comparison, *, options) -> Terms(total, active, possible)"."""
+    """Return the signature of a contract, "(comparison, *, options) -> Terms(total)", or the form of its objects."""
     if not _is_protocol(contract):
         return f"an object {_shape(contract)}"
     return f"({', '.join([*_positional(contract), '*', 'options'])}) -> {_shape(_result(contract))}"
@@ -87,7 +87,7 @@ def expected(contract: type) -> str:
 
 def _expected(contract: type | None, kind: str) -> str:
     if contract is None:
-        return ", which cannot be called"
+        return ", which cannot be called; pass a function or a class"
     return f"; {_article(kind)} {kind} is {expected(contract)} (see docs/extending.md)"
 
 

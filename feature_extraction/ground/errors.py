@@ -1,11 +1,11 @@
-"""Errors that a user can correct. The command line prints them as one line and exits with 2.
+"""Errors that a user can correct. The command line prints such an error as one line and exits with 2.
 
-Any other exception that escapes is a defect of the program.
+Any other exception that reaches the user is a defect of the program.
 """
 
 import re
 
-_LONGEST, _KEPT = 255, 80  # characters of a word, and of the rest of a longer word
+_LONGEST, _KEPT = 255, 80  # characters of the longest unshortened word, and of a shortened word
 _LONG = re.compile(rf"`(?:aadml|hf) [^`]*`|\S{{{_LONGEST + 1},}}|(?<!\w)'[^']{{{_KEPT + 1},}}'(?!\w)")
 
 
@@ -46,15 +46,15 @@ class MissingExtraError(InputError):
 
 
 def cause(error: BaseException) -> str:
-    """Return the first line of a foreign error, for a message; the name of its class if the error has no text."""
+    """Return the first line of an error's text, at most 300 characters; the name of its class if the text is empty."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(error).__name__
 
 
 def one_line(text: str) -> str:
-    """Return a text with unprintable characters escaped; quoted values and very long words are shortened.
+    """Return a text with unprintable characters escaped, and long quoted values and very long words shortened to 80.
 
-    A command in backticks is not shortened, so that a user can run it.
+    A command in backticks is not shortened, so that a user can run the command.
     """
     escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     return _LONG.sub(lambda found: _shortened(found[0]), escaped)

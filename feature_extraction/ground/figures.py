@@ -76,7 +76,7 @@ def panels(drawings: Sequence[Callable[["Axes"], float]]) -> "Figure":
 
 
 def label(name: object, width: int = LONGEST) -> str:
-    """Return a printable, shortened name for a figure; a space precedes "_", since matplotlib hides names in "_..."."""
+    """Return a printable name of at most `width` characters; matplotlib hides "_...", so a space precedes the "_"."""
     plain = " ".join("".join(letter if letter.isprintable() else " " for letter in str(name)).split())
     short = plain if len(plain) <= width else f"{plain[: width - 1]}…"
     return f" {short}" if short.startswith("_") else short
@@ -102,7 +102,7 @@ def legend(axes: "Axes") -> float:
 
 
 def svg(figure: "Figure") -> str:
-    """Return a figure as an SVG element that scales with the page; equal figures have equal bytes."""
+    """Return a figure as an SVG element that scales with the page; equal figures produce equal text."""
     matplotlib, out = optional("matplotlib", "a figure", "aadml[plot]"), io.StringIO()
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the reader's fonts draw the text
@@ -121,6 +121,9 @@ def draw_curves(axes: "Axes", series: Series, *, x: str, y: str, marks: Mapping[
         x: label of the horizontal axis.
         y: label of the vertical axis.
         marks: name -> position of a dashed vertical line, such as the selected epoch.
+
+    Returns:
+        Height of the panel in inches.
     """
     for number, (name, (xs, ys)) in enumerate(series.items()):
         marker = "o" if len(xs) < 12 else None

@@ -18,7 +18,7 @@ _KINDS = {
 
 
 def file_digest(path: str | os.PathLike[str], kind: str = "sha256") -> str:
-    """Compute the checksum of a file; `kind` is a name of `hashlib`."""
+    """Compute the hexadecimal digest of a file; `kind` is the name of an algorithm in `hashlib`."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
 
@@ -34,7 +34,7 @@ def sha256(path: Path) -> str:
 
 
 def text_stamp(text: str) -> tuple[int, ...]:
-    """Return a stamp that changes with the text."""
+    """Return the stamp of a text: the first 64 bits of its SHA-256."""
     return (int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8]),)
 
 
@@ -62,7 +62,15 @@ def _kernel_file_systems() -> set[int]:
 
 @functools.lru_cache(maxsize=4096)  # clips may be segments of the same files
 def content_of(path: str, stamp: tuple[int, ...]) -> str:
-    """Compute the SHA-256 of a file; "" for an unreadable file, whose error is reported by the decoder."""
+    """Compute the SHA-256 of a regular file, cached by path and stamp.
+
+    Args:
+        path: path of the file.
+        stamp: result of `stamp_of`; for (), the digest is that of an empty file, since reading a pipe would block.
+
+    Returns:
+        Hexadecimal digest; "" for an unreadable file, because the decoder reports its error.
+    """
     digest = hashlib.sha256()
     try:
         with open(path if stamp else os.devnull, "rb", buffering=0) as file:  # noqa: PTH123 - see above

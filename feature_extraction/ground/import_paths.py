@@ -77,7 +77,8 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
         kind: kind of the entry ("encoder"), for the message.
 
     Returns:
-        The name under which the file is imported, and the file or the folder of its package; None for an installed one.
+        The import path of the object, and the file of its module or the folder of its package. In a folder without
+        `__init__.py`, the file is a module of its own in that path; None if there is no such file.
 
     Raises:
         UntrustedCodeError: the name was neither typed nor consented to.
@@ -98,7 +99,7 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
 
 
 def _find(module: str) -> None:
-    """Append the folder of a module to `sys.path`: the current folder, or else a folder of `search_beside`."""
+    """Append the folder of a module that `sys.path` lacks: the current folder, or else a folder of `search_beside`."""
     importlib.invalidate_caches()
     if module in sys.modules or _is_file(importlib.util.find_spec(module)):
         return
@@ -159,7 +160,7 @@ def _failure(place: str, error: BaseException) -> str:
 
 
 def first_line(place: str) -> str:
-    """Return the first line of the `documentation` of an import path."""
+    """Return the first line of the documentation of an object; see `documentation`."""
     return documentation(place).partition("\n")[0]
 
 
@@ -216,7 +217,7 @@ def _documentation(statement: ast.stmt, following: ast.stmt | None) -> str:
 
 
 def _source_file(module: str) -> Path | None:
-    """Return the file of a module without importing its packages."""
+    """Return the file of a module without importing its packages; None if the module has no Python file."""
     top, *inner = module.split(".")
     try:
         spec = importlib.util.find_spec(top) or PathFinder.find_spec(top, [*_beside])
@@ -239,7 +240,7 @@ def imported_on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str]
 
     Args:
         package: `__name__` of the package.
-        homes: name -> module of the package that defines it.
+        homes: name -> module of the package that defines the name.
     """
 
     def attribute(name: str) -> Any:

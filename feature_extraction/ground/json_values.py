@@ -27,7 +27,7 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
         place: its path, for messages.
 
     Raises:
-        InputError: `text` is not a JSON object.
+        DamagedFileError: `text` is not a JSON object.
     """
     try:
         content = json.loads(text)
@@ -43,7 +43,7 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
 
 
 def to_bytes(content: object) -> bytes:
-    """Return JSON values as indented text for a file, in bytes."""
+    """Return JSON values as the bytes of an indented text."""
     return (json.dumps(content, indent=2) + "\n").encode()
 
 
@@ -97,13 +97,13 @@ def read_as(kind: Callable[..., T], content: object, place: str | Path) -> T:
         place: path of the file, for messages.
 
     Raises:
-        InputError: a field is missing, unknown, or has another type.
+        DamagedFileError: a field is missing, unknown, or has another type.
     """
     return parse_as(kind, json.dumps(content, ensure_ascii=False).encode(errors="replace"), place)  # any file name
 
 
 def parse_as(kind: Callable[..., T], text: bytes, place: str | Path) -> T:
-    """Build a dataclass from the text of a JSON object; see `read_as`."""
+    """Build a dataclass from the UTF-8 text of a JSON object; see `read_as` for the other arguments and the error."""
     from pydantic import ValidationError
 
     try:

@@ -1,8 +1,8 @@
 """Options: annotated keyword-only arguments are the schema of a config section.
 
 The type of an argument declares the possible values: `Annotated[float, Interval(gt=0, le=100)]`, with the constraints
-of `annotated_types` and the markers of `option_types`; the `Args` of the docstring describe it. Values from files and
-command lines are checked by `validation`. A direct call from Python is not checked.
+of `annotated_types` and the markers of `option_types`; the `Args` of the docstring describe the option. Values from
+files and command lines are checked by `validation`. A direct call from Python is not checked.
 """
 
 import inspect
@@ -82,7 +82,7 @@ class Option:
         default: default value; REQUIRED if there is none.
         sentence: description, from the docstring.
         group: name of the argument that has the option as a field; "" if the option is not in a group.
-        owner: dataclass of that argument.
+        owner: dataclass of that argument; None if the option is not in a group.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Option:
 
     @property
     def company(self) -> str:
-        """Conditions as text to append to `possible`; "" if there are none."""
+        """Conditions as text that follows `possible`; "" for an option without conditions."""
         return "".join(f"; has an effect only with {condition}" for condition in self.conditions)
 
     @property
@@ -138,7 +138,7 @@ def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
 
 
 def sections(entry: Callable[..., object]) -> Mapping[str, Option]:
-    """Return the config sections that an entry has as arguments, by name; `kind` is a plain type."""
+    """Return the config sections that an entry has as arguments, by name, with the unannotated type as `kind`."""
     options = {option.name: option for option in _arguments(inspect.unwrap(entry)) if _is_section(option)}
     return {name: replace(o, kind=get_args(o.kind)[0]) if metadata_of(o.kind) else o for name, o in options.items()}
 
@@ -311,7 +311,7 @@ def sentences(documentation: str) -> dict[str, str]:
 
 
 def as_yaml(value: object) -> str:
-    """Return a value as YAML on one line of at most `LONGEST` characters."""
+    """Return a value as YAML on one line of at most `LONGEST` characters, or the name of the type of other values."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):

@@ -25,7 +25,10 @@ def processor_seconds(process: int) -> float:
     """Return the processor time of a process of this machine in seconds, summed over its threads.
 
     Args:
-        process: id of the process; 0.0 is returned if the process has ended, or if the system has no such clock.
+        process: id of the process.
+
+    Returns:
+        Seconds; 0.0 if the process has ended, or if the operating system has no such clock.
     """
     try:
         return time.clock_gettime(~process << 3 | _CLOCK)
@@ -39,11 +42,11 @@ def reached_limit(code: int | None) -> bool:
 
 
 def require_seconds(name: str, seconds: float) -> None:
-    """Raise InputError for a limit that is not above zero, or is more than an operating system can wait for.
+    """Raise InputError for a limit that is not above zero, or is above a million seconds.
 
     Args:
         name: name of the limit, for the message.
-        seconds: limit to check.
+        seconds: limit in seconds.
     """
     if not 0 < seconds <= _MOST_SECONDS:
         raise InputError(f"{name} is {seconds:g} s; pass a number above zero, and at most {_MOST_SECONDS:,.0f} s")

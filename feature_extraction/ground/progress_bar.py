@@ -38,7 +38,7 @@ class Bar:
         self.close()
 
     def start_from(self, done: int) -> None:
-        """Set the number of units done before the start, which do not count toward the rate."""
+        """Set the number of units that were done before the start; the rate does not count these units."""
         self._bar.initial = done
         self.show(done)
 

@@ -84,8 +84,8 @@ class Registry(Mapping[str, T]):
     """Entries by name: those of this project, and those of the entry points of installed packages.
 
     Every "package.module:name" is also an entry, but is not listed; it is imported only with consent (see
-    `consent.py`). An entry of an installed package whose name is taken, by this project or by another package, has its
-    import path as its name.
+    `consent.py`). If the name of an entry of an installed package is taken, by this project or by another package, the
+    entry has its import path as its name.
 
     Args:
         kind: kind of the entries, for messages ("loss").

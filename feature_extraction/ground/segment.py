@@ -26,7 +26,7 @@ class Segment:
 
     @property
     def length(self) -> float:
-        """Length in seconds; infinity if the end of the recording is the end."""
+        """Length in seconds; infinity for a segment up to the end of the recording."""
         return self.end - self.start
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Segment:
         return "" if self.is_whole else f"{self.start}-{end}"
 
     def named(self, name: str) -> str:
-        """Return the name of a file or its content with the times, such as "a.mp4@10.0-20.0"."""
+        """Return `name` with the times, such as "a.mp4@10.0-20.0"; a whole recording, or "", has no times."""
         return name if self.is_whole or not name else f"{name}@{self}"
 
 
@@ -44,7 +44,7 @@ WHOLE = Segment()
 
 
 def segment_of(columns: Mapping[str, str]) -> Segment:
-    """Return the segment in the columns `start` and `end`; a missing column or an empty cell does not limit it.
+    """Return the segment in the columns `start` and `end`; a missing column or an empty cell sets no limit.
 
     Raises:
         ValueError: a cell is not a number of seconds, or the end is not after the start.

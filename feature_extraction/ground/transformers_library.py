@@ -36,7 +36,9 @@ def refuse_kernels(config: object, place: object, key: str = "") -> None:
         for name, part in config.items():
             refuse_kernels(part, place, f"{key}.{name}" if key else str(name))
     elif "implementation" in key and isinstance(config, str) and "/" in config:
-        raise InputError(f"{place}: {key} is {config[:80]!r}, code on the hub that is not run; remove that line")
+        raise InputError(
+            f"{place}: {key} is {config[:80]!r}, which is code on the hub and is not run; remove that line"
+        )
 
 
 @contextmanager

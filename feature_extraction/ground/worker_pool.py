@@ -48,7 +48,7 @@ def processors() -> int:
 
 @dataclass(frozen=True)
 class Reported(Generic[T]):
-    """Report of a worker about a task that continues."""
+    """Report `value` of a worker about a task that continues."""
 
     task: T
     value: Any
@@ -56,7 +56,7 @@ class Reported(Generic[T]):
 
 @dataclass(frozen=True)
 class Finished(Generic[T]):
-    """Result of a task."""
+    """Result `value` of a task."""
 
     task: T
     value: Any

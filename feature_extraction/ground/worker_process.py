@@ -70,8 +70,9 @@ def start(work: Work[Any], conditions: Conditions) -> tuple[Any, Connection]:
 def _script_left_alone() -> Iterator[None]:
     """Prevent a new process from running the main script again.
 
-    `multiprocessing` runs the main file in every new process, because it may define the functions to call. The pool's
-    work is not defined there, and a script without `if __name__ == "__main__"` would start processes without end.
+    `multiprocessing` runs the main file in every new process, because this file may define the functions to
+    call. The pool's work is not defined there, and a script without `if __name__ == "__main__"` would start processes
+    without end.
     """
     main = sys.modules["__main__"]
     hidden = {name: vars(main).pop(name) for name in ("__file__", "__spec__") if name in vars(main)}

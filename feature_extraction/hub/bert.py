@@ -64,6 +64,9 @@ def small_bert(words: int, *, layers: int = 2, dimension: int = 128, heads: int 
         dimension: dimension of hidden states; the feed-forward layers are four times as wide.
         heads: number of attention heads.
         dropout: dropout rate of hidden states and attention.
+
+    Raises:
+        MissingExtraError: `transformers` is not installed.
     """
     return bert_of({
         "vocab_size": words, "num_hidden_layers": layers, "hidden_size": dimension, "num_attention_heads": heads,
@@ -79,7 +82,12 @@ def configuration_of(bert: Bert) -> JsonObject:
 
 
 def bert_of(configuration: JsonObject) -> Bert:
-    """Build a network with random weights from the result of `configuration_of`."""
+    """Build a network with random weights from the result of `configuration_of`.
+
+    Raises:
+        InputError: the configuration names code on the hub.
+        MissingExtraError: `transformers` is not installed.
+    """
     transformers = transformers_for("BERT")
     refuse_kernels(configuration, "BERT")
     return Bert(transformers.BertModel(transformers.BertConfig(**configuration), add_pooling_layer=False))

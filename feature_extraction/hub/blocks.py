@@ -24,6 +24,9 @@ def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | L
         run: function that calls the tower once.
         blocks: number of blocks to train, from the end; "all" for every module that runs.
 
+    Returns:
+        Modules whose direct parameters are trained; their submodules are separate items.
+
     Raises:
         InputError: the network has fewer blocks.
     """

@@ -126,7 +126,7 @@ class Tower:
 
     Attributes:
         network: class of `transformers`.
-        poolings: name -> function from the outputs to one vector per item; the first pooling is the default.
+        poolings: name -> function from network and items to one vector per item; the first pooling is the default.
         part: submodule to use; "" for the entire network.
         within: prefix of the names `_config` and `_model` of this network in a larger model; "" for a complete model.
             Other parts of the files (the picture tower of PE-AV, which needs timm and torchvision) are not loaded.
@@ -147,8 +147,8 @@ class SoundTower(Tower):
     """Tower with one vector per window of sound.
 
     Attributes:
-        item: function from the processor and a window of samples to arguments of the network.
-        window: function from the processor to the longest window in samples.
+        item: function from the processor and a window of samples to the input of the network.
+        window: function from the processor to the length of the longest window, in samples.
         filled: whether the processor pads a short window; otherwise the window keeps its length.
         shortest: minimum number of samples of a clip.
     """

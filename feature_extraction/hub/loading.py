@@ -32,7 +32,7 @@ _UNREADABLE = (
 
 @contextmanager
 def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
-    """Raise an `InputError` with the problem for an exception of `transformers` about the files of a model."""
+    """Convert exceptions of `transformers` within the context to an `InputError` with the model and the problem."""
     try:
         yield
     except _UNREADABLE as error:
@@ -66,7 +66,11 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
 
 
 def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
-    """Build the network of a tower from its configuration, with random weights that the caller replaces."""
+    """Build the network of a tower from its configuration, with random weights that the caller replaces.
+
+    Raises:
+        InputError: the configuration does not describe the network, or a package is not installed.
+    """
     network_class, config = class_of(snapshot, tower)
     library = transformers_for(f"hf:{snapshot.model}")
     with refused(snapshot, "its config.json does not describe a network"):

@@ -31,7 +31,7 @@ class Preparation:
     Attributes:
         inputs: kind of data to decode.
         items: function from one decoded clip to its windows, its frames, or its text.
-        trial: clip to test a network with.
+        trial: decoded clip that tests a network.
         parameters: settings that determine the items.
         batch: number of items of a batch; 1 if the items have many shapes.
         begins: see `Extractor`.
@@ -65,7 +65,11 @@ def tower_of(snapshot: Snapshot, modality: str, kind: type[T]) -> T:
 
 
 def pooling_of(tower: Tower, pooling: str | None) -> tuple[str, Pool]:
-    """Return the name and the function of a pooling; if `pooling` is None, of the first pooling of the tower."""
+    """Return the name and the function of a pooling; if `pooling` is None, of the first pooling of the tower.
+
+    Raises:
+        InputError: the tower has no pooling of that name.
+    """
     name = pooling or next(iter(tower.poolings))
     return name, lookup(tower.poolings, name, "pooling of this network")
 
@@ -76,7 +80,7 @@ class Runner:
 
     Attributes:
         network: network in evaluation mode, on its device.
-        pool: function from the outputs to one vector per item.
+        pool: function from network and items to one vector per item.
         device: device of the network.
         half: whether to multiply in bfloat16.
         batch: number of items of a batch.
@@ -152,7 +156,7 @@ class PretrainedEncoder:
         return self.run(map(self.preparation.items, clips))
 
     def extractor(self, modality: Modality, batch_clips: int, *packages: str) -> Extractor:
-        """Build an extractor; its provenance includes the versions of `packages`."""
+        """Build an extractor of batches of `batch_clips` clips; its provenance has the versions of `packages`."""
         from importlib.metadata import version
 
         versions = {name: version(name) for name in ("torch", "transformers", *packages)}
@@ -187,6 +191,9 @@ def encoder(
         pooling: name of a pooling of the tower; None for its first pooling.
         device: device of the network.
         precision: "float32", "bfloat16" or "auto".
+
+    Returns:
+        The tower with its weights, on the device.
 
     Raises:
         InputError: the files cannot be read, lack a weight of the tower, or do not match each other.

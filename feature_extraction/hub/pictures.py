@@ -70,7 +70,16 @@ def hf_visual(
 def picture_preparation(
     snapshot: Snapshot, tower: PictureTower, frames_per_second: float | None = None
 ) -> Preparation:  # fmt: skip
-    """Read the preparation of frames from the files of a model; the default frame rate depends on the family."""
+    """Read the preparation of frames from the files of a model.
+
+    Args:
+        snapshot: files of the model.
+        tower: tower of the model's family.
+        frames_per_second: frames per second to use; None for the default of the family.
+
+    Raises:
+        InputError: the settings of pictures cannot be read, or contain no size.
+    """
     inputs, colors = _settings(snapshot, tower, frames_per_second or tower.rate)
     count = _window(snapshot, tower)
     items = partial(_videos, count, tower) if count else _patches if tower.patches else _frames
@@ -106,7 +115,7 @@ class Colors:
     deviation: tuple[float, ...]
 
     def of(self, frames: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Normalize frames (t, h, w, 3) uint8 to float32."""
+        """Normalize frames (t, h, w, 3) uint8 to float32 of the same shape."""
         mean, deviation = np.asarray([self.mean, self.deviation], dtype=np.float32)
         colors: NDArray[np.float32] = (frames.astype(np.float32) * np.float32(self.scale) - mean) / deviation
         return colors

@@ -1,4 +1,4 @@
-"""Entry of a pretrained network in a saved model."""
+"""Description of a pretrained network in a saved model."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from aadml.feature_extraction.weights.hub_names import PREFIX
 
 @dataclass(frozen=True)
 class SavedTower:
-    """Network of a tower in a saved model.
+    """Description of the network of a tower in a saved model.
 
     Attributes:
         model: name of the model on the hub, or of the folder.
@@ -33,6 +33,6 @@ class SavedTower:
 
     @property
     def base(self) -> str:
-        """Source of the weights under the adapters, as `hf:MODEL@revision#pooling`."""
+        """Source of the weights under the adapters: `hf:MODEL@revision#pooling`; for a folder `hf:CHECKSUM#pooling`."""
         model = self.weights if self.revision is None else f"{self.model}@{self.revision}"
         return f"{PREFIX}{model}#{self.pooling}"

@@ -51,7 +51,7 @@ class Snapshot:
         return str(self.config.get("model_type", ""))
 
     def settings(self, name: str) -> JsonObject:
-        """Read a further file of settings; return {} if the file does not exist."""
+        """Return the content of a JSON file; {} if there is no file `name`. Raise InputError for a damaged file."""
         path = self.folder / name
         return parse_object(path.read_bytes(), path) if path.is_file() else {}
 
@@ -121,6 +121,9 @@ def restored(model: str, files: Mapping[str, bytes]) -> Iterator[Snapshot]:
 
     Yields:
         Snapshot of the model in the temporary folder.
+
+    Raises:
+        InputError: the configuration names code on the hub.
     """
     with TemporaryDirectory() as folder:
         config = json.loads(files["config.json"])
@@ -132,7 +135,7 @@ def restored(model: str, files: Mapping[str, bytes]) -> Iterator[Snapshot]:
 
 
 def remember(snapshot: Snapshot, checksum: str) -> None:
-    """Record the folder of weights, so that a model trained on their features finds the folder by the checksum."""
+    """Record the folder of weights, so that `find` returns the folder for the checksum of the weights."""
     folders, folder = _recorded_folders(), str(snapshot.folder.resolve())
     if folders.get(checksum) == folder:
         return
@@ -144,7 +147,7 @@ def _recorded(checksum: str) -> Path:
     folder = _recorded_folders().get(checksum)
     if folder is None or not Path(folder).is_dir():
         raise InputError(
-            f"weights {checksum[:16]}...: were never used on this machine, or have been moved; extract features once "
+            f"weights {checksum[:16]}... were never used on this machine, or have been moved; extract features once "
             "with hf:FOLDER, where FOLDER contains these weights"
         )
     return Path(folder)

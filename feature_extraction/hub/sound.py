@@ -62,6 +62,9 @@ def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | Non
         snapshot: files of the model.
         tower: tower of the model's family.
         hop: seconds from one window to the next; None for the length of a window.
+
+    Raises:
+        InputError: the processor of the sound cannot be read.
     """
     processor = processor_of(snapshot, "AutoFeatureExtractor", ("preprocessor_config.json", "processor_config.json"))
     rate, window = int(processor.sampling_rate), tower.window(processor)

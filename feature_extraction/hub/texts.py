@@ -62,7 +62,11 @@ def hf_text(
 
 
 def text_preparation(snapshot: Snapshot, tower: TextTower) -> Preparation:
-    """Read the preparation of text from the files of a model."""
+    """Read the preparation of text from the files of a model.
+
+    Raises:
+        InputError: the tokenizer or the configuration cannot be read.
+    """
     tokenizer = processor_of(snapshot, "AutoTokenizer", _VOCABULARIES)
     longest = _longest(snapshot, tokenizer)
     return Preparation(
@@ -87,7 +91,7 @@ def _item(tokenizer: Any, text: str, tower: TextTower, longest: int) -> Item:
 
 
 def _longest(snapshot: Snapshot, tokenizer: Any) -> int:
-    """Return the maximum tokens of a text: the smallest limit of sentence encoder, tokenizer and positions."""
+    """Return the maximum number of tokens of a text: the lowest limit of sentence encoder, tokenizer and positions."""
     config = configuration_of(snapshot)
     config = getattr(config, "text_config", config)
     positions = int(config.max_position_embeddings)

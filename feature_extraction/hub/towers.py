@@ -36,7 +36,7 @@ class OpenedTower:
 
     Attributes:
         encoder: network, preparation and parameters.
-        architecture: entry of a saved model.
+        architecture: description of the network in a saved model.
         files: settings of the preparation, as bytes.
     """
 
@@ -90,7 +90,11 @@ def check_tower(name: str, modality: str) -> None:
 
 
 def blank_tower(saved: SavedTower, modality: Kind) -> tuple[Any, Pool]:
-    """Build the network of a saved model, with random weights; return the network and its pooling."""
+    """Build the network of a saved model, with random weights; return the network and its pooling.
+
+    Raises:
+        InputError: the family or the pooling is unknown, or the configuration does not describe a network.
+    """
     config = {"config.json": json.dumps(saved.config).encode()}
     with restored(saved.model, config) as snapshot:
         tower = tower_of(snapshot, modality, Tower)
@@ -98,7 +102,16 @@ def blank_tower(saved: SavedTower, modality: Kind) -> tuple[Any, Pool]:
 
 
 def preparation_in(files: bytes, model: str, modality: Kind) -> Preparation:
-    """Build the preparation of inputs from the files of a saved model."""
+    """Build the preparation of inputs from the files of a saved model.
+
+    Args:
+        files: `OpenedTower.files`.
+        model: name of the model.
+        modality: modality of the tower.
+
+    Raises:
+        InputError: the family is unknown, or the settings cannot be read.
+    """
     content = {name: array.tobytes() for name, array in load_arrays(files).items()}
     with restored(model, content) as snapshot:
         return _preparation(snapshot, tower_of(snapshot, modality, Tower))

@@ -4,19 +4,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 TAIL = 0.05
-"""Share of a window below which the rest of a clip is dropped, since clips of "ten seconds" are often a bit longer."""
+"""Share of a window; a shorter rest of a clip is left out, since clips of "ten seconds" are often a bit longer."""
 
 
 def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
     """Compute the start of each window, as a sample index.
 
     A clip shorter than a window forms one window. A longer clip is not padded: its last window is moved back to end
-    with the clip.
+    with the clip, but is left out if less than the share `TAIL` of a window remains.
 
     Args:
-        samples: samples of the clip.
-        window: samples of a window.
-        hop: samples from one window to the next.
+        samples: number of samples of the clip.
+        window: number of samples of a window.
+        hop: number of samples from one window to the next.
 
     Returns:
         (t,) sample indices, increasing.
@@ -29,10 +29,10 @@ def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
 
 
 def cut(samples: NDArray[np.float32], window: int, hop: int) -> list[NDArray[np.float32]]:
-    """Cut samples (s,) into windows."""
+    """Cut samples (s,) into windows; see `starts` for the arguments."""
     return [samples[start : start + window] for start in starts(len(samples), window, hop)]
 
 
 def begins(window: int, hop: int, sample_rate: int, _: int, seconds: float) -> NDArray[np.float64]:
-    """Compute the start times (t,), in seconds, of the windows of a clip of length `seconds`."""
+    """Compute the start times (t,), in seconds, of the windows of a clip of length `seconds`; see `starts`."""
     return starts(round(seconds * sample_rate), window, hop) / np.float64(sample_rate)

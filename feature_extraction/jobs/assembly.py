@@ -10,18 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.feature_file import (
-    FeatureFile,
-    FeatureRows,
-    ModalityRows,
-    Shard,
-    Texts,
-    gathered,
-    is_feature_file,
-    spread,
-    write_rows,
-)
 from aadml.feature_extraction.feature_file.class_codes import class_codes
+from aadml.feature_extraction.feature_file.content import FeatureFile, Shard, Texts
+from aadml.feature_extraction.feature_file.reading import is_feature_file
+from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows, gathered, spread
+from aadml.feature_extraction.feature_file.writing import write_rows
 from aadml.feature_extraction.ground.atomic import refuse_other_kind, remove_leftovers
 from aadml.feature_extraction.jobs.failures import Failure, deciding, is_list_of_failures, write_failures
 from aadml.feature_extraction.jobs.fitting import fitted
@@ -31,7 +24,7 @@ from aadml.feature_extraction.ledger.records import Record
 from aadml.feature_extraction.ledger.track import Track
 from aadml.feature_extraction.manifest import FURTHER_TEXT, Row, is_text
 
-PENDING_NOTE = "{}: of a shard, before what is fitted on all training clips; `aadml merge` fits it"
+_PENDING_NOTE = "{} is not transformed yet; `aadml merge` fits the transformation to the training clips of all shards"
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class Account:
         extractors: extractors of the written modalities; a modality that every clip lacks is not written.
         failures: failed clips, in the order of the manifest.
         lacking: absent modalities of kept clips: the sound of a silent video, the picture of a recording.
-        warnings: ids of accepted clips, each with a warning.
+        warnings: (id, warning) for each warning about a kept clip.
     """
 
     extractors: tuple[Extractor, ...]
@@ -108,6 +101,9 @@ def assemble(
 
     Returns:
         Content to write (None if every clip of a job without shards failed), and the outcome of the clips.
+
+    Raises:
+        DamagedValues: values in the ledger do not match their checksum. Reads of the content raise this error too.
     """
     good = array("q")
     tracks = {modality: Track() for modality in plan.by_modality}
@@ -183,7 +179,7 @@ def _assembled(
                 sequence=plan.sequence,
                 pool=extractor.pool,
             )
-    notes = {modality: {"notes": [PENDING_NOTE.format(modality)]} for modality in plan.pending}
+    notes = {modality: {"notes": [_PENDING_NOTE.format(modality)]} for modality in plan.pending}
     head = FeatureFile(
         features={},
         labels=labels,
@@ -204,8 +200,6 @@ def _assembled(
 
 def written_modalities(present: Mapping[str, NDArray[np.bool_]]) -> list[str]:
     """Return the modalities that at least one clip has; all modalities if there are no clips.
-
-    A shard keeps all modalities, because a clip of another shard may have them.
 
     Args:
         present: by modality, (n,) mask of the clips that have the modality.

@@ -75,5 +75,5 @@ class Describer:
             if np.isfinite(description).all():
                 self._record(number, part, description)
             else:
-                broken = DecodedPart(part.modality, reason="corrupt", detail="its features contain NaN or infinity")
+                broken = DecodedPart(part.modality, reason="corrupt", detail="the features contain NaN or infinity")
                 self._record(number, broken, None)

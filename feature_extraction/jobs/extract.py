@@ -40,10 +40,10 @@ class ExtractionOutcome(Account):
     """Result of a job.
 
     Attributes:
-        path: the feature file; None if every clip failed, which keeps an earlier file.
+        path: the feature file; None if every clip of a job without shards failed, so that an earlier file is kept.
         clips: number of clips of the manifest or its shard.
         reused: number of clips taken from the ledger.
-        seconds: duration of the job.
+        seconds: duration of this call.
     """
 
     path: str | None
@@ -66,7 +66,7 @@ class _Job:
         reused: number of clips taken from the ledger.
         done: number of clips done.
         failed: reason -> number of clips.
-        noted: time of the latest progress record.
+        noted: time of the latest note of the progress, in seconds since 1970.
         running: processor seconds used so far by each clip being decoded.
     """
 
@@ -97,7 +97,8 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
         The outcome of the job.
 
     Raises:
-        InputError: the output cannot be written, is in use, or is a file of another kind.
+        InputError: the engine is not available, or the output cannot be written, is in use or is a file of another
+            kind.
     """
     begin, place = time.monotonic(), plan.output
     decode = engine_of(plan.engine)
@@ -118,7 +119,7 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
 def _run(job: _Job, decode: Engine) -> tuple[bool, Account]:
     """Extract features and write the files; return whether features were written, and the outcome of the clips.
 
-    Both steps are repeated if the ledger lost values.
+    Extraction and writing are repeated if the ledger lost values.
     """
     place = job.plan.output
     while True:
@@ -192,7 +193,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
 def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Record | None:
     """Return the valid record of a clip and modality; without a record, store the checksum of the file and segment.
 
-    A clip with the content of another clip, as after renaming, receives a copy of its record.
+    A clip with the content of another clip, as after renaming, receives a copy of the record of that clip.
     """
     row, text = job.plan.rows[number], is_text(modality)
     segment = WHOLE if text else row.segment

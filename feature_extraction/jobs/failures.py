@@ -47,7 +47,7 @@ def deciding_reason(reasons: Collection[str], modalities: int) -> str:
 
 
 def deciding(failures: Sequence[Failure], modalities: int) -> Failure | None:
-    """Return the failure whose reason is stated for a clip; None if the clip is kept. See `deciding_reason`."""
+    """Return the failure with the reason of a clip (see `deciding_reason`); None if the clip is kept."""
     reason = deciding_reason([failure.reason for failure in failures], modalities)
     return next((failure for failure in failures if failure.reason == reason), None)
 
@@ -59,7 +59,11 @@ def is_list_of_failures(path: Path) -> bool:
 
 
 def write_failures(path: Path, failures: Iterable[Failure]) -> None:
-    """Write the list of failures as CSV, completely or not at all."""
+    """Write the list of failures as CSV, completely or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
     table.writerow(field.name for field in fields(Failure))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Description, Fit, mean_over_time
-from aadml.feature_extraction.feature_file import Cursor, FeatureRows, ModalityRows, gathered, spread
+from aadml.feature_extraction.feature_file.rows import Cursor, FeatureRows, ModalityRows, gathered, spread
 
 
 def fitted(
@@ -32,6 +32,9 @@ def fitted(
 
     Returns:
         The transformed rows, whose values are computed when they are read, and the fitted arrays.
+
+    Raises:
+        InputError: the transformation cannot be fitted, for example because there are too few training clips.
     """
     assert rows.sequence is not None
     assert rows.offsets is not None

@@ -20,11 +20,11 @@ def extract_in_memory(extractor: Extractor, items: Sequence[str], workers: int =
 
     Args:
         extractor: extractor without a fit.
-        items: paths; texts if the modality is text.
+        items: at least one path; texts if the modality is text.
         workers: maximum number of decoding processes.
 
     Raises:
-        InputError: an item cannot be decoded.
+        InputError: an item cannot be decoded, or its features are not finite.
     """
     modality, values = extractor.modality, dict[int, NDArray[Any]]()
 

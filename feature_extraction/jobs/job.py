@@ -8,7 +8,7 @@ from typing import get_args
 
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
 from aadml.feature_extraction.engines import engine_of
-from aadml.feature_extraction.foreign import is_remote
+from aadml.feature_extraction.foreign.tables import is_remote
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import Options
@@ -76,8 +76,8 @@ def extract(
         recipe: preset of the audio and visual extractors with their options (`aadml list feature-recipes`); options and
             weights that are passed override those of the preset.
         options: options of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
-        weights: weights of the extractors with weights: "auto" (published), a file or its folder, or "untrained"
-            (random).
+        weights: source of the weights, for extractors with weights: "auto" (the published file), a file or its folder,
+            or "untrained" (random values).
         windows: length, or length/step, of the clips that each recording is cut into: "10s" or "10s/5s". Their ids are
             `ID@10.0-20.0`, and the columns start, end (seconds) and recording are added. A last window shorter than
             half of the length is left out; a shorter recording is one clip.
@@ -97,7 +97,8 @@ def extract(
         Counts, failures with their reasons, and warnings.
 
     Raises:
-        InputError: the manifest, a name or an option is wrong, or the output cannot be written.
+        InputError: the manifest, a name or an option is wrong, weights are not available, or the output cannot be
+            written.
     """
     require_seconds("max seconds", max_seconds)
     if damaged not in get_args(Damaged):
@@ -129,17 +130,18 @@ def choose_extractors(
     recipe: str | None = None,
     manifest: Manifest | None = None,
 ) -> list[Extractor]:
-    """Build extractors by name, each with its options; see `extract`. Provenance includes the recipe.
+    """Build extractors by name, each with its options; see `extract`. Their provenance includes the recipe.
 
     Args:
         names: names by modality, None for a modality without a name; if there is no name at all, DEFAULTS are used.
         options: options by modality.
-        weights: weights for the extractors that have them.
+        weights: source of the weights, for the extractors with an option `weights`; see `extract`.
         recipe: a key of RECIPES, instead of the names for sound and pictures.
-        manifest: manifest; the default extractors are limited to the modalities that have media in the manifest.
+        manifest: clips of the job; default extractors are built only for modalities that have media in the manifest.
 
     Raises:
-        InputError: a name or option is unknown, or no extractor accepts the options or weights.
+        InputError: a name or option is unknown, no extractor accepts the options or weights, or weights are not
+            available.
     """
     if recipe is not None:
         if any(names.get(modality) for modality in DEFAULTS):

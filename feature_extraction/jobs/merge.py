@@ -11,20 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import (
-    Cursor,
-    FeatureFile,
-    FeatureRows,
-    ModalityRows,
-    PendingFit,
-    Shard,
-    Texts,
-    gathered,
-    open_features,
-)
+from aadml.feature_extraction.feature_file.content import FeatureFile, PendingFit, Shard, Texts
+from aadml.feature_extraction.feature_file.reading import open_features
+from aadml.feature_extraction.feature_file.rows import Cursor, FeatureRows, ModalityRows, gathered
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.jobs.assembly import PENDING_NOTE, Assembled, refuse_foreign, write, written_modalities
+from aadml.feature_extraction.jobs.assembly import Assembled, refuse_foreign, write, written_modalities
 from aadml.feature_extraction.jobs.failures import Failure
 from aadml.feature_extraction.jobs.fitting import fitted
 from aadml.feature_extraction.jobs.plan import PCA_WHITENING
@@ -50,7 +42,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class _ShardPart:
-    """An open feature file of a shard: path, content, features and sequences."""
+    """Open feature file of a shard: path, content, features and sequences."""
 
     path: str
     content: FeatureFile
@@ -73,7 +65,8 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         Counts, dimensions and failures.
 
     Raises:
-        InputError: a shard is missing, occurs twice, belongs to another job, has other features, or is the output.
+        InputError: a shard is missing, occurs twice, belongs to another job, has other features, or is the output;
+            or the output cannot be written.
     """
     place = Path(output)
     refuse_foreign(place)
@@ -171,8 +164,8 @@ def _joined(parts: Sequence[_ShardPart]) -> Assembled:
     written = written_modalities(present)
     origins = {name: dict(first.content.provenance[name]) for name in written}
     for name, origin in origins.items():
-        if origin.get("notes") == [PENDING_NOTE.format(name)]:
-            del origin["notes"]
+        if name in first.shard.pending:
+            origin.pop("notes", None)
     head = FeatureFile(
         features={},
         labels=np.concatenate([content.labels for content in contents]),
@@ -250,5 +243,6 @@ def _fit(pending: PendingFit, part: _ShardPart) -> PcaWhitening:
     if pending.name == PCA_WHITENING:
         return PcaWhitening(pending.dimension, pending.eight_bit)
     raise InputError(
-        f"{part.path}: /shard has the unknown fit {pending.name!r}; extract the shard with a fit from {PCA_WHITENING}"
+        f"{part.path}: /shard has the fit {pending.name!r}, which is not {PCA_WHITENING}; "
+        "merge the shards with the version of aadml that extracted them"
     )

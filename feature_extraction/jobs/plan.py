@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aadml.feature_extraction.backbones import Extractor, Fit, mean_over_time
-from aadml.feature_extraction.feature_file import PendingFit
+from aadml.feature_extraction.feature_file.content import PendingFit
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
@@ -34,7 +34,7 @@ class ExtractionPlan:
         engine: decoding engine: "local", "ray", or "ray:ADDRESS" for a running cluster.
         workers: number of decoding processes; None for one process per processor.
         time_limit: seconds of processor time for the decoding of one modality of a clip.
-        limits: sizes above which a clip fails.
+        limits: limits of the media that are decoded.
         shard: (i, n), for a job that processes the rows i, i + n, i + 2n ...; `merge` joins the files.
         retry_failed: whether clips with recorded failures are tried again.
         sequence: whether the feature file contains features over time beside the pooled features.
@@ -75,7 +75,7 @@ class ExtractionPlan:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The clips of this shard, in the manifest's order."""
+        """Clips of this shard, in the order of the manifest."""
         return self.manifest.rows[self.shard[0] :: self.shard[1]]
 
     @cached_property
@@ -130,7 +130,10 @@ class ExtractionPlan:
 
 
 def fingerprint(manifest: Manifest) -> str:
-    """Compute the checksum of a manifest's content, without its path; it is equal for all shards of a job."""
+    """Compute the SHA-256 of the ids, classes, splits and further columns of a manifest, in hexadecimal digits.
+
+    The fingerprint is equal for all shards of a job; the paths of manifest and media have no effect.
+    """
     digest = hashlib.sha256()
     for number, row in enumerate(manifest.rows):  # text of a JSON list, without building the list
         text = json.dumps([row.id, row.label, row.split, row.columns, *row.more_labels], sort_keys=True)

@@ -11,7 +11,7 @@ _PART = re.compile(r"(?P<stem>.+)\.(?P<index>\d+)-of-(?P<count>\d+)")
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """Parse "i/n" of `--shard`.
+    """Parse "i/n" of `--shard` to (i, n).
 
     Raises:
         InputError: the text has another form, or i is not below n.
@@ -81,7 +81,7 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
 
 
 def named_shards(name: Path, ending: str = "") -> list[Path]:
-    """Return the paths `<stem>.<i>-of-<n><suffix><ending>` of the shards of a job, in order."""
+    """Return the existing paths `<stem>.<i>-of-<n><suffix><ending>`, ordered by n, then by i."""
     shards: list[tuple[int, int, Path]] = []
     for path in name.parent.iterdir() if name.parent.is_dir() else ():
         file = Path(path.name.removesuffix(ending))

@@ -22,7 +22,7 @@ WINDOW = 300.0
 
 @dataclass(frozen=True)
 class Status:
-    """Status of a job, from one note per second; a killed job may have done slightly more.
+    """Status of a job, from one note per second; a killed job may have done slightly more than its last note states.
 
     Attributes:
         path: feature file of the job.

@@ -15,9 +15,9 @@ _TEXT = b"a dog barks"
 
 
 def try_out(extractor: Extractor) -> None:
-    """Extract features of noise with an extractor of the user; the extractors of aadml are tested elsewhere.
+    """Extract features of noise with an extractor of the user; an extractor of aadml is not tried out.
 
-    An error of `prepare` is not reported, because in a job it fails only single clips.
+    An error of `prepare` is not reported, because in a job such an error fails only single clips.
 
     Raises:
         InputError: the network raises an error, or the features do not have the promised shape.

@@ -1,4 +1,4 @@
-"""Weight files by name, by recipe or of the Hugging Face Hub: states, downloads before a job, verification."""
+"""States, downloads and verification of weight files, selected by name, by recipe or from the Hugging Face Hub."""
 
 import os
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from aadml.feature_extraction.weights.table import (
 
 @dataclass(frozen=True)
 class WeightState:
-    """Weight file of this machine.
+    """State of a weight file on this machine.
 
     Attributes:
         name: key of `WEIGHTS`, or file of a model of the Hugging Face Hub.
@@ -83,7 +83,16 @@ def weights(
 
 
 def fetch(names: Iterable[str], folder: Path | None = None) -> None:
-    """Obtain and verify weight files; the error for a file that cannot be obtained lists the other absent files."""
+    """Obtain and verify weight files.
+
+    Args:
+        names: keys of `WEIGHTS`.
+        folder: folder of files to copy to the cache; None for a download.
+
+    Raises:
+        InputError: a file cannot be obtained, or differs from the published file; the message lists the other absent
+            files.
+    """
     names = list(names)
     for number, name in enumerate(names):
         try:

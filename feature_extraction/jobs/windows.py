@@ -37,7 +37,7 @@ class Windows:
     step: float
 
     def of(self, recording: Segment) -> Iterator[Segment]:
-        """Yield the windows of a recording with a known end.
+        """Yield the windows of a recording, whose end must be finite.
 
         The last window may be shorter, but is omitted below half of the length. A recording shorter than one window is
         one window.

@@ -1,6 +1,6 @@
 """Blocks of Inception-V3 (Szegedy et al., CVPR 2016) as data: a block has branches, and a branch has steps.
 
-The names equal those of torchvision's state dict, so that published files load unchanged.
+The names equal those of torchvision's state dict, so that the tensors of published files are loaded by name.
 """
 
 from typing import Literal, NamedTuple
@@ -140,16 +140,6 @@ class Mixed(nn.Module):
 
 def _ends(step: Conv | Fork) -> Fork:
     return (step,) if isinstance(step, Conv) else step
-
-
-class Auxiliary(nn.Module):
-    """Head that is used only in training; it is built so that all tensors of published files load."""
-
-    def __init__(self, inputs: int, classes: int) -> None:
-        super().__init__()
-        self.conv0 = Unit(inputs, 128, 1)
-        self.conv1 = Unit(128, 768, 5, same=False)
-        self.fc = nn.Linear(768, classes)
 
 
 def blocks(last_pool: LastPool) -> list[tuple[str, tuple[Branch, ...]]]:

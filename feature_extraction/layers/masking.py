@@ -21,7 +21,7 @@ def time_mask(lengths: Tensor | None, frames: int) -> Tensor | None:
 
 
 def masked(values: Tensor, mask: Tensor | None) -> Tensor:
-    """Return (b, c, t, f) with zeros in the padding, as a convolution reads them beyond the end of a single item."""
+    """Return (b, c, t, f) with zeros in the padding: a convolution also reads zeros beyond the end of a single item."""
     return values if mask is None else values * mask[:, None, :, None]
 
 

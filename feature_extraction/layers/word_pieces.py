@@ -15,10 +15,11 @@ _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
 def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str, ...]:
-    """Build a vocabulary of all letters, then repeatedly add the most frequent pair of neighboring pieces.
+    """Build a vocabulary: all letters, then the joins of the most frequent pairs of neighboring pieces.
 
     Among equally frequent pairs, the alphabetically first pair is joined, so equal captions produce equal vocabularies.
-    The trainer of `tokenizers` joins such pairs in the order of a hash table, which differs from run to run.
+    The trainer of `tokenizers` joins such pairs in the order of a hash table, which differs from run to run. Source of
+    the algorithm: byte-pair encoding (Sennrich et al., ACL 2016), as in that trainer.
 
     Args:
         captions: cleaned captions of the training split; words are split as by the tokenizer.

@@ -10,6 +10,9 @@ from aadml.feature_extraction.ledger.records import Record, key_of_line, read_li
 def damages_of_ledger(folder: Path) -> list[str]:
     """Check the ledger of a work folder, which may be in use.
 
+    Args:
+        folder: the folder `<output>.work`.
+
     Returns:
         A message for each damaged line or record; an unfinished last line does not count as damage.
 
@@ -25,7 +28,9 @@ def damages_of_ledger(folder: Path) -> list[str]:
                 place = f"{folder / RECORDS}: line {number}"
                 record = read_line(Record, line)
                 if key_of_line(line) is None:
-                    damages.append(f"{place} does not match its checksum; the next extraction computes this line again")
+                    damages.append(
+                        f"{place} does not match its checksum; the next extraction repeats the work of this line"
+                    )
                 elif record is not None and record.block is not None and record.block.read(values) is None:
                     damages.append(
                         f"{folder / VALUES}: the {record.modality} values of clip {record.id!r} do not match their "

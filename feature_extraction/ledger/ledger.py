@@ -56,7 +56,10 @@ class Ledger:
         return None
 
     def find_content(self, content: str, modality: str, settings: str) -> Record | None:
-        """Return the newest success that was recorded, before this job, for equal content under any clip id."""
+        """Return the newest successful record of equal content under any clip id; None if there is none.
+
+        The first call builds an index; records that are appended later are not found.
+        """
         if self._contents is None:
             self._contents = Positions()
             for _, position in self._positions.all():
@@ -108,7 +111,7 @@ class Ledger:
         self._append(line_of_note(note, self._values_end), b"")
 
     def flush(self) -> None:
-        """Flush all appended data to the disk."""
+        """Flush all appended data to the disk; raise OSError if the disk cannot store them."""
         for file in (self._values, self._records):
             os.fsync(file.fileno())
         self._flushed = time.monotonic()
@@ -189,7 +192,9 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
             records, values = (stack.enter_context(_opened(folder / name)) for name in (RECORDS, VALUES))
         except OSError as error:
             raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another output") from error
-        busy = "another extraction is writing it; wait until it has finished, or choose another output"
+        busy = (
+            "another extraction is writing this file; wait until the extraction has finished, or choose another output"
+        )
         stack.enter_context(locked(records.fileno(), folder / _LOCK, f"{folder / RECORDS}: {busy}"))
         ledger = Ledger(records, values, str(folder / RECORDS))
         try:
@@ -199,7 +204,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
 
 
 def is_in_use(records: Path) -> bool:
-    """Return whether a process is writing the ledger."""
+    """Return whether a process is writing the ledger with the file of records `records`."""
     with records.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -14,7 +14,7 @@ class Beginning:
     Attributes:
         at: time in seconds since 1970.
         clips: number of clips of the job.
-        command: command that continues the job after an interruption; "" if it was started from Python.
+        command: command that continues the job after an interruption; "" for a job started from Python.
         folder: working directory of the command.
     """
 
@@ -59,8 +59,8 @@ class NoteLine:
 
     Attributes:
         end: size of the file of values in bytes.
-        beginning: the note, if a process began.
-        progress: the note, if a process progressed.
+        beginning: a note about the start of a process; None for other notes.
+        progress: a note about the progress of a process; None for other notes.
     """
 
     end: int

@@ -26,7 +26,7 @@ class Positions:
         return len(self._keys) + self._count
 
     def add(self, key: int, place: int) -> None:
-        """Add a line after all others."""
+        """Add a line at position `place`, which is greater than all earlier positions."""
         self._recent.setdefault(key, []).append(place)
         self._count += 1
         if self._count >= max(self._most, len(self._keys) // 8):

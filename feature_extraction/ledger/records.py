@@ -53,14 +53,14 @@ class Record:
         id: id of the clip.
         modality: name of the modality.
         settings: fingerprint of all settings that determine the values.
-        content: SHA-256 of the file, with the times of a segment.
-        stamp: size, times and inode of the file when it was read, and the times of a segment as characters; an equal
-            stamp means equal content.
+        content: SHA-256 of the file, with the times of a segment; for a text, the first 64 bits of its SHA-256.
+        stamp: size, times and inode of the file when it was read (or the stamp of a text), then the bytes of the times
+            of a segment; an equal stamp means equal content.
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
         warnings: warnings about an accepted clip.
         start: beginning of the sound or picture, in seconds after the beginning of the file or of its segment.
-        seconds: duration.
+        seconds: duration in seconds.
         block: location of the values; None for a failure.
         fingerprint: fingerprint of sound or picture, in Base64; "" for a failure, and in older ledgers.
         end: size of the file of values in bytes, including the values of the record.
@@ -82,13 +82,13 @@ class Record:
 
 
 def key_of(clip: str, modality: str, settings: str) -> int:
-    """Compute the 64-bit key of a clip, modality and settings; keys may collide, so callers compare the record too."""
+    """Compute the 64-bit key of a clip, modality and settings; keys may collide, so readers compare the record."""
     name = "\0".join((clip, modality, settings)).encode("utf-8", errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) or 1
 
 
 def line_of(key: int, content: object) -> bytes:
-    """Return the line of a dataclass, with the key of a record or `NOTE`."""
+    """Return the line of a dataclass; `key` is the key of a record, or `NOTE`."""
     text = json.dumps(vars(content), ensure_ascii=False, separators=(",", ":"), default=vars).encode(errors="replace")
     checked = b"%016x %s" % (key, text)
     return b"%08x %s\n" % (zlib.crc32(checked), checked)

@@ -24,7 +24,7 @@ class Track:
         self._fingerprints = bytearray()
 
     def add(self, record: Record | None) -> None:
-        """Add the next clip; None for a clip without the modality."""
+        """Add the record of the next clip; None for a clip without the modality."""
         if record is None:
             self._blocks.extend((_ABSENT, 0, 0, 0))
             self._moments.extend((0.0, 0.0))
@@ -48,16 +48,16 @@ class Track:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Number of rows of each clip, (n,)."""
+        """Number of rows over time of each clip, (n,); 0 for pooled features, and for a clip without the modality."""
         return np.array(self._blocks, dtype=np.int64)[1::4]
 
     @property
     def width(self) -> int:
-        """Width of the rows; 0 if there are none."""
+        """Dimension of the features; 0 if no clip has the modality."""
         return max(self._blocks[2::4], default=0)
 
     def descriptions(self, ledger: Ledger) -> Iterator[NDArray[np.float32]]:
-        """Yield the values of each clip that has the modality: (d,) or (t, d)."""
+        """Yield the values of each clip that has the modality, (d,) or (t, d); see `Ledger.values` for the error."""
         blocks = self._blocks
         for first in range(0, len(blocks), 4):
             offset, rows, width, checksum = blocks[first : first + 4]
@@ -66,7 +66,7 @@ class Track:
             yield ledger.values(Block(offset, (rows, width) if rows else (width,), checksum))
 
     def times(self, extractor: Extractor) -> Iterator[NDArray[np.float64]]:
-        """Yield the start times of the rows of each clip, (t,)."""
+        """Yield the start times (t,) of the rows of each clip with features over time, in seconds."""
         for rows, start, seconds in zip(self._blocks[1::4], self._moments[::2], self._moments[1::2], strict=True):
             if rows:
                 yield start + extractor.times(rows, seconds)

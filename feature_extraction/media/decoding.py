@@ -47,7 +47,7 @@ def decode(
         segment: part of the recording that is decoded, to the sample or frame; not used for text.
 
     Returns:
-        Clip of at least one sample (s,) float32 or frame (t, height, width, 3) uint8.
+        Clip of at least one sample (s,) float32, frame (t, height, width, 3) uint8 or byte of text (n,) uint8.
 
     Raises:
         MediaFailure: the file cannot be decoded, with the reason.
@@ -100,7 +100,7 @@ def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
                 yield container, end
         except av.error.FFmpegError as error:
             if not end.finding and not is_media(file):
-                raise MediaFailure("not-a-media-file", "it is of no known media format") from error
+                raise MediaFailure("not-a-media-file", "the file is of no known media format") from error
             cause = end.finding or f"{type(error).__name__}: {error.strerror}"  # the missing part may be the index
             raise MediaFailure("corrupt", cause) from error
         except (MemoryError, cv2.error) as error:
@@ -116,9 +116,9 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
     except (OSError, ValueError) as error:
         raise MediaFailure("missing", "the file does not exist") from error
     if kind == "folder":
-        raise MediaFailure("missing", "is a folder")
+        raise MediaFailure("missing", "the path is a folder")
     if kind != "regular file":  # opening a pipe would block
-        raise MediaFailure("special-file", f"is a {kind}")
+        raise MediaFailure("special-file", f"the path is a {kind}")
     try:
         file = Path(path).open("rb")  # noqa: SIM115 - closed below; only a failure to open is "missing"
     except OSError as error:

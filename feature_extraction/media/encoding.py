@@ -10,8 +10,6 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.errors import InputError
-
 _ONE = {"threads": "1"}
 
 
@@ -24,7 +22,6 @@ class Encoding:
         video: encoder of the pictures.
         audio: encoder of the sound.
         options: options of the container.
-        rates: sample rates in Hz that the audio encoder accepts; empty if any rate is accepted.
         video_options: options of the video encoder.
         audio_bit_rate: bit rate of the sound in bits per second.
     """
@@ -33,7 +30,6 @@ class Encoding:
     video: str
     audio: str
     options: Mapping[str, str] = field(default_factory=dict)
-    rates: tuple[int, ...] = ()
     video_options: Mapping[str, str] = field(default_factory=dict)
     audio_bit_rate: int = 64_000
 
@@ -58,20 +54,11 @@ def encode(
         path: path of the file; writing is not atomic.
         encoding: container and encoders.
         pictures: (frames, height, width, 3), even height and width; None for sound only.
-        sound: (samples,) within -1..1, one channel; None for pictures only.
+        sound: (samples,) within -1..1, one channel; None for pictures only. Pictures, sound or both are required.
         frame_rate: pictures per second.
-        rate: samples per second.
+        rate: samples per second, at a rate that the encoder accepts.
         colors: order of the channels of a picture, by FFmpeg's name.
-
-    Raises:
-        InputError: neither pictures nor sound are passed, or the encoder does not accept the rate.
     """
-    if pictures is None and sound is None:
-        raise InputError(f"{path.name}: there are neither pictures nor sound; pass pictures, sound or both")
-    if encoding.rates and rate not in encoding.rates:
-        raise InputError(
-            f"{encoding.audio}: the sound has a rate of {rate} Hz; pass sound of one of the rates {encoding.rates}"
-        )
     place = str(path.absolute())  # a relative path such as http:/x would be an address
     with av.open(place, "w", format=encoding.container, options=dict(encoding.options)) as container:
         streams: list[tuple[Any, Iterator[Any]]] = []

@@ -42,7 +42,7 @@ def sound_fingerprint(samples: NDArray[np.float32], sample_rate: int) -> NDArray
         sample_rate: sample rate in Hz; fingerprints of different rates are similar but not equal.
 
     Returns:
-        (256,).
+        (256,) levels of 16 parts of the time, 16 bands each.
     """
     factor = max(1, sample_rate // _RATE)
     window, shape, bands = _window(sample_rate / factor)
@@ -85,7 +85,7 @@ def _smoothing() -> NDArray[np.float64]:
 
 @cache
 def _window(sample_rate: float) -> tuple[int, NDArray[np.float32], NDArray[np.float32]]:
-    """Return the length of a window, its shape (window,), and the weights of frequencies in bands (f, bands)."""
+    """Return the length of a window, its Hann weights (window,), and the weights of frequencies in bands (f, bands)."""
     window = 1 << int(np.ceil(np.log2(_SECONDS * sample_rate)))
     frequencies = np.fft.rfftfreq(window, 1 / sample_rate)[:, None]
     half = frequencies[1] / 2

@@ -25,7 +25,7 @@ _ROUNDING = 1e-3  # seconds by which the times of frames and segments may be rou
 def decoded_frames(
     container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, segment: Segment, ending: Ending
 ) -> Clip:
-    """Decode the frames of an opened file up to the last frame on the grid; see `decode`."""
+    """Decode the frames of the open file `container` with the end `ending`, up to the grid's end; see `decode`."""
     track = MediaSource(container, _stream(container), ending, limits.damaged == "keep")
     context = track.stream.codec_context
     if context.width * context.height > limits.pixels:

@@ -82,7 +82,7 @@ class Frames:
     limit: int = 300
 
     def steps(self, seconds: float) -> int:
-        """Return the number of steps of a clip of `seconds`."""
+        """Return the number of steps of a clip of length `seconds`."""
         return math.ceil(seconds * self.frames_per_second - _LATE)
 
 

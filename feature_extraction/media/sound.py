@@ -22,7 +22,7 @@ _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two frames; a header that d
 def decoded_sound(
     container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, segment: Segment, ending: Ending
 ) -> Clip:
-    """Decode the first sound track of an opened file; see `decode`."""
+    """Decode the first sound track of the open file `container` with the end `ending`; see `decode`."""
     if not container.streams.audio:
         raise MediaFailure("no-audio", "the file has no sound track")
     track = MediaSource(container, container.streams.audio[0], ending, limits.damaged == "keep")
@@ -62,7 +62,7 @@ def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
 
 
 class _Times:
-    """Times of the frames of a track, which are removed because their gaps and jumps are not in the sound.
+    """Times of the frames of a track; frames lose their times, because gaps in the times are not gaps in the sound.
 
     Attributes:
         begin: time of the first sample in seconds.
@@ -141,7 +141,7 @@ def _snapped(place: int, samples: int, sizes: Sequence[int]) -> int:
 
 
 def _part(frame: Any, first: int, last: int) -> Any:
-    """Return the samples `first` to `last` of a frame, in its format."""
+    """Return the samples from `first` to before `last` of a frame, in its format."""
     if (first, last) == (0, frame.samples):
         return frame
     fifo = av.AudioFifo()

@@ -34,7 +34,7 @@ class MediaSource:
         tolerant: whether damaged parts are skipped; otherwise they are a failure.
 
     Raises:
-        MediaFailure: no decoder is available, or the file is damaged.
+        MediaFailure: no decoder is available, or the file is truncated and damage is a failure.
     """
 
     container: Any
@@ -43,12 +43,10 @@ class MediaSource:
     tolerant: bool
 
     def __post_init__(self) -> None:
-        """Set the decoder to one thread."""
+        """Check the decoder and the end of the file, and set the decoder to one thread."""
         if self.stream.codec_context is None:
             codec = _codec(self.container, self.stream.index)
-            raise MediaFailure(
-                "unsupported-codec", f"no decoder is available for its {self.stream.type} codec: {codec}"
-            )
+            raise MediaFailure("unsupported-codec", f"no decoder is available for the {self.stream.type} codec {codec}")
         self.stream.thread_count = 1
         _ = self.damage  # raises MediaFailure for a truncated file
 
@@ -112,7 +110,7 @@ class MediaSource:
         try:
             for packet in self.container.demux(self.stream):
                 if packet.has_sidedata("encryption_info"):
-                    raise MediaFailure("encrypted", f"its {self.stream.type} stream is encrypted")
+                    raise MediaFailure("encrypted", f"the {self.stream.type} stream is encrypted")
                 self.damage.packets += packet.size > 0
                 yield packet
         except av.error.FFmpegError as error:

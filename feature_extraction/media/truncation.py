@@ -53,7 +53,7 @@ class Ending:
 
 
 def ending(file: IO[bytes]) -> Ending:
-    """Compare the end of a file with the lengths in its structure.
+    """Return the end of a file, compared with the lengths in its structure.
 
     The structures are the top-level boxes of ISO media (MP4, MOV, M4A), the segment of Matroska and WebM, the chunks of
     WAV, the first chunk of AVI, and the last page of Ogg. Afterwards the file is positioned at its beginning.

@@ -44,7 +44,9 @@ def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
     except OSError as error:
         raise _unwritable(target, error) from error
     try:
-        with locked(folder, target.with_name(".lock"), f"{target}: another process downloads it", wait=True):
+        with locked(
+            folder, target.with_name(".lock"), f"{target}: another process is downloading this file", wait=True
+        ):
             if not target.is_file():
                 _download(url, target, check)
     finally:

@@ -129,7 +129,7 @@ WEIGHTS: dict[str, WeightFile] = {
 
 
 def weights_folder() -> Path:
-    """Return the folder of weight files: `weights` in $AADML_CACHE, else in ~/.cache/aadml.
+    """Return the folder of weight files: `weights` in $AADML_CACHE, else in $XDG_CACHE_HOME/aadml or ~/.cache/aadml.
 
     Raises:
         InputError: the folder would be in the user's home directory, which does not exist.
@@ -192,12 +192,19 @@ def _copy(entry: WeightFile, source: Path, path: Path) -> None:
 
 
 def published(name: str) -> WeightFile:
-    """Return an entry of `WEIGHTS`; the error for an unknown name suggests the nearest name."""
+    """Return an entry of `WEIGHTS`.
+
+    Raises:
+        InputError: there is no such entry; the message contains the nearest name, if any.
+    """
     return lookup(WEIGHTS, name, "published weight file")
 
 
 def verify(name: str) -> str:
-    """Check a file in the cache against its published checksum, or against the checksum recorded at first use.
+    """Check an existing file in the cache against its published checksum, or the checksum recorded at first use.
+
+    Args:
+        name: a key of `WEIGHTS`.
 
     Returns:
         SHA-256 of the file.
@@ -232,6 +239,9 @@ def recognize(checksum: str, path: Path) -> str | None:
     Args:
         checksum: SHA-256 of the file.
         path: path of the file, which may have any name; read again for the MD5 that some publishers state.
+
+    Raises:
+        DamagedFileError: `checksums.json` of the cache is damaged.
     """
     recorded = {sha256: file for file, sha256 in recorded_checksums().items()}
     for name, entry in WEIGHTS.items():
@@ -263,7 +273,11 @@ def _verify(entry: WeightFile, path: Path) -> None:
 
 
 def recorded_checksums() -> dict[str, str]:
-    """Read the SHA-256 of the files at their first use, by file name: `checksums.json` in the folder of weights."""
+    """Read the SHA-256 of the files at their first use, by file name: `checksums.json` in the folder of weights.
+
+    Raises:
+        DamagedFileError: `checksums.json` is not a JSON object.
+    """
     place = weights_folder() / "checksums.json"
     try:
         content = json.loads(place.read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ _PACKED_FIELDS: dict[int, int] = {1: 5, 2: 6, 3: 7, 9: 10}  # float_val, double_
 
 
 def is_tf_checkpoint(path: Path) -> bool:
-    """Return whether a file is a checkpoint."""
+    """Return whether a file ends like a TensorFlow checkpoint of version 1."""
     if not path.is_file() or path.stat().st_size < 48:
         return False
     with path.open("rb") as file:

@@ -17,7 +17,9 @@ from unittest import mock
 import numpy as np
 
 import aadml
-from aadml.feature_extraction.feature_file import FeatureFile, read_features, write_features
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.foreign import hdf5
 from aadml.search import checksums as index_checksums
 

@@ -26,7 +26,7 @@ import transformers as t
 
 from aadml.data.sample_clips import sample_data
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import read_manifest

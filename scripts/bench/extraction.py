@@ -34,7 +34,7 @@ import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.engines.decoding_workers import DecodingSettings, Task, Wanted, decode_all
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import Manifest, Row, read_manifest
@@ -142,7 +142,7 @@ def both(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> Non
     torch.set_num_threads(1)  # waiting threads are busy too, and would count
     networks = {
         "audio": seeded(VGGish).eval(),
-        "visual": seeded(partial(InceptionV3, classes=0, auxiliary=False)).eval(),
+        "visual": seeded(InceptionV3).eval(),
     }
     plain_features = [plain(path, networks) for _ in range(2)][-1]  # the first call chooses kernels
     costs: dict[str, list[tuple[float, float]]] = {"aadml extract": [], "plain loop": []}

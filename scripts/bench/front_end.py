@@ -88,10 +88,9 @@ def networks(repetitions: int) -> None:
     frames = torch.randint(0, 256, (8, 299, 299, 3), dtype=torch.uint8)
     images = network_input(frames, transform_input=True)
     rows = images.contiguous()
-    build = partial(InceptionV3, classes=0, auxiliary=False)
-    plain = seeded(build).eval()
-    lined = seeded(build).eval().to(memory_format=torch.channels_last)
-    ours = folded(seeded(build).eval()).to(memory_format=torch.channels_last)
+    plain = seeded(InceptionV3).eval()
+    lined = seeded(InceptionV3).eval().to(memory_format=torch.channels_last)
+    ours = folded(seeded(InceptionV3).eval()).to(memory_format=torch.channels_last)
 
     def half() -> torch.Tensor:
         with torch.autocast("cpu", torch.bfloat16):

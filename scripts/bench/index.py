@@ -17,7 +17,8 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from aadml.feature_extraction.feature_file import FeatureFile, write_features
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.search.build_index import build
 from aadml.search.exact_search import Gallery
 

@@ -25,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml import Index
-from aadml.feature_extraction.feature_file import FeatureFile, FeatureRows, ModalityRows, write_rows
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows
+from aadml.feature_extraction.feature_file.writing import write_rows
 
 CLASSES, LATENT, STEP = 100, 24, 4096
 DIMENSIONS = {"audio": 128, "visual": 1024}

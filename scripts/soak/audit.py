@@ -25,7 +25,7 @@ import trainings
 from aadml.comparison.clips import Splits
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Session
 from aadml.protocols.audit import AuditReport, audit

@@ -20,7 +20,7 @@ import torch
 
 import aadml
 from aadml.data.reading import open_data
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.search import Index
 from aadml.search.calibration import auroc, band, calibration_error, wilson
 

@@ -30,7 +30,9 @@ import torch
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import FeatureFile, Timeline, read_features, write_features
+from aadml.feature_extraction.feature_file.content import FeatureFile, Timeline
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.foreign import hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ledger.ledger import DamagedValues, open_ledger

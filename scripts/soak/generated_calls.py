@@ -341,11 +341,12 @@ ARGUMENTS_LEFT_OUT = ("work",)
 
 def _readers() -> dict[str, Callable[..., Any]]:
     """Return the functions of `feature_extraction` that read a user's file; the rest of its face is in `aadml`."""
-    from aadml.feature_extraction import feature_file, manifest
+    from aadml.feature_extraction import manifest
+    from aadml.feature_extraction.feature_file import reading
 
     return {
-        "feature_file.is_feature_file": feature_file.is_feature_file,
-        "feature_file.read_features": feature_file.read_features,
+        "reading.is_feature_file": reading.is_feature_file,
+        "reading.read_features": reading.read_features,
         "manifest.read_manifest": manifest.read_manifest,
     }
 
@@ -429,7 +430,7 @@ def write_files(folder: Path) -> None:
     import numpy as np
 
     from aadml.data.synthetic import synthetic
-    from aadml.feature_extraction.feature_file import write_features
+    from aadml.feature_extraction.feature_file.writing import write_features
     from aadml.search.index import Index
 
     clips = folder / "clips"
@@ -715,11 +716,12 @@ class _Names(dict[str, Any]):
         import numpy as np
         import torch
 
-        from aadml.feature_extraction import feature_file, manifest
+        from aadml.feature_extraction import manifest
+        from aadml.feature_extraction.feature_file import reading
 
         super().__init__(
             aadml=aadml, np=np, torch=torch, Path=Path, nan=float("nan"), inf=float("inf"), datetime=datetime,
-            Decimal=decimal.Decimal, Fraction=fractions.Fraction, feature_file=feature_file, manifest=manifest,
+            Decimal=decimal.Decimal, Fraction=fractions.Fraction, reading=reading, manifest=manifest,
             splits=partial(_splits, files), clips=lambda: _splits(files).test, model=partial(_model, files),
             index=lambda: self.setdefault("", aadml.Index("plain.index")),
         )  # fmt: skip

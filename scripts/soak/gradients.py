@@ -312,7 +312,7 @@ def of_block(
 def of_pictures() -> Trial:
     """Build the trial of Inception-V3 on pictures in channels-last memory, the layout of its extractor."""
     torch.manual_seed(0)
-    network = InceptionV3(classes=0, auxiliary=False)
+    network = InceptionV3()
     return of_module(network, network, {"images": in_layout(_normal(3, 3, 107, 107), "channels-last")})
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.feature_extraction.feature_file import FeatureFile, read_features, write_features
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 
 BLOCK = 512

@@ -21,7 +21,7 @@ import numpy as np
 
 from aadml.data.sample_clips import sample_data
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.search import Index
 from aadml.search.build_index import build
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.engines.decoding_workers import DecodingSettings, Task, Wanted, decode_all
-from aadml.feature_extraction.feature_file import FeatureFile, read_features
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.jobs.extract import ExtractionOutcome, execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import read_manifest

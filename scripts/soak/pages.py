@@ -32,7 +32,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 import aadml
 from aadml.data.samples.mp4 import write_mp4
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.papers.reproduction import reproduce
 from aadml.protocols.audit import AuditReport, Verdict
 from aadml.runs.audit import audit

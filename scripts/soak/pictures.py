@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 import aadml
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 
 GOOD, RED, BLUE = "good", "that kill their process", "that kill it at the next clip"
 PLANTED = '''

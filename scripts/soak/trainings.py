@@ -11,7 +11,7 @@ from small_trainings import OF_SOUND, SETTINGS, STAGED, write_tones
 from aadml.configuration.config import Config
 from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.methods import METHODS
 
 VARIANTS = {

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 
 SMALL = ("network.hidden=[16]", "training.batch=20", "training.learning_rate=0.01")
 

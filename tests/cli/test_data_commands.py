@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from aadml.cli import cli
 from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import Timeline, write_features
+from aadml.feature_extraction.feature_file.content import Timeline
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from tests.edited_hdf5 import edited
 

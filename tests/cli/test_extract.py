@@ -11,7 +11,7 @@ import pytest
 from scipy.io import wavfile
 
 from aadml.data.sample_clips import sample_data
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 
 
 def in_a_process(*arguments, **options):

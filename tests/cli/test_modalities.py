@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import aadml as face
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 
 NAMES = ("audio", "text", "flow")
 ALL = ["-".join(two) for two in permutations(NAMES, 2)]

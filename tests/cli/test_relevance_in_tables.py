@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import UNLABELLED, write_features
+from aadml.feature_extraction.feature_file.content import UNLABELLED
+from aadml.feature_extraction.feature_file.writing import write_features
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.reproduction import reproduce
 from aadml.studies.forecast import Rate

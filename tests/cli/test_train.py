@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from tests.edited_hdf5 import edited
 
 SMALL = ["network.hidden=[16]", "training.batch=20", "training.learning_rate=0.01"]

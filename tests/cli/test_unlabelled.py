@@ -9,7 +9,9 @@ from click.testing import CliRunner
 
 from aadml.cli import cli
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import UNLABELLED, read_features, write_features
+from aadml.feature_extraction.feature_file.content import UNLABELLED
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 
 SMALL = ["--set", "network.hidden=[8]", "--epochs", "2"]

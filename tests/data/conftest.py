@@ -5,7 +5,7 @@ import h5py
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.feature_file.content import FeatureFile
 
 Write = Callable[..., Path]
 

@@ -3,7 +3,8 @@ import pytest
 
 from aadml.data.conversion import convert
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 
 

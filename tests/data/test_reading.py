@@ -8,7 +8,7 @@ from aadml.data.ave import AVE15
 from aadml.data.layouts import LAYOUTS
 from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from tests.edited_hdf5 import edited
 

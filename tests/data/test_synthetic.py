@@ -3,7 +3,7 @@ import pytest
 
 from aadml.data.ave import AVE15
 from aadml.data.synthetic import SHAPES, synthetic, synthetic_by_name
-from aadml.feature_extraction.feature_file import check
+from aadml.feature_extraction.feature_file.checks import check
 from aadml.feature_extraction.ground.errors import InputError
 
 

@@ -16,7 +16,7 @@ import pytest
 import aadml
 from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.foreign import tables
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, MissingExtraError
@@ -213,7 +213,7 @@ def raise_error(error):
 
 def test_what_is_missing_or_damaged_ends_in_one_line(rows, tmp_path, monkeypatch):
     write_tar(tmp_path / "a.tar", rows, leave_out=[rows["id"][3]])
-    with pytest.raises(InputError, match=f"clip '{rows['id'][3]}' has no split; give each clip the same files"):
+    with pytest.raises(InputError, match=f"clip '{rows['id'][3]}' has no split; store the same files for each clip"):
         open_data(tmp_path / "a.tar")
     for name in ("b.tar", "b.parquet"):
         (tmp_path / name).write_bytes(b"PAR1 not a table" * 9)

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from aadml.feature_extraction.feature_file import FeatureFile, Texts, Timeline
+from aadml.feature_extraction.feature_file.content import FeatureFile, Texts, Timeline
 
 
 def content(n: int = 4, **changes) -> FeatureFile:

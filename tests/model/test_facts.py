@@ -11,7 +11,8 @@ import aadml
 from aadml.cli import cli
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.backbones import EXTRACTORS, extractor
-from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.facts import difference, fingerprint
 from aadml.runs.model_data import read_for

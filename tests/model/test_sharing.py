@@ -12,7 +12,7 @@ import yaml
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from tests.cli.conftest import run
 from tests.hub_server import running_hub

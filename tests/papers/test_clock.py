@@ -6,7 +6,8 @@ import pytest
 
 from aadml.data.ave import AVE15, with_drawn_clock
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.aadml_paper import drawn_sets
 

@@ -8,7 +8,7 @@ import pytest
 import aadml
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import AuditReport, Verdict
 from aadml.runs import audit

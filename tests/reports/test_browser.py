@@ -10,7 +10,7 @@ import pytest
 
 from aadml.data.samples.mp4 import write_mp4
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from aadml.cli import cli
 from aadml.comparison.embeddings import Embeddings
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.record import EvaluationRecord

@@ -9,7 +9,7 @@ import pytest
 import aadml
 from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from tests.runs.planted import plant
 from tests.sound_files import tone, write_wav
 

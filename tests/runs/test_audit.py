@@ -10,7 +10,7 @@ import pytest
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_as
 from aadml.protocols.audit import AuditReport, Finding, Verdict

@@ -9,7 +9,7 @@ import aadml
 from aadml.comparison.clips import Clips
 from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import data
 

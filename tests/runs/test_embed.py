@@ -11,7 +11,7 @@ import torch
 import aadml
 from aadml.comparison.embeddings import Embeddings
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import embed
 from tests.edited_hdf5 import edited

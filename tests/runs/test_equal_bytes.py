@@ -10,7 +10,7 @@ import aadml
 from aadml.cli import cli
 from aadml.data.sample_clips import sample_data
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.losses import LOSSES
 from aadml.methods import METHODS
 from aadml.objective.recipes import RECIPES

@@ -12,7 +12,7 @@ from aadml.comparison.processes import launch
 from aadml.configuration.from_arguments import assemble
 from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import data as run_data
 from aadml.runs import fit

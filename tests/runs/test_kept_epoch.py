@@ -6,7 +6,7 @@ import pytest
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.methods.training.settings import Training
 from aadml.protocols.audit import Verdict
 from aadml.runs import run_audit

@@ -14,7 +14,8 @@ from aadml.data.inspection import column_statistics
 from aadml.data.reading import open_data
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import rows, write_features
+from aadml.feature_extraction.feature_file import rows
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.methods import METHODS
 from aadml.methods.inputs import fit_scaling
 from aadml.runs import environment

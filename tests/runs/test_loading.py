@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.checksummed_json import read_sealed
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import manifest

@@ -9,7 +9,7 @@ import pytest
 import aadml
 from aadml.data.splitting.splits import clips_of, without_classes
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues
 from aadml.runs import model_data

@@ -10,7 +10,8 @@ import torch
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import Texts, write_features
+from aadml.feature_extraction.feature_file.content import Texts
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.protocols.audit import Verdict
 from aadml.runs import retrain
 from aadml.runs.loading import load_run

@@ -6,7 +6,7 @@ from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
 from aadml.configuration.overrides import parse_setting, with_setting
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.methods.training.session import Callbacks
 from aadml.runs.loading import read_evaluation
 from aadml.runs.session import read_records

@@ -7,7 +7,7 @@ import pytest
 import aadml
 from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.protocols.evaluation import evaluate_under
 from aadml.runs.loading import load_run
 from aadml.runs.protocol_scores import subject_of

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Callbacks
 from aadml.runs.train import train_into

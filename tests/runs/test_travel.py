@@ -19,7 +19,8 @@ from aadml.cli import cli
 from aadml.data.sample_clips import sample_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
-from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub.bert import small_bert
 from aadml.feature_extraction.layers.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer

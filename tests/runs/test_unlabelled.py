@@ -11,7 +11,8 @@ import torch
 import aadml
 from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import UNLABELLED, write_features
+from aadml.feature_extraction.feature_file.content import UNLABELLED
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 

@@ -10,7 +10,7 @@ import pytest
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.search import Index
 from aadml.search.store import create
 from tests.search.small_index import COLUMNS, FACTS, entry, with_timeline

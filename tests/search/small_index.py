@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import Timeline
+from aadml.feature_extraction.feature_file.content import Timeline
 from aadml.search.facts import IndexFacts, PlainRecord, SourceRecord, StateRecord
 from aadml.search.filters import matching
 from aadml.search.items import items_of, vectors_of

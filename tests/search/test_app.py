@@ -219,7 +219,7 @@ def test_items_are_read_outside_the_event_loop(site, monkeypatch):
 def replaceable(served, tmp_path):
     """A server of an index, and a function that replaces the index by one of the same clips with other numbers."""
     from aadml.data.synthetic import synthetic
-    from aadml.feature_extraction.feature_file import write_features
+    from aadml.feature_extraction.feature_file.writing import write_features
     from aadml.search.uploads import ClientLimits
 
     content = synthetic(classes=3, train=20, valid=5, test=10, dimensions=(6, 8), difficulty=0.3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 from aadml.search.store import connect

@@ -7,7 +7,8 @@ import pytest
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import Texts, write_features
+from aadml.feature_extraction.feature_file.content import Texts
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 

@@ -11,7 +11,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from aadml.data.synthetic import synthetic  # noqa: E402
-from aadml.feature_extraction.feature_file import write_features  # noqa: E402
+from aadml.feature_extraction.feature_file.writing import write_features  # noqa: E402
 from aadml.search import Index  # noqa: E402
 from aadml.search.uploads import ClientLimits  # noqa: E402
 

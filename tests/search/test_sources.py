@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from aadml.data.samples.mp4 import write_mp4
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 from tests.feature_extraction.small_jobs import decoded

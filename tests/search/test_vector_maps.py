@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.search import Index, vector_maps
 from aadml.search.store import change, create

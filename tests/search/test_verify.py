@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ledger.ledger import open_ledger
 from aadml.feature_extraction.ledger.records import Record
@@ -150,7 +151,7 @@ def test_a_process_that_refused_a_damaged_file_ends_well(tmp_path, place):
     flipped(tmp_path / "f.h5", place)
     program = """
 import sys
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 try:
     read_features(sys.argv[1])
 except ValueError as error:

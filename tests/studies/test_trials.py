@@ -6,7 +6,7 @@ import torch
 
 from aadml.configuration.config import resolve
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import load_run

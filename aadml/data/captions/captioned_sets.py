@@ -15,7 +15,7 @@ from aadml.data.captions.tables import CaptionedFile, caption_columns, read_capt
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms, unreadable
 from aadml.data.splitting.folds import first_five
-from aadml.feature_extraction.foreign import open_hdf5, require_keys
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5, require_keys
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.manifest import SPLITS, read_manifest

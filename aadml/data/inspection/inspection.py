@@ -17,7 +17,7 @@ from aadml.data.inspection.retrieval_task import TASK, TaskExamination, examine_
 from aadml.data.reading import Views, open_data
 from aadml.data.splitting.folds import first_five
 from aadml.data.splitting.split_duplicates import SAMPLE_SEED, DuplicatePair, duplicate_pairs, searched
-from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile, Timeline
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.manifest import RECORDING, SPLITS, open_manifest

@@ -14,7 +14,7 @@ from aadml.feature_extraction.backbones.inception_v3 import DIMENSION as POOLED
 from aadml.feature_extraction.backbones.inception_v3 import REDUCED, SIDE, inception_v3
 from aadml.feature_extraction.backbones.vggish import DIMENSION, PATCH, pca_matrices, vggish
 from aadml.feature_extraction.engines.decoding_workers import DecodingSettings, Task, Wanted, decode_all
-from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.feature_file.content import FeatureFile
 from aadml.feature_extraction.frontends.log_mel import VGGISH
 from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.frontends.whitening import vggish_pca, youtube8m_whitening

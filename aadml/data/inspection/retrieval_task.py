@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aadml.data.inspection.duplicates import Duplicates, find_duplicates
-from aadml.feature_extraction.foreign import TablePart, is_table, open_tables
+from aadml.feature_extraction.foreign.tables import TablePart, is_table, open_tables
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.manifest import ALIASES, TEXT_COLUMNS

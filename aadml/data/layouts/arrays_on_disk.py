@@ -15,8 +15,8 @@ from aadml.comparison.arrays import to_flags
 from aadml.data.layouts.layout import LayoutArrays
 from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import read_lines
-from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, check
-from aadml.feature_extraction.feature_file.checks import check_unique
+from aadml.feature_extraction.feature_file.checks import check, check_unique
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.strings import as_text

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from aadml.data.ave import ORDER_FILES, class_names_of_columns, read_annotations, read_orders
 from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
-from aadml.feature_extraction.foreign import open_hdf5, require_keys
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5, require_keys
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feature*.h5", "labels*.h5", "visual_feature*.h5")

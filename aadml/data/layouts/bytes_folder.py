@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aadml.data.layouts.layout import Layout, LayoutArrays
 from aadml.data.splitting.folds import first_five, read_folds
-from aadml.feature_extraction.foreign import npy_array
+from aadml.feature_extraction.foreign.numpy_files import npy_array
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("vgg", "inception", "classes", "folds")

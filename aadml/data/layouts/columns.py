@@ -17,9 +17,11 @@ import numpy as np
 
 from aadml.data.layouts.arrays_on_disk import matrix, read_split_column, text
 from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
-from aadml.feature_extraction.feature_file import Texts, in_order
 from aadml.feature_extraction.feature_file.columns import PRESENT, TEXT_ROW, Columns, read_columns
-from aadml.feature_extraction.foreign import has_media, table_files
+from aadml.feature_extraction.feature_file.content import Texts
+from aadml.feature_extraction.feature_file.names import in_order
+from aadml.feature_extraction.foreign.media_tables import has_media
+from aadml.feature_extraction.foreign.tables import table_files
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio", "visual", "label")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
-from aadml.feature_extraction.foreign import hdf5_arrays
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays
 
 KEYS = ("featN1", "featN2", "testLs")
 

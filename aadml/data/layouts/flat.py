@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aadml.data.layouts.arrays_on_disk import read_split_column
 from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
-from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, require_keys
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, require_keys
 
 KEYS = ("audio_feat", "visual_feat", "Label_ID")
 _SPLIT_KEYS = ("Train_test", "Split")

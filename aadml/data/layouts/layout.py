@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import Texts
-from aadml.feature_extraction.foreign import require_keys
+from aadml.feature_extraction.feature_file.content import Texts
+from aadml.feature_extraction.foreign.hdf5 import require_keys
 from aadml.feature_extraction.ground.errors import InputError
 
 

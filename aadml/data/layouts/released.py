@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.feature_file.content import FeatureFile
 from aadml.feature_extraction.feature_file.output import hdf5_output
 from aadml.feature_extraction.ground.atomic import atomic_path
 

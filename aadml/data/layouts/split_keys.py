@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from aadml.data.layouts.layout import Layout, LayoutArrays, read_parts
-from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys
+from aadml.feature_extraction.foreign.numpy_files import npz_arrays, npz_keys
 
 KEYS = ("audio_train", "visual_train", "lab_train", "audio_test", "visual_test", "lab_test")
 _NAMES = ("audio", "visual", "lab")

@@ -9,7 +9,7 @@ from shlex import quote
 
 from aadml.data.layouts.layout import Layout, LayoutArrays, read_parts
 from aadml.feature_extraction.feature_file.columns import PRESENT, written_as
-from aadml.feature_extraction.foreign import npz_arrays, npz_keys
+from aadml.feature_extraction.foreign.numpy_files import npz_arrays, npz_keys
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("*_train", "*_test")

@@ -11,8 +11,8 @@ from aadml.comparison.clips import Splits
 from aadml.comparison.features import Features
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
-from aadml.feature_extraction.feature_file import FeatureFile, Texts
 from aadml.feature_extraction.feature_file.class_codes import class_codes
+from aadml.feature_extraction.feature_file.content import FeatureFile, Texts
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import SPLITS, Manifest, Row, is_text, read_manifest
 

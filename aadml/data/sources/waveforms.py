@@ -13,7 +13,7 @@ from torch import Tensor
 
 from aadml.data.sources.loading import ItemSource
 from aadml.data.sources.media_files import THREADS, MediaFiles, digest
-from aadml.feature_extraction.foreign import open_hdf5
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Sound
 from aadml.feature_extraction.media.truncation import ending

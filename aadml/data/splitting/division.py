@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import texts
 from aadml.feature_extraction.manifest import SPLITS

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aadml.comparison.stored_rows import BLOCK, StoredRows
 from aadml.data.splitting.fingerprint_views import mirrored, without_end, without_start
 from aadml.data.splitting.near_duplicates import SHARE, near_duplicates, usual_distance
-from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.feature_file.content import FeatureFile
 from aadml.feature_extraction.media.fingerprints import SIZE
 
 FINGERPRINT_SHARES = {"audio": 0.2, "visual": 0.12}

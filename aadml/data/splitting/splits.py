@@ -13,7 +13,9 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Features
 from aadml.comparison.stored_rows import StoredRows
 from aadml.data.splitting.folds import first_five
-from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, in_order, is_large
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
+from aadml.feature_extraction.feature_file.names import in_order
+from aadml.feature_extraction.feature_file.rows import is_large
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import SPLITS
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.clips import Splits
 from aadml.data.splitting.splits import clips_of, require_one_label, without_classes
-from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 
 LEAST_CLASSES = 2

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Width
-from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import removing
 from aadml.methods.method import Context

@@ -12,7 +12,7 @@ import aadml
 from aadml.comparison.clips import Clips
 from aadml.data.captions.several_texts import every_text, of_epoch, pair_a_text
 from aadml.data.reading import open_data
-from aadml.feature_extraction.feature_file import Texts
+from aadml.feature_extraction.feature_file.content import Texts
 
 ROWS = (0, 0, 1, 3, 3, 3)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aadml.data.inspection.duplicates import find_duplicates
 from aadml.data.inspection.inspection import examine, inspect
 from aadml.data.splitting import split_duplicates
-from aadml.feature_extraction.feature_file import Timeline
+from aadml.feature_extraction.feature_file.content import Timeline
 
 
 def warnings(content):

@@ -205,7 +205,7 @@ def networks(tmp_path_factory, clips):
 def random_inception(seed):
     """Return random weights; only the names and shapes are of aadml."""
     generator, weights = torch.Generator().manual_seed(seed), {}
-    for name, tensor in InceptionV3(classes=0, auxiliary=False).state_dict().items():
+    for name, tensor in InceptionV3().state_dict().items():
         if name.endswith("conv.weight"):
             weights[name] = torch.randn(tensor.shape, generator=generator) * (2 / tensor[0].numel()) ** 0.5
         elif name.endswith("running_var"):

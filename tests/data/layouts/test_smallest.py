@@ -7,7 +7,8 @@ import pytest
 from aadml.data.conversion import convert
 from aadml.data.layouts import LAYOUTS
 from aadml.data.reading import open_data, recognize
-from aadml.feature_extraction.feature_file import check, read_features
+from aadml.feature_extraction.feature_file.checks import check
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 
 ONE, TWO = np.ones((1, 2), np.float32), np.ones((2, 3), np.float32)

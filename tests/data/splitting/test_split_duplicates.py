@@ -7,7 +7,7 @@ from aadml.comparison import moments
 from aadml.data.splitting import split_duplicates
 from aadml.data.splitting.split_duplicates import duplicate_pairs, searched, without_duplicates
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import Timeline
+from aadml.feature_extraction.feature_file.content import Timeline
 from aadml.feature_extraction.media.fingerprints import picture_fingerprint, sound_fingerprint
 
 

@@ -5,7 +5,7 @@ import torch
 from aadml.data.splitting.splits import to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
 
 

@@ -28,7 +28,9 @@ from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.layers.inception_blocks import Conv, Mixed, Unit
 from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS, InceptionVariant, VariantOptions
 from aadml.feature_extraction.weights.table import WEIGHTS
-from aadml.feature_extraction.weights.tensor_files import read_tensors, write_tensors
+from aadml.feature_extraction.weights.tensor_files import read_tensors
+from tests.feature_extraction.inception_files import heads
+from tests.feature_extraction.weight_files import write_tensors
 
 
 def randomized(network: nn.Module, seed: int = 0) -> nn.Module:
@@ -56,13 +58,15 @@ def frames() -> np.ndarray:
     return np.ascontiguousarray(large.permute(0, 2, 3, 1).to(torch.uint8).numpy())
 
 
-def test_has_torchvisions_580_entries_and_27161264_parameters():
-    network = InceptionV3()
-    assert len(network.state_dict()) == 580
-    assert sum(parameter.numel() for parameter in network.parameters()) == 27_161_264
+def test_has_torchvisions_580_entries_and_27161264_parameters_with_the_heads_that_files_have():
+    network, beside = InceptionV3(), heads()
+    assert len(network.state_dict()) + len(beside) == 580
+    counts = [parameter.numel() for parameter in network.parameters()]
+    counts += [tensor.numel() for name, tensor in beside.items() if "running" not in name and "tracked" not in name]
+    assert sum(counts) == 27_161_264
     names = network.state_dict().keys()
-    assert {"Conv2d_1a_3x3.conv.weight", "Mixed_6e.branch7x7dbl_5.bn.running_var", "AuxLogits.conv1.bn.bias"} <= names
-    assert {"Mixed_7c.branch3x3dbl_3b.conv.weight", "AuxLogits.fc.weight", "fc.bias"} <= names
+    assert {"Conv2d_1a_3x3.conv.weight", "Mixed_6e.branch7x7dbl_5.bn.running_var"} <= names
+    assert "Mixed_7c.branch3x3dbl_3b.conv.weight" in names
     assert network.state_dict()["Mixed_6b.branch7x7_2.conv.weight"].shape == (128, 128, 1, 7)
 
 
@@ -107,8 +111,8 @@ def test_a_block_is_its_branches_side_by_side():
 def test_files_of_torchvision_and_timm_load_alike(whole, frames, tmp_path):
     images = network_input(torch.from_numpy(frames[:1]), transform_input=True)
     expected = whole(images)
-    torch.save(whole.state_dict(), tmp_path / "torchvision.pth")
-    bare = {n: t for n, t in whole.state_dict().items() if not n.startswith("AuxLogits") and "num_batches" not in n}
+    torch.save({**whole.state_dict(), **heads()}, tmp_path / "torchvision.pth")
+    bare = {n: t for n, t in whole.state_dict().items() if "num_batches" not in n} | heads(auxiliary=False)
     write_tensors(tmp_path / "timm.safetensors", bare)
     other = {**{n: t for n, t in bare.items() if not n.startswith("fc.")}, "fc.weight": torch.zeros(1008, 2048)}
     write_tensors(tmp_path / "ported.safetensors", {**other, "fc.bias": torch.zeros(1008)})
@@ -133,8 +137,8 @@ def test_a_file_of_another_network_is_refused_by_name(whole):
 @pytest.mark.slow
 @torch.inference_mode()
 def test_folding_the_normalizations_changes_nothing_but_rounding(whole, frames):
-    network = InceptionV3(classes=0, auxiliary=False).eval()
-    network.load_state_dict({n: t for n, t in whole.state_dict().items() if not n.startswith(("fc.", "AuxLogits."))})
+    network = InceptionV3().eval()
+    network.load_state_dict(whole.state_dict())
     images = network_input(torch.from_numpy(frames[:1]), transform_input=True)
     before = network(images)
     after = folded(network)(images)
@@ -176,7 +180,7 @@ def test_bfloat16_points_the_same_way(frames):
 
 @pytest.mark.slow
 def test_the_features_say_what_they_are(whole, tmp_path):
-    write_tensors(tmp_path / "own.safetensors", whole.state_dict())
+    write_tensors(tmp_path / "own.safetensors", {**whole.state_dict(), **heads()})
     parameters = inception_v3(
         weights=str(tmp_path / "own.safetensors"), variant=VariantOptions(pool_padding="excluded")
     ).parameters
@@ -276,7 +280,7 @@ def test_equals_kerass_network_with_the_same_weights(frames, tmp_path):
     arrays = np.load(tmp_path / "units.npz")
     results = {}
     for padding in ("excluded", "counted"):
-        network = seeded(partial(InceptionV3, pool_padding=padding, classes=0, auxiliary=False)).eval()
+        network = seeded(partial(InceptionV3, pool_padding=padding)).eval()
         units = [module for module in network.modules() if isinstance(module, Unit)]
         assert len(units) == 94
         for i, unit in enumerate(units):

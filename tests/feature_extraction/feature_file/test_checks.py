@@ -3,14 +3,10 @@ import re
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.feature_file import (
-    Shard,
-    Texts,
-    Timeline,
-    check,
-    rows,
-    write_features,
-)
+from aadml.feature_extraction.feature_file import rows
+from aadml.feature_extraction.feature_file.checks import check
+from aadml.feature_extraction.feature_file.content import Shard, Texts, Timeline
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from tests.feature_extraction.contents import content, nine_clips, timed, with_texts
 

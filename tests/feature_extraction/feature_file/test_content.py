@@ -3,9 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.feature_extraction.feature_file import (
-    Texts,
-)
+from aadml.feature_extraction.feature_file.content import Texts
 from tests.feature_extraction.contents import content, masked, timed
 
 

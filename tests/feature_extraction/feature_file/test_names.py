@@ -1,6 +1,6 @@
 import pytest
 
-from aadml.feature_extraction.feature_file import check_modality, in_order, is_modality
+from aadml.feature_extraction.feature_file.names import check_modality, in_order, is_modality
 from aadml.feature_extraction.ground.errors import InputError
 
 

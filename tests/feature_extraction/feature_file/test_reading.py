@@ -5,12 +5,9 @@ import h5py
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.feature_file import (
-    is_feature_file,
-    read_features,
-    rows,
-    write_features,
-)
+from aadml.feature_extraction.feature_file import rows
+from aadml.feature_extraction.feature_file.reading import is_feature_file, read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from tests.edited_hdf5 import edited
 from tests.feature_extraction.contents import content, masked, same, timed

@@ -2,11 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.feature_extraction.feature_file import (
-    Cursor,
-    FeatureRows,
-    gathered,
-)
+from aadml.feature_extraction.feature_file.rows import Cursor, FeatureRows, gathered
 
 
 @given(st.lists(st.integers(0, 7), max_size=12), st.integers(1, 60))

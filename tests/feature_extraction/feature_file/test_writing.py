@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aadml.feature_extraction.feature_file import (
-    Shard,
-    read_features,
-    rows,
-    write_features,
-)
+from aadml.feature_extraction.feature_file import rows
+from aadml.feature_extraction.feature_file.content import Shard
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from tests.feature_extraction.contents import content, masked, nine_clips, same, timed, with_texts
 

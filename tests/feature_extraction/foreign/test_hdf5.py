@@ -7,8 +7,11 @@ import h5py
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.feature_file import FeatureFile, is_feature_file, read_features, write_features
-from aadml.feature_extraction.foreign import hdf5, open_hdf5
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.reading import is_feature_file, read_features
+from aadml.feature_extraction.feature_file.writing import write_features
+from aadml.feature_extraction.foreign import hdf5
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from tests.edited_hdf5 import edited
 
@@ -326,7 +329,7 @@ def test_a_bomb_needs_no_memory(tmp_path, peak_bytes, harm):
     with edited(path) as file:
         harm(file, tmp_path)
     program = f"""
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 try:
     read_features({str(path)!r})

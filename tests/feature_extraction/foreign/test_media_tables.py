@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.foreign import tables
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
@@ -252,7 +252,7 @@ def test_rows_without_ids_are_numbered_and_lists_are_labels_or_captions(tmp_path
 
 def test_wrong_tables_end_in_one_line(tmp_path, monkeypatch):
     pq.write_table(pa.table({"id": ["a"], "audio": [[1.0, 2.0]]}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="the column audio has values of type list, and not media; pass a table with"):
+    with pytest.raises(InputError, match="the column audio has values of type list, not media; pass a table with"):
         open_manifest(tmp_path / "a.parquet")
     with pytest.raises(DamagedFileError, match=r"a.json has 2,097,152 bytes, more than 1,048,576"):
         opened_tar(tmp_path, {"a.json": bytes(1 << 21)})

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aadml.data.reading import open_data
-from aadml.feature_extraction.foreign import npy_array, npz_arrays, npz_keys
+from aadml.feature_extraction.foreign.numpy_files import npy_array, npz_arrays, npz_keys
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.weights.tensor_files import read_tensors

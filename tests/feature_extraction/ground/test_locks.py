@@ -112,7 +112,7 @@ def test_another_error_of_the_system_is_one_line(tmp_path, handle, monkeypatch):
 def test_a_ledger_without_flock_is_in_use_while_it_is_open(tmp_path, no_flock):
     with open_ledger(tmp_path / "work"):
         assert is_in_use(tmp_path / "work" / RECORDS)
-        with pytest.raises(InputError, match="another extraction is writing it"), open_ledger(tmp_path / "work"):
+        with pytest.raises(InputError, match="another extraction is writing this file"), open_ledger(tmp_path / "work"):
             pass
     assert not is_in_use(tmp_path / "work" / RECORDS)
 

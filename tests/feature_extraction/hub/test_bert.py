@@ -83,7 +83,7 @@ def test_a_kernel_on_the_hub_is_refused(copy):
     configuration = json.loads((copy / "config.json").read_text()) | {"attn_implementation": "planted/kernel"}
     (copy / "config.json").write_text(json.dumps(configuration))
     for build in (lambda: load_bert(copy), lambda: bert_of(configuration)):
-        with pytest.raises(InputError, match="attn_implementation is 'planted/kernel', code on the hub"):
+        with pytest.raises(InputError, match="attn_implementation is 'planted/kernel', which is code on the hub"):
             build()
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.feature_file import MODALITIES, read_features
+from aadml.feature_extraction.feature_file.names import MODALITIES
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub.snapshot import find
 
@@ -47,7 +48,7 @@ def test_a_recipe_is_a_whole_extractor_which_extracts_and_embeds(media, shared_d
     shutil.copytree(media, tmp_path / "media")
     script = """
 import numpy as np, aadml
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 content = read_features("f.h5")
 assert content.features["audio"].shape == (12, 1024), content.features["audio"].shape
 assert content.features["audio"].std(axis=0).max() > 0.01

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import aadml
 from aadml.cli import cli
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from tests.feature_extraction.hub import stand_ins, tiny
 
 PAGE = (Path(__file__).parents[3] / "docs" / "encoders.md").read_text(encoding="utf-8")

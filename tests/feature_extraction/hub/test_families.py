@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from aadml.cli import cli
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.hub.families import FAMILIES
 from aadml.feature_extraction.hub.windows import cut
 from aadml.feature_extraction.media import Frames, Limits, Sound, decode

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.merge import merge
 

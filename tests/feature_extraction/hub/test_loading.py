@@ -62,7 +62,7 @@ def test_a_kernel_on_the_hub_is_refused(copied, place):
     config = json.loads((folder / "config.json").read_text())
     value = config[place] | {"_attn_implementation": "planted/kernel"} if place == "text_config" else "planted/kernel"
     (folder / "config.json").write_text(json.dumps(config | {place: value}))
-    refused(f"hf:{folder}", "visual", "implementation is 'planted/kernel', code on the hub that is not run")
+    refused(f"hf:{folder}", "visual", "implementation is 'planted/kernel', which is code on the hub and is not run")
     files = {"config.json": (folder / "config.json").read_bytes()}
     with pytest.raises(InputError, match="planted/kernel"), restored("m", files):
         pass

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import InputError
 from tests.feature_extraction.hub.stand_ins import RECIPES, SCALE, lay_out

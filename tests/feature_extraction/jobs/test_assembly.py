@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.feature_file import is_feature_file, write_features
+from aadml.feature_extraction.feature_file.reading import is_feature_file
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.assembly import Assembled, refuse_foreign, write, written_modalities
 from aadml.feature_extraction.jobs.failures import Failure

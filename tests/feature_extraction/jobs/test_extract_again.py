@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from tests.feature_extraction.small_jobs import AUDIO, decoded, run, write_manifest
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.feature_file import FeatureRows, ModalityRows
+from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows
 from aadml.feature_extraction.jobs.fitting import fitted
 
 SPLITS = ("train", "test", "train", "valid")

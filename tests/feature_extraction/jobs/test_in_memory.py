@@ -7,7 +7,7 @@ import pytest
 
 from aadml.data.samples.mp4 import write_mp4
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.in_memory import extract_in_memory

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import aadml
 from aadml.cli import cli
 from aadml.feature_extraction.backbones import extractor, mean_over_time
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.merge import merge

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.backbones import extractor, mean_over_time
-from aadml.feature_extraction.feature_file import read_features, write_features, writing
+from aadml.feature_extraction.feature_file import writing
+from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.merge import merge
@@ -113,7 +115,7 @@ def test_a_pca_of_shards_is_that_of_the_whole_to_the_byte(fitted_job, tmp_path, 
     shards = [tmp_path / f"{index}.h5" for index in range(4)]
     for index, path in enumerate(shards):
         extract(manifest, path, [reduced], workers=1, sequence=sequence, shard=(index, 4))
-    assert "before what is fitted on all training clips" in read_features(shards[0]).notes()[0]
+    assert "audio is not transformed yet" in read_features(shards[0]).notes()[0]
     merged = merge(shards, tmp_path / "f.h5")
     assert merged.dimensions == {"audio": 3}
     assert (tmp_path / "f.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
@@ -173,7 +175,7 @@ def test_what_a_shard_asks_to_be_fitted_is_looked_up_and_never_imported(fitted_j
     for index in range(2):
         extract(manifest, tmp_path / f"{index}.h5", [reduced], workers=1, shard=(index, 2))
     for pending, message in [
-        ({"name": "os:system", "dimension": 3}, "with a fit from pca-whitening"),
+        ({"name": "os:system", "dimension": 3}, "which is not pca-whitening"),
         ({"name": "pca-whitening", "dimensions": 3}, "does not describe a shard"),
         ({}, "does not describe a shard"),
     ]:

@@ -1,34 +1,33 @@
 import logging
-from functools import partial
 
 import pytest
 
-from aadml.feature_extraction.backbones.inception_v3 import InceptionV3, inception_v3
-from aadml.feature_extraction.frontends.inference import seeded
+from aadml.feature_extraction.backbones.inception_v3 import inception_v3
 from aadml.feature_extraction.layers.inception_variants import InceptionVariant, VariantOptions
-from aadml.feature_extraction.weights.tensor_files import write_tensors
+from tests.feature_extraction.inception_files import published_tensors
+from tests.feature_extraction.weight_files import write_tensors
 
 
 def test_1008_classes_mean_the_graph_of_2015(tmp_path, caplog):
     path = tmp_path / "own.safetensors"
-    write_tensors(path, seeded(partial(InceptionV3, last_pool="max", classes=1008, auxiliary=False)).state_dict())
+    write_tensors(path, published_tensors(1008, auxiliary=False))
     assert inception_v3(weights=str(path)).parameters["last_pool"] == "max"
     assert caplog.text == ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("build", "doubtful"),
+    ("classes", "auxiliary", "doubtful"),
     [
-        (partial(InceptionV3), []),
-        (partial(InceptionV3, auxiliary=False), ["transform_input"]),
-        (partial(InceptionV3, classes=10), ["transform_input"]),
-        (partial(InceptionV3, auxiliary=False, classes=0), ["pool_padding", "last_pool", "transform_input"]),
+        (1000, True, []),
+        (1000, False, ["transform_input"]),
+        (10, True, ["transform_input"]),
+        (0, False, ["pool_padding", "last_pool", "transform_input"]),
     ],
 )
-def test_unknown_fields_are_a_warning_with_their_options(tmp_path, caplog, build, doubtful):
+def test_unknown_fields_are_a_warning_with_their_options(tmp_path, caplog, classes, auxiliary, doubtful):
     path = tmp_path / "own.safetensors"
-    write_tensors(path, seeded(build).state_dict())
+    write_tensors(path, published_tensors(classes, auxiliary=auxiliary))
     with caplog.at_level(logging.WARNING):
         parameters = inception_v3(weights=str(path)).parameters
     assert {key: parameters[key] for key in vars(InceptionVariant())} == vars(InceptionVariant())

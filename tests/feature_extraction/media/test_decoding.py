@@ -183,7 +183,7 @@ def test_a_codec_without_a_decoder_is_named(tmp_path, render, track, inputs):
     details = content.index(b"esds", entry)  # where MPEG-4 names it again
     content = content[:entry] + b"ZZZZ" + content[entry + 4 : details] + bytes(4) + content[details + 4 :]
     path.write_bytes(content)
-    with pytest.raises(MediaFailure, match=re.escape("codec: none (ZZZZ")) as failure:
+    with pytest.raises(MediaFailure, match=re.escape("codec none (ZZZZ")) as failure:
         values(path, inputs)
     assert failure.value.reason == "unsupported-codec"
 

@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Frames, Limits, Sound, decode
 from aadml.feature_extraction.media.encoding import Encoding, encode
 
-WEBM = Encoding(container="webm", video="libvpx", audio="libopus", options={"fflags": "+bitexact"}, rates=(48_000,))
+WEBM = Encoding(container="webm", video="libvpx", audio="libopus", options={"fflags": "+bitexact"})
 
 
 @pytest.fixture
@@ -31,13 +30,6 @@ def test_a_file_may_hold_pictures_or_sound_alone(tmp_path, arrays):
     encode(tmp_path / "b.webm", WEBM, pictures=pictures)
     assert decode(str(tmp_path / "a.webm"), Sound(48_000), Limits(), 0.5).seconds > 0.9
     assert len(decode(str(tmp_path / "b.webm"), Frames(), Limits(), 0.5).values) == 1
-
-
-def test_nothing_to_encode_and_a_rate_that_the_encoder_lacks_are_errors(tmp_path, arrays):
-    with pytest.raises(InputError, match="there are neither pictures nor sound"):
-        encode(tmp_path / "a.webm", WEBM)
-    with pytest.raises(InputError, match="libopus: the sound has a rate of 44100 Hz"):
-        encode(tmp_path / "a.webm", WEBM, sound=arrays[1], rate=44_100)
 
 
 def test_a_missing_encoder_is_not_available():

@@ -10,24 +10,25 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.feature_extraction.backbones.inception_v3 import InceptionV3, inception_v3
+from aadml.feature_extraction.backbones.inception_v3 import inception_v3
 from aadml.feature_extraction.backbones.vggish import VGGish, vggish
 from aadml.feature_extraction.frontends.inference import seeded
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
-from aadml.feature_extraction.weights.tensor_files import write_tensors
+from tests.feature_extraction.inception_files import published_tensors
+from tests.feature_extraction.weight_files import write_tensors
 
 BUILDS = {
-    "inception-v3": partial(InceptionV3),
-    "inception-v3-tv": partial(InceptionV3),
-    "inception-v3-tf": partial(InceptionV3, auxiliary=False),
-    "inception-v3-tf-adv": partial(InceptionV3, auxiliary=False),
-    "inception-v3-gluon": partial(InceptionV3, auxiliary=False),
-    "inception-v3-2015": partial(InceptionV3, auxiliary=False, classes=1008),
-    "vggish": VGGish,
-    "vggish-torch": VGGish,
+    "inception-v3": published_tensors,
+    "inception-v3-tv": published_tensors,
+    "inception-v3-tf": partial(published_tensors, auxiliary=False),
+    "inception-v3-tf-adv": partial(published_tensors, auxiliary=False),
+    "inception-v3-gluon": partial(published_tensors, auxiliary=False),
+    "inception-v3-2015": partial(published_tensors, 1008, auxiliary=False),
+    "vggish": lambda seed: seeded(VGGish, seed=seed).state_dict(),
+    "vggish-torch": lambda seed: seeded(VGGish, seed=seed).state_dict(),
 }
 
 
@@ -39,7 +40,7 @@ def install(tmp_path, monkeypatch):
     def installed(name):
         path = weights_folder() / WEIGHTS[name].file
         path.parent.mkdir(parents=True, exist_ok=True)
-        state = seeded(BUILDS[name], seed=len(name)).state_dict()
+        state = BUILDS[name](seed=len(name))
         if path.suffix == ".safetensors":
             write_tensors(path, state)
         elif path.suffix == ".ckpt":

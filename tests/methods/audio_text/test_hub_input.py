@@ -9,7 +9,7 @@ import torch
 import aadml
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.texts import Captions
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import FineTuning

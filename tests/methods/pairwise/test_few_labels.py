@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
-from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.method import Context

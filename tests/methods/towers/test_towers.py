@@ -13,7 +13,7 @@ from aadml.data.sources import media_files
 from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.media_files import MediaFiles
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Frames
 from aadml.methods import METHODS

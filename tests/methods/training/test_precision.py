@@ -12,7 +12,7 @@ from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
 from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training import precision
 from aadml.methods.training.precision import PAYS_FROM, computed_in, resolved

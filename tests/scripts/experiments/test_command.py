@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.execution import shard_of
 from aadml.studies.forecast import Forecast

@@ -7,7 +7,7 @@ import torch
 from aadml.configuration.config import resolve
 from aadml.configuration.files import ConfigFile
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.readings import READINGS, Keys

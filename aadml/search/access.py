@@ -1,6 +1,6 @@
 """Access control of a served index.
 
-Only a page that was opened at a printed address, or a program with the token of the team, may read the index.
+Only pages of printed addresses and programs with the token of the team may read the index.
 """
 
 import re
@@ -38,15 +38,15 @@ UNKNOWN_BROWSER = "this browser has not opened the address that `aadml serve` pr
 
 
 class Access:
-    """Tokens of printed addresses, and the cookie that a browser receives in exchange for a token.
+    """Tokens of printed addresses, and the cookie that a browser receives for a token.
 
     Without a token of the team, every token is exchanged once, and a new token follows each exchange. The latest
     printed address therefore always admits one more browser. A token of the team admits any browser, and programs send
     the token as `Authorization: Bearer TOKEN`. The cookie is valid until the server ends.
 
     Args:
-        port: port of the server. The name of the cookie contains it, because browsers send cookies to every port of a
-            host.
+        port: port of the server. The name of the cookie contains the port, because browsers send cookies to every port
+            of a host.
         on_address: called with the address that contains the newest token.
         host: name of the server in printed addresses.
         root: path below which a reverse proxy serves the page, such as "/clips"; "" for none.
@@ -106,14 +106,14 @@ class Guard:
         await app(scope, receive, send)
 
     def _path(self, path: str) -> str:
-        """Return a path without the prefix of a reverse proxy, which proxies may keep or remove."""
+        """Return a path without the prefix of a reverse proxy, if the proxy has not removed the prefix."""
         root = self._access.root
         return path.removeprefix(root) if root and path.startswith(f"{root}/") else path
 
     def _is_addressed(self, request: Request) -> bool:
         """Return whether a request is addressed to this server, and comes from its page or from no page.
 
-        Only loopback names count without a token of the team; with such a token, browsers and proxies may use any name.
+        Without a token of the team, only loopback names are accepted. With such a token, any host name is accepted.
         """
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if self._access.team:
@@ -151,7 +151,7 @@ def team_token(host: str, path: str | Path | None) -> str:
         path: path of the file.
 
     Raises:
-        InputError: the file cannot be read, the token is short, or the host requires a token and there is none.
+        InputError: the file cannot be read, the token is invalid, or the host requires a token.
     """
     if path is None:
         if in_brackets(host) not in LOOPBACK:
@@ -173,7 +173,7 @@ def checked_root(path: str) -> str:
     """Return the path of a reverse proxy without a slash at its end.
 
     Raises:
-        InputError: the path does not begin with a slash, or has other characters than letters, digits, - . _ and /.
+        InputError: the path does not begin with a slash, or contains characters besides letters, digits, - . _ and /.
     """
     root = path.rstrip("/")
     if root and not _ROOT.fullmatch(root):

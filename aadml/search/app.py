@@ -309,7 +309,7 @@ def serve(
 ) -> None:
     """Serve the search page of an index until the process is interrupted.
 
-    Each printed address opens the page in one browser; then the next address is printed. Other requests are refused.
+    Each printed address opens the page in one browser. Then the next address is printed. Other requests are refused.
     With a token of the team, the printed address opens the page in any browser.
 
     Args:
@@ -317,14 +317,14 @@ def serve(
         host: address to listen on. Beyond this machine, `token_file` is required.
         port: port to listen on.
         root_path: path below which a reverse proxy serves the page, such as "/clips".
-        token_file: file with the token of the team, 32 to 200 characters; programs send the token as a bearer token.
+        token_file: file with the token of the team, 32 to 200 characters. Programs send the token as a bearer token.
         model: current path of the model of the index, if the model was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         on_note: called with the address of the page, and with the next address when a browser has opened the page.
 
     Raises:
-        InputError: the file is not an index, its model is missing, the address or port cannot be opened, `root_path` is
-            not a path, or there is no valid token.
+        InputError: the index, its model, `root_path` or the token is missing or invalid, or the address or port cannot
+            be opened.
     """
     from aadml.search.server import run
 

@@ -2,7 +2,7 @@
 
 Each interval is embedded as a clip and scored by the similarity of the index. A model that was trained on means over
 time receives shorter intervals in a search than in training. The moment is therefore only a suggestion of where to
-listen, and its score is reported beside the score of the clip.
+listen. Its score is reported beside the score of the clip.
 """
 
 import sqlite3
@@ -71,7 +71,7 @@ def write_moments(database: sqlite3.Connection, number: int, moments: Mapping[Mo
 def read_moments(
     database: sqlite3.Connection, modality: Modality, numbers: Sequence[int]
 ) -> list[MomentVectors | None]:
-    """Read the vectors over time of items; None for an item without such vectors, or if the index has no moments.
+    """Read the vectors over time of items; None for an item without such vectors.
 
     Raises:
         sqlite3.DatabaseError: the vectors are damaged.

@@ -23,7 +23,7 @@ class Browsed:
     Attributes:
         total: number of clips that meet the condition.
         clips: numbers and clips of the page, in a fixed mixed order.
-        counts: column -> value -> number of clips that meet the condition, most frequent first; columns with many
+        counts: column -> value -> number of clips that meet the condition, most frequent first. Columns with many
             values are left out.
         examples: at most three clips with their numbers, of different classes if there are classes.
     """

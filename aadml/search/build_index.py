@@ -69,7 +69,7 @@ def build(
 ) -> Changes:
     """Build an index, or update it from its source.
 
-    The next call resumes a build that was killed: extraction stores its results in `<output>.work`, and the index is
+    The next call resumes a build that was killed. Extraction stores its results in `<output>.work`, and the index is
     written in one transaction. Clips are identified by their content. The arguments of an update must agree with the
     index.
 
@@ -77,18 +77,20 @@ def build(
         source: a feature file, a manifest, or a folder of media.
         output: index file to write.
         model: run or model folder (in Python also a model); without a model, features are indexed unchanged.
-        audio: audio extractor if there is no model; by default log-mel, if no extractor is named. If any extractor is
-            named, only the modalities of named extractors are indexed. "none" excludes audio from the default.
-        visual: visual extractor if there is no model; by default hog-color, if no extractor is named.
+        audio: audio extractor of an index without a model. If no extractor is named, the default is log-mel. If any
+            extractor is named, only the modalities of named extractors are indexed. "none" excludes audio from the
+            default.
+        visual: visual extractor of an index without a model. If no extractor is named, the default is hog-color.
         options: options of these extractors, by modality.
         weights: weights of the extractors with weights: "auto", a file, or "untrained".
         media: manifest with the media of the clips of a feature file.
-        moments: keep features over time, so that a hit has its best moment; an index that has moments keeps them.
+        moments: keep features over time, so that a hit has its best moment. An update of an index with moments keeps
+            them.
         allow_other_features: accept features of another extractor than the model was trained on.
         workers: number of decoding processes; by default one per processor.
         calibrate: feature file whose validation clips fit the probabilities; by default the indexed clips.
-        precision: share of best hits above the threshold that fit. If no hit reaches the threshold, a search reports
-            that no hit is certain.
+        precision: share of best hits above the threshold that are relevant. If no hit reaches the threshold, a search
+            reports that no hit is certain.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         progress: called with a description of the work ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
@@ -97,8 +99,8 @@ def build(
         Numbers of new, changed and removed clips, and files that could not be read.
 
     Raises:
-        InputError: there is nothing to index, an argument is invalid or has no effect, the arguments differ from those
-            of the index, or another process updates the index.
+        InputError: there is nothing to index, an argument is invalid, has no effect or differs from the index, or
+            another process updates the index.
     """
     path, extraction = Path(output), _Extraction({"audio": audio, "visual": visual}, options, weights)
     if not 0 < precision < 1:
@@ -132,7 +134,7 @@ def build(
 
 
 def _refuse_paths(source: str | Path, calibrate: str | Path | None, path: Path) -> None:
-    """Raise InputError if a file to read does not exist, or the index to write is a folder."""
+    """Raise InputError if an input file does not exist, or the output is a folder."""
     if not is_readable(source):
         raise InputError(f"{source}: does not exist; pass a feature file, a manifest or a folder of media")
     if calibrate is not None and not is_readable(calibrate):
@@ -149,7 +151,10 @@ def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_mod
         why = "the model determines the extractors" if has_model else "the source has features already"
         raise InputError(f"index: {why}; leave out {', '.join(sorted(unused))}")
     if allow_other_features and (of_media or not has_model):
-        raise InputError("index: allow_other_features applies to a feature file and a model; pass a file and a model")
+        raise InputError(
+            "index: allow_other_features applies only to a feature file with a model; "
+            "pass both, or leave out allow_other_features"
+        )
 
 
 def _written(path: Path, source: str | Path) -> tuple[IndexFacts, Known]:

@@ -1,13 +1,14 @@
-"""Probability that a hit is relevant, computed from its score by a curve that is fitted on validation clips.
+"""Probability that a hit is relevant, computed from its score by a curve fitted on validation clips.
 
 Every validation clip queries the index. If hits of the same class are relevant, the clip itself is excluded. The curve
-is a logistic function of the score of a hit and of the best score of its query, fitted to the best hits. Of two hits
-with equal scores, the hit whose query has the lower best score is relevant less often. A posterior is used unchanged if
-no fitted function predicts better. The index stores the curve.
+is a logistic function of two inputs: the score of a hit and the best score of its query. It is fitted to the best hits.
+The best score is an input because the level of scores differs between queries. Its weight is fitted and may have either
+sign. A posterior is used unchanged if no fitted function predicts better. The index stores the curve.
 
 Reference:
     Platt, Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods, Advances
-    in Large Margin Classifiers, MIT Press, 1999
+    in Large Margin Classifiers, MIT Press, 1999,
+    https://www.cs.colorado.edu/~mozer/Teaching/syllabi/6622/papers/Platt1999.pdf
 """
 
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Curve:
         kind: form of the curve. With `logistic`, x is the score of the hit and b is the best score of its query. With
             `logistic of log-odds`, x and b are the log-odds of these scores. With `posterior`, the score is the
             probability.
-        by_score: weight of the score; not negative, so that a better hit of a query is never less probable.
+        by_score: weight of the score. It is not negative, so that a better hit of a query is never less probable.
         by_best: weight of the best score, of either sign.
         level: constant of the log-odds.
         margin: smallest distance of a probability from 0 and 1.
@@ -94,8 +95,7 @@ class Calibration:
         threshold: smallest probability of a best hit that counts as relevant; None if the precision is not reached.
         reached: share of best hits above the threshold that are relevant, with its 95 % interval.
         answered: share of clips whose best hit reaches the threshold.
-        absent: AUROC of the best score for separating clips whose class is in the gallery from clips whose class was
-            removed.
+        absent: AUROC of the best score for separating clips with their class in the gallery from clips without.
     """
 
     asked: tuple[Modality, ...]
@@ -178,7 +178,7 @@ def _negative_log_likelihood(predicted: Values, hits: Sample) -> float:
 def calibration_error(probabilities: Values, fits: Truths) -> float:
     """Compute the expected calibration error of n hits over ten bins of equal width.
 
-    The error is the mean of |mean probability - share of relevant hits| over the bins, weighted by their hits.
+    The error is the mean over the bins of |mean probability - share of relevant hits|, weighted by number of hits.
 
     Args:
         probabilities: (n,).

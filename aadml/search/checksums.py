@@ -1,9 +1,9 @@
 """Checksums of the content of an index, written in the transaction of each change.
 
-The table `checksum` stores a SHA-256 for each block of 256 items, vectors or points of a map, for the moments of each
-item, and for the metadata (schema, `meta`, the cells that earlier versions wrote, number of blocks). Metadata and
-vectors are verified when an index is opened, all other blocks when they are read. An index of version 1 has no
-checksums and is not verified.
+The table `checksum` stores one SHA-256 for each block of 256 items, vectors or points of a map. The moments of each
+item and the metadata (schema, `meta`, cells of earlier versions, number of blocks) have one SHA-256 each. Metadata and
+vectors are verified at the opening of an index, and all other blocks at their first reading. An index of version 1 has
+no checksums and is not verified.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def has_checksums(database: sqlite3.Connection) -> bool:
 
 
 class ChangedBlocks:
-    """Blocks that a transaction changes: each is verified before its first change, and sealed after its last change.
+    """Blocks of a transaction, each verified before its first change and sealed after its last change.
 
     Args:
         database: an index with all its tables, in a transaction that writes.
@@ -117,7 +117,7 @@ def check_all(database: sqlite3.Connection) -> None:
 
 
 class ItemChecks:
-    """Verification of the items of one state of an index: each block is verified once, when it is first read.
+    """Verification of the items of one state of an index, each block once at its first reading.
 
     Args:
         database: the index, in a transaction.
@@ -178,7 +178,7 @@ def verified_rows(database: sqlite3.Connection, part: str) -> Iterator[list[tupl
 def verified_blocks(database: sqlite3.Connection, part: str, blocks: Iterable[int]) -> Iterator[list[tuple[Any, ...]]]:
     """Yield the rows of each block, ordered by number; a block of a table of moments is one item.
 
-    Use only these rows: if the search tree of the table is damaged, another statement may return other rows.
+    Use only these rows. If the search tree of the table is damaged, another statement may return other rows.
 
     Raises:
         sqlite3.DatabaseError: a block is damaged or missing.

@@ -29,7 +29,7 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
         items.
 
     Raises:
-        InputError: there is no input or more than one, a file cannot be read, or a modality cannot be compared.
+        InputError: not exactly one input is passed, a file cannot be read, or a modality cannot be compared.
     """
     passed = {name: value for name, value in inputs.items() if value is not None}
     if len(passed) != 1:

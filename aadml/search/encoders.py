@@ -75,7 +75,7 @@ class ModelEncoder:
 
 @dataclass(frozen=True)
 class PlainEncoder:
-    """Extractors without a model: features are scaled, and each modality is searched separately.
+    """Extractors without a model. Features are scaled, and each modality is searched separately.
 
     Features of the towers of one pretrained model (CLAP, CLIP, SigLIP, PE-AV) are in one space. These features are not
     scaled, and their modalities are compared with each other. Text can be a query in this space even if no item has
@@ -106,7 +106,7 @@ class PlainEncoder:
         return shared_space(self.facts.features.get(modality) or {}, modality)
 
     def other_tower(self, modality: Modality, to: Modality) -> Extractor:
-        """Build the tower of a modality that no item has, from the model that embedded the items of `to`.
+        """Build the tower of a modality without items, from the model that embedded the items of `to`.
 
         Raises:
             InputError: the model is not found, or its weights have changed.
@@ -194,7 +194,7 @@ def plain_encoder(features: Mapping[str, JsonObject], dimensions: Mapping[str, i
 
 
 def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str], to: Modality) -> Tensor:
-    """Embed n media files, or n captions if the modality is text, as queries for items of `to`; return (n, e)."""
+    """Embed n media files or captions as queries for items of `to`; return (n, e)."""
     if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities:
         return extract_items(_built(encoder, (modality, to), partial(encoder.other_tower, modality, to)), paths)
     with trusting(_is_trusted(encoder)):
@@ -215,7 +215,7 @@ def _built(encoder: IndexEncoder, key: tuple[Modality, Modality], build: Callabl
 
 
 def extractors_of(encoder: IndexEncoder, *, texts: bool) -> list[Extractor]:
-    """Build the extractors of an encoder's features; with `texts`, also the text extractor if its origin is known."""
+    """Build the extractors of an encoder's features; with `texts`, also the text extractor if known."""
     facts = encoder.facts
     with trusting(_is_trusted(encoder)):
         modalities = [
@@ -239,8 +239,8 @@ _ADDED: Mapping[str, JsonObject] = {
 def digest_of(model: Model) -> str:
     """Return the SHA-256 of all parts of a model that determine its vectors.
 
-    The checksum includes removed options, and excludes added options at their defaults, so that models still match the
-    indexes that earlier versions built.
+    The checksum includes removed options and excludes added options at their defaults. Models therefore match indexes
+    of earlier versions.
     """
     facts = dict(model.facts.to_json())
     for key in facts.keys() & _REMOVED.keys():

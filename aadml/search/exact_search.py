@@ -33,7 +33,7 @@ class Gallery:
     """Vectors of one modality, prepared for search.
 
     Attributes:
-        vectors: (n, d) float32; items with equal scores are listed in the order of the vectors.
+        vectors: (n, d) float32. Items with equal scores are listed in the order of the vectors.
         similarity: similarity of the vectors, by name.
 
     Raises:
@@ -70,7 +70,7 @@ class Gallery:
         """Return the k best items, or all if there are fewer.
 
         Args:
-            queries: (q, d) float32; the score of an item is the mean over the queries.
+            queries: (q, d) float32. The score of an item is the mean over the queries.
             k: at least 1.
 
         Returns:
@@ -138,7 +138,7 @@ class Gallery:
             room: buffer (b, n) float32 for the scores.
 
         Returns:
-            Scores (b, n), and a bound (b,) on the error of any score, which is infinite if float32 allows no bound.
+            Scores (b, n), and a bound (b,) on the error of any score, infinite if float32 allows no bound.
         """
         values = (_code(queries) if self.similarity == "hamming" else queries).numpy()
         lengths = np.linalg.norm(values.astype(np.float64), axis=2)

@@ -75,11 +75,11 @@ class CalibrationRecord:
     """Calibrations of an index.
 
     Attributes:
-        form: version of the curves; None if the index has changed since the curves were fitted.
+        form: version of the curves; None after a change of the index.
         data: feature file with the validation clips, or OF_INDEX.
         precision: share of best hits above the threshold that are relevant.
         clips: number of validation clips.
-        curves: a `Calibration` for every kind of query, as plain values, since the curves may be of another version.
+        curves: a `Calibration` for every kind of query. Curves of another version are possible, hence plain values.
         content: checksum of the feature file.
     """
 

@@ -80,8 +80,8 @@ def calibrate_index(
 
     Args:
         path: path of the index.
-        data: a feature file with validation clips; None uses the clips of the last calibration, or the clips of
-            the index if there was no calibration.
+        data: a feature file with validation clips. None uses the clips of the last calibration, by default those of the
+            index.
         encoder: encoder of the index.
         precision: share of best hits above the threshold that are relevant.
         on_note: called with notes for the user.
@@ -253,7 +253,7 @@ def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) ->
 def _calibrated(
     index: IndexContent, queries: ValidationQueries, kind: Query, *, classes: bool, precision: float
 ) -> Calibration | None:
-    """Fit the calibration of one kind of query; without classes, a hit is relevant only if it is the query's clip."""
+    """Fit the calibration of one kind of query; without classes, only the query's own clip is relevant."""
     modalities, to = kind
     numbers, gallery = index.galleries[to]
     numbers = as_clips(numbers, index.clips)

@@ -174,7 +174,7 @@ class Index:
         return cls(output, model=choices.get("model"), trust_code=choices.get("trust_code", False))
 
     def update(self, **choices: Any) -> Changes:
-        """Update the index from its source, and return the changes; clips are identified by their content.
+        """Update the index from its source, and return the changes. Clips are identified by their content.
 
         Args:
             choices: further keyword arguments of `aadml.search.build_index.build`.
@@ -254,15 +254,15 @@ class Index:
             clip: a video; the scores of its sound and its picture are averaged.
             text: words, if the model reads words, or features (d,).
             to: modality of the items; optional if the index has only one modality. Words without `to` search every
-                modality that can be compared with words, even if the modalities have different pretrained models. The
-                clips are ranked by their largest probability if every modality has probabilities, else by reciprocal
+                modality that can be compared with words, also modalities of different pretrained models. The clips are
+                ranked by their largest probability. If a modality has no probabilities, they are ranked by reciprocal
                 rank fusion.
             k: number of items.
             where: an SQL condition on the columns of the items, such as "label = 'dog'".
             parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: there is no query or more than one, a modality cannot be searched, a file cannot be read, or the
+            InputError: not exactly one query is passed, a modality cannot be searched, a file cannot be read, or the
                 condition is invalid.
         """
         self.refresh()
@@ -280,7 +280,7 @@ class Index:
     def like(
         self, clip: int | str, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None
     ) -> Found:
-        """Return the k items that match an item of the index best; the results may contain that item.
+        """Return the k items that match an item of the index best. The results may contain that item.
 
         In other modalities, a caption is replaced by its clip, and a clip by its first caption.
 
@@ -292,8 +292,8 @@ class Index:
             where: an SQL condition on the columns of the items.
 
         Raises:
-            InputError: the item is not in the index or lacks the modality, the modalities cannot be compared, or the
-                condition is invalid.
+            InputError: the item is absent or lacks the modality, the modalities cannot be compared, or the condition is
+                invalid.
         """
         with self._search.lock:
             with self._reading() as database:
@@ -323,15 +323,15 @@ class Index:
         """Return the k items whose vectors are nearest to those of a query.
 
         Args:
-            vectors: modality of the query -> vector (1, e); the score of an item is the mean over the modalities.
+            vectors: modality of the query -> vector (1, e). The score of an item is the mean over the modalities.
             to: modality of the items.
             k: number of items.
             where: an SQL condition on the columns of the items.
             parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: k is not positive, the vectors have another width than those of the index, the index has no
-                vectors of `to`, or the condition is invalid.
+            InputError: k is not positive, the width of the vectors differs from the index, the index has no vectors of
+                `to`, or the condition is invalid.
         """
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
@@ -395,7 +395,7 @@ class Index:
             limit: largest number of clips of the page.
 
         Raises:
-            InputError: the condition is not valid, or a number is negative or has more than 64 bits.
+            InputError: the condition is invalid, or a number is negative or above 64 bits.
         """
         if min(offset, limit) < 0:
             raise InputError(f"browse: offset {offset} or limit {limit} is negative; pass numbers from 0 on")

@@ -1,4 +1,4 @@
-"""Readers of the items and vectors of an index; the caller opens the transaction."""
+"""Readers of the items and vectors of an index. The caller opens the transaction."""
 
 import os
 import sqlite3
@@ -26,7 +26,7 @@ def labels_of(database: sqlite3.Connection) -> dict[int, str]:
 
 
 def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[Item]:
-    """Read items by their numbers, in that order.
+    """Read items in the order of `numbers`.
 
     Raises:
         InputError: the index lacks an item with one of the numbers.

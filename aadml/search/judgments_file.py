@@ -28,10 +28,11 @@ class JudgmentsFile:
         self._lock = Lock()
 
     def record(self, query: str, item: str, *, fits: bool) -> int:
-        """Write a judgment, and return the number of judgments; an earlier judgment of the query and item is replaced.
+        """Write a judgment in place of an earlier judgment of query and item; return the number of judgments.
 
         Raises:
-            InputError: a name is empty, too long or has a line break, or the file cannot be read or written.
+            InputError: a name is not one line of 1 to `LONGEST` characters, the file cannot be read or written, or it
+                is full.
         """
         for name in (query, item):
             if not name.strip() or len(name) > LONGEST or name.splitlines() != [name]:

@@ -1,4 +1,4 @@
-"""Open index file whose state is read again when the file was changed or replaced."""
+"""Open index file. Its state is read again after a change or replacement of the file."""
 
 import sqlite3
 import threading
@@ -47,7 +47,7 @@ class LatestState(Generic[State]):
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lock the connection, and yield it in a transaction; a file that was changed or replaced is read again.
+        """Lock the connection, and yield it in a transaction. A changed or replaced file is read again.
 
         Raises:
             InputError: the file was removed, or replaced by a file that is not an index.

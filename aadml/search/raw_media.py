@@ -29,7 +29,7 @@ _BATCH, _TEXTS = 16, 256
 
 
 def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> IndexSource:
-    """Embed the media of a manifest or a folder; the vectors of files with known content are read from the cache.
+    """Embed the media of a manifest or a folder. Vectors of known content are read from the cache.
 
     Raises:
         InputError: no clip can be read.
@@ -91,7 +91,7 @@ def _embed_missing(
     cache: sqlite3.Connection,
     work: Work,
 ) -> list[Failure]:
-    """Embed the files that are not in the cache; return the failures of files that cannot be decoded."""
+    """Embed the files that are not in the cache; return the failures of decoding."""
     known = {row[0] for row in cache.execute("SELECT key FROM vector")}
     missing = list({key: rows[n] for n, key in keys.items() if key not in known}.items())
     failures: list[Failure] = []

@@ -24,7 +24,7 @@ class Hit:
         media: modality -> path of the file; empty if unknown.
         moment: interval that matches the query best; None if the index stores no moments for the clip.
         second_key: tie-breaker for hits of equal score, see `aadml.retrieval.posteriors`; None if unused.
-        ranks: modality -> rank of the clip, best first, if a query searched several modalities; else empty.
+        ranks: modality -> rank of the clip, best first; empty after a search of one modality.
     """
 
     item: Item
@@ -52,7 +52,7 @@ class Found:
     """Results of a search, with the facts of the search.
 
     Attributes:
-        hits: best first; equal scores by their second key, then by id; fused hits by id.
+        hits: best first. Hits of equal score are ordered by second key, then by id; fused hits only by id.
         asked: modalities of the query that were compared.
         to: modality of the items; several modalities are joined by "+".
         among: number of items that were searched.
@@ -104,5 +104,5 @@ class Found:
 
 
 def times_of(segment: Segment) -> list[float | None] | None:
-    """Return start and end in seconds, None for an open end; None for a whole recording."""
+    """Return start and end in seconds (None for an open end), or None for a whole recording."""
     return None if segment.is_whole else [segment.start, None if segment.end == math.inf else segment.end]

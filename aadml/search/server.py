@@ -27,7 +27,7 @@ class Impatient(H11Protocol):
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Stop the time limit when a head is complete, and start it again when the next head begins."""
+        """Stop the time limit at the end of a head, and start it again at the next head."""
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before:

@@ -74,7 +74,7 @@ class IndexSource:
         return np.asarray([places[item.clip] for item in self.items], dtype=np.int64)
 
     def with_texts(self, texts: Texts) -> "IndexSource":
-        """Return the source with the texts of the items; if any item has several texts, each text is an item."""
+        """Return the source with the texts of the items. If any item has several texts, each text is an item."""
         texts, items, places = Texts.sorted(texts.values, texts.rows), self.items, texts.rows
         if not texts.is_first.all():
             captions = caption_items(items, texts)
@@ -134,7 +134,8 @@ def of_features(
         moments: whether features over time are read.
 
     Raises:
-        InputError: the file does not exist, has an unknown layout, or has no features over time if `moments`.
+        InputError: the file does not exist, its layout is unknown, or `moments` is set and it has no features over
+            time.
     """
     content = open_data(place, undivided=True)
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}
@@ -293,7 +294,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def may_have(path: str, modality: str) -> bool:
-    """Return whether a file may have a modality, judging by its suffix; a text only has to be non-empty."""
+    """Return whether a file may have a modality, judging by its suffix. A text must be non-empty."""
     if modality == "text":
         return bool(path)
     lacking = PICTURE_SUFFIXES if modality == "audio" else SOUND_SUFFIXES

@@ -73,7 +73,7 @@ class Item:
         id: unique in the index.
         media: modality -> path of the file, relative to the folder of the index if inside.
         split: `train`, `valid`, `test`, or empty.
-        label: class of the clip; several classes are joined by "|", and a clip without a class has "".
+        label: class of the clip, or several classes joined by "|"; "" for a clip without a class.
         columns: further columns of the manifest.
     """
 
@@ -109,7 +109,7 @@ class Entry:
 
     Attributes:
         item: the clip or caption.
-        digest: SHA-256 of the columns, media and features of the item; an item with the same digest is not rewritten.
+        digest: SHA-256 of the columns, media and features of the item. An item with an equal digest is not rewritten.
         vectors: modality -> (d,) float32.
         moments: modality -> vectors over time, if the index has moments.
     """
@@ -212,7 +212,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def only_writer(path: Path) -> Iterator[Path]:
-    """Lock an index against other processes that build or update it; the lock ends with the process.
+    """Lock an index against other processes that build or update it. The lock ends with the process.
 
     Yields:
         The folder `<index>.work` for unfinished work.
@@ -270,7 +270,7 @@ def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[st
     Args:
         path: path of the index.
         facts: facts to write.
-        columns: further columns of all items; if the columns of the index differ, `entries` contains every item.
+        columns: further columns of all items. If they differ from those of the index, `entries` contains every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
     """
@@ -351,7 +351,7 @@ def tables_of(database: sqlite3.Connection) -> str:
 
 
 def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
-    """Return the SQL types of columns: NUMERIC if there are values and all values are plain numbers, else TEXT.
+    """Return the SQL types of columns: NUMERIC for columns of plain numbers, else TEXT.
 
     The columns for the clip and the words of a caption are always TEXT.
 

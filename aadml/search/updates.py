@@ -1,4 +1,4 @@
-"""Update of an index from its source: digests identify changed items, which are written in one transaction."""
+"""Update of an index from its source, in one transaction. Digests identify changed items."""
 
 import hashlib
 import json
@@ -44,11 +44,11 @@ class Changes:
 
 
 def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEncoder, before: Known | None) -> Changes:
-    """Update an index to the clips of a source, or create the index, and return the counts of changes.
+    """Update or create an index with the clips of a source, and return the counts of changes.
 
     Args:
         path: path of the index.
-        facts: facts of the index; an update increases the generation and marks the calibration as outdated.
+        facts: facts of the index. An update increases the generation and marks the calibration as outdated.
         source: clips of the source.
         encoder: encoder of the index.
         before: items of the index; None creates the index.

@@ -25,11 +25,11 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
 
     Args:
         path: the folder or the file; a ledger is the folder `<output>.work`.
-        on_unverified: called with a sentence if the file is readable but has no checksums, because another program or
-            an earlier version of aadml wrote it.
+        on_unverified: called with a sentence if the file is readable but has no checksums. Such files are written by
+            other programs and earlier versions of aadml.
 
     Returns:
-        A sentence for each file or part that is damaged, missing or changed; empty if all parts are intact.
+        A sentence for each damaged, missing or changed file or part; empty if all parts are intact.
 
     Raises:
         InputError: the file does not exist or is of another kind.
@@ -69,7 +69,7 @@ def _verify_index(path: Path) -> bool:
 
 
 def _verify_blocks(path: Path) -> bool:
-    """Verify an HDF5 file, or read the values of a feature file without checksums; return whether it has checksums."""
+    """Verify an HDF5 file, or read a feature file without checksums; return whether there are checksums."""
     is_sealed = has_checksums(path)
     if not is_sealed and not h5py.is_hdf5(path):
         raise InputError(f"{path}: is a file of another kind; pass a run, a model, a file of aadml or a ledger")

@@ -50,16 +50,16 @@ def audit(
     Args:
         run: a run or a model folder; a model needs `data`.
         data: feature file of any layout, for an external encoder or a model on other data; in Python also data in
-            memory. If `Clips` are passed, all clips are scored, and no check compares them with training clips.
+            memory. All clips of `Clips` are scored, and no check compares them with training clips.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
-            or its name, "module:function"; the module may be next to the data or in the current folder. A lambda, a
+            or its name, "module:function". The module may be next to the data or in the current folder. A lambda, a
             local function or a function of a script has no name, so the verdict on inference is unknown.
         command: a command line with {input} and {output}, executed without a shell.
         train_command: a command line with {train} (a feature file of the training clips alone) and {output} (a folder)
             that trains the encoder in isolation, twice. The folder is linked as `trained` into the current folder of
             the encoder.
-        mteb: a retrieval task, which is audited without an encoder: a folder with corpus, queries and qrels,
-            FOLDER#a2v for a table of clips, or the name of a task in mteb.
+        mteb: a retrieval task to audit without an encoder. It is a folder with corpus, queries and qrels, FOLDER#a2v
+            for a table of clips, or the name of a task in mteb.
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
         protocol: protocol of a run or model (`aadml list protocols`), or leaks joined by "+".
@@ -68,15 +68,15 @@ def audit(
         time_limit: time limit of each process, in seconds.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
-        progress: called with the numbers of steps done and of all steps; a step is a check or a reference.
+        progress: called with the numbers of steps done and of all steps. A step is a check or a reference.
 
     Returns:
         A finding for each check, with verdicts on inference and on training. For a finished run under its own protocol,
         the findings are added to the run as `audit.json`, and their verdict to the card of the run.
 
     Raises:
-        InputError: not exactly one of run, encoder, command and mteb is passed, the passed argument cannot be found, or
-            another argument does not apply to it.
+        InputError: not exactly one of run, encoder, command and mteb is passed, it cannot be found, or another argument
+            does not apply.
     """
     require_seconds("time limit", time_limit)
     note = on_note or (lambda message: None)

@@ -24,7 +24,7 @@ from aadml.retrieval.judgments import chosen_relevance
 
 
 def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
-    """Read the data of a config, divided into splits; a missing validation split is drawn from train.
+    """Read the data of a config, divided into splits. A missing validation split is drawn from train.
 
     Args:
         config: complete config.
@@ -57,7 +57,7 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
         drawn: whether the validation clips were drawn by the config.
 
     Raises:
-        InputError: the config sets a division, but the data are already divided, or a key does not apply to the data.
+        InputError: the config sets a division of divided data, or a key does not apply to the data.
     """
     common = config.common
     _refuse(
@@ -90,7 +90,7 @@ def _captioned(splits: Splits, common: Common) -> Splits:
 
 
 def _noting_validation(splits: Splits, common: Common) -> Splits:
-    """Return the data, with a note if a share of validation clips is set and the data have a validation split."""
+    """Return the data, with a note if the configured share of validation clips has no effect."""
     if common.validation == Common.validation or not len(splits.valid):
         return splits
     note = f"validation={common.validation:g} changes nothing: the data have a validation split"
@@ -145,7 +145,7 @@ OF_RUN = Rules()
 
 
 def with_clusters(splits: Splits, column: str) -> Splits:
-    """Return data whose intervals resample groups of clips; clips with equal values in a column form a group.
+    """Return data whose intervals resample groups of clips. Clips with equal values in a column form a group.
 
     Raises:
         InputError: the data have no such column, or a test clip has no value in the column.
@@ -209,7 +209,7 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
     """Return data with a relevance rule, and a note on the rule; None keeps the rule of the data.
 
     Raises:
-        InputError: the rule or file does not exist, or the rule does not apply to the data.
+        InputError: the rule or file does not exist, or does not apply to the data.
     """
     scored = next((part for part in (splits.test, splits.valid, splits.train) if len(part)), splits.train)
     rule = scored.relevant if name is None else chosen_relevance(name)
@@ -219,7 +219,7 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
 
 
 class TrainingSource:
-    """Data that are passed to training; a file is read once, for the choice of a config and for training.
+    """Data for training. A file is read once, for the choice of a config and for training.
 
     Args:
         data: path of the data, or data in memory; None for the path in the config. Modules in the folder of the data

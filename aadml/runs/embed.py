@@ -38,10 +38,10 @@ def embed_file(
 ) -> tuple[int, str]:
     """Embed every clip of a feature file, each item of each modality separately.
 
-    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/<modality>_present` if clips lack the
-    modality, `/id`, `/split`, `/label` (unless the clips have no labels) and `/class_names`. Its attributes are
-    `similarity`, `model` (the model's facts), and `once` if sound is repeated for each caption of a clip.
-    `aadml evaluate --embeddings` reads this file.
+    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split` and `/class_names`. It
+    contains `/<modality>_present` if clips lack the modality, and `/label` if clips have labels. Its attributes are
+    `similarity`, `model` (the model's facts), and `once` if sound is repeated for each caption of a clip. `aadml
+    evaluate --embeddings` reads this file.
 
     Args:
         model: a model, or the path of a run or a model folder.
@@ -55,8 +55,8 @@ def embed_file(
         Number of clips, and name of the similarity of the embeddings.
 
     Raises:
-        InputError: modalities, dimensions or extractors differ from those of the training features, or the output
-            exists and is not a file of embeddings.
+        InputError: modalities, dimensions or extractors differ from the training features, or the output would
+            overwrite a file of another kind.
     """
     refuse_other_kind(output, "a file of embeddings", is_embeddings_file)
     model = model if isinstance(model, Model) else load(model)

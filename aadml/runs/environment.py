@@ -96,7 +96,7 @@ def installed_version(package: str) -> str | None:
 
 
 def git_commit() -> str | None:
-    """Return the commit of the package's checkout, with "-dirty" if files were changed; None outside a checkout."""
+    """Return the commit of the package's checkout, with "-dirty" after changes; None outside a checkout."""
     folder = Path(__file__).parents[1]
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40"]
     try:

@@ -61,7 +61,7 @@ def evaluate(
     trust_code: bool = False,
     on_note: Note | None = None,
 ) -> Evaluation:
-    """Score a model or external embeddings; every query ranks the whole gallery, with expectations over ties.
+    """Score a model or external embeddings. Every query ranks the whole gallery, with expectations over ties.
 
     Args:
         model: a model, or the path of a run or a model folder.
@@ -69,8 +69,8 @@ def evaluate(
             a model. Several captions of a clip are text (n, c, d), or (m, d) with text_row (m,). In Python also
             `Embeddings`, or `Clips` of embedded vectors.
         data: data to score the model on, instead of the data of the run. All clips of `Clips` are scored.
-        split: split to score: "train", "valid" or "test"; by default test, or all clips of `Clips` or of embeddings
-            without splits.
+        split: split to score: "train", "valid" or "test"; by default test. `Clips` and embeddings without splits are
+            scored completely.
         protocol: protocol of `aadml list protocols`, or several leaks joined by "+"; by default the model's own. For
             embeddings, the name of the protocol that made the embeddings, which are scored unchanged.
         allow_other_features: score features of a different extractor than that of the training features.
@@ -80,10 +80,10 @@ def evaluate(
         relevance: relevance rule: own (only the partner), label, labels (a shared class), labels-graded, or a file of
             judgments (query,item,grade, or TREC qrels); by default the rule of the run or of the data.
         exclude_partner: remove each query's own clip from the gallery and from the relevant items.
-        disjoint: halve the clips by one fixed draw, class by class if there are classes; queries of each half rank the
-            other half.
-        queries: number of queries of each direction, drawn at random, each against the whole gallery, to estimate MAP
-            in less time; by default all.
+        disjoint: halve the clips by one fixed draw, if possible class by class. Queries of each half rank the other
+            half.
+        queries: number of random queries of each direction, to estimate MAP in less time; by default all. Each query
+            ranks the whole gallery.
         cluster: column of the data (speaker, recording) whose groups of clips are resampled for the intervals of MAP;
             by default the choice of the run, or single clips.
         trust_code: import the code from outside aadml that the model names as `module:name`.
@@ -95,8 +95,8 @@ def evaluate(
         name.
 
     Raises:
-        InputError: the arguments contradict each other, there are no clips to score, there are fewer than two queries
-            or more queries than clips, or the split or protocol is unknown.
+        InputError: the arguments contradict each other, there are no clips to score, `queries` is below two or above
+            the number of clips, or the split or protocol is unknown.
 
     Example:
         >>> model = aadml.fit("synthetic:ave", method="cca")

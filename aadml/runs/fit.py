@@ -63,15 +63,15 @@ def fit(
     folder.
 
     Args:
-        data: a feature file of any layout, captioned sound, or the result of `aadml.read` (which draws a missing
-            validation split with a separate seed). A share of `Clips` is set aside for validation. None trains on
-            the sample clips.
+        data: a feature file of any layout, captioned sound, or the result of `aadml.read`, which has a separate seed
+            for drawing a missing validation split. A share of `Clips` is set aside for validation. None trains on the
+            sample clips.
         method: method of `aadml list methods`; its preset, configs/METHOD.yaml, is the starting point.
         loss: loss of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
         k: neighbors of the anchor-aware proxy.
-        config: a YAML file or the name of a preset; the default is the preset of the method, else "aadml". If the
-            labels require it, the default is "few_labels" (some clips have no label) or "pairs" (the clips do not have
-            exactly one class each).
+        config: a YAML file or the name of a preset; the default is the preset of the method, else "aadml". If some
+            clips have no label, the default is "few_labels". If clips do not have exactly one class each, it is
+            "pairs".
         settings: values of any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
         seed: seed of weights, order, draws, and of a validation split drawn from train.
         epochs: passes over the training clips.
@@ -80,8 +80,8 @@ def fit(
             judgments; by default the rule of the data.
         modalities: modalities of the data to read, ["audio", "visual"] or "audio,visual"; by default all.
         device: "auto", "cpu" or "cuda".
-        track: tracker that logs every epoch, if it is installed: "tensorboard" (writes into the folder tensorboard),
-            "wandb" (offline unless $WANDB_MODE sets another mode), "mlflow" or "trackio".
+        track: installed tracker that logs every epoch: "tensorboard" (into the folder tensorboard), "wandb" (offline
+            unless $WANDB_MODE sets another mode), "mlflow" or "trackio".
         trust_code: import the code from outside aadml that the config file names as `module:name`; names
             among the arguments need no consent.
         runs: folder for the new run folder, whose training can be resumed. In Python, None trains only in memory.
@@ -171,7 +171,7 @@ def resume_run(
     on_step: Callable[[int], None] | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Model:
-    """Continue an interrupted run; the result is byte-identical to that of an uninterrupted run.
+    """Continue an interrupted run. The result is byte-identical to that of an uninterrupted run.
 
     Args:
         folder: folder of the run.
@@ -188,8 +188,8 @@ def resume_run(
         The trained model; see `fit`.
 
     Raises:
-        InputError: the folder is not a run, is in use or damaged, or was stopped before training; or the data are
-            missing or changed. No file is changed in these cases.
+        InputError: the folder is not a run, is damaged or in use, or has no trained state, or the data are missing or
+            changed. No file is changed in these cases.
     """
     place, note = Path(folder), on_note or _log.info
     manifest = read_manifest(place)
@@ -229,7 +229,7 @@ def _fit_in_memory(prepared: Prepared, note: Note, callbacks: Callbacks) -> Mode
 
 
 def check_processes(prepared: Prepared) -> None:
-    """Raise InputError if several processes cannot train the method, or have different data or configs."""
+    """Raise InputError if the method does not support several processes, or their data or configs differ."""
     if group.count() == 1:
         return
     if not prepared.model.method.divides_batches:
@@ -247,5 +247,5 @@ def check_processes(prepared: Prepared) -> None:
 
 
 def follow(prepared: Prepared, folder: Path) -> Model:
-    """Train in a process that does not write the run; the returned model has no evaluation."""
+    """Train in a process that does not write the run. The returned model has no evaluation."""
     return replace(fit_model(prepared, Session()), folder=folder)

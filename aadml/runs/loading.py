@@ -56,11 +56,11 @@ class AuditRecord:
     data: str = ""
 
     def binding(self, run: RunManifest, protocol: str, split: str, map_mean: float) -> str:
-        """Return a phrase that states whether a score is of the audited embeddings; "" for records of old versions.
+        """Return whether a score is of the audited embeddings, as a phrase; "" for records of old versions.
 
         Weights, data, protocol and split are compared, because they determine the embeddings up to rounding. A checksum
-        of embeddings would differ with the machine and the number of threads. The MAP is also compared, since a change
-        of the model's options or of the code changes only the MAP.
+        of embeddings would differ with the machine and the number of threads. The MAP is also compared, to detect
+        changes of the model's options or of the code.
         """
         if self.map_mean is None or not self.weights:
             return ""
@@ -103,15 +103,15 @@ class Run:
 
 @with_consent("path")
 def load(path: str | Path, *, revision: str | None = None, device: str = "auto", trust_code: bool = False) -> Model:
-    """Load a model from a run or a model folder; the training data and the paths of the config are not needed.
+    """Load a model from a run or a model folder, without the training data and the paths of the config.
 
-    A loss, selection or proxy from outside aadml is not built, since embedding does not need these parts. A method or
-    an extractor from outside aadml is built only with consent.
+    A loss, selection or proxy from outside aadml is not needed for embedding and not built. A method or an extractor
+    from outside aadml is built only with consent.
 
     Args:
-        path: a run folder of `aadml train`, a folder of runs (for its newest finished run), or a folder of
-            `Model.save`; or "hf:ORGANIZATION/NAME", a model on the Hugging Face Hub, from which no code is run.
-        revision: branch, tag or commit of a model on the hub, whose name then needs no "hf:".
+        path: a run folder of `aadml train`, a folder of runs (for its newest finished run), a folder of `Model.save`,
+            or "hf:ORGANIZATION/NAME" for a model on the Hugging Face Hub. No code from the hub is run.
+        revision: branch, tag or commit of a model on the hub. With a revision, its name needs no "hf:".
         device: "auto", "cpu" or "cuda".
         trust_code: import the code that the model names as `module:name`.
 
@@ -157,7 +157,7 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
         device: device to use instead of the config's.
 
     Raises:
-        InputError: the folder is not a trained run or is damaged, or its data changed or are missing.
+        InputError: the folder is damaged or not a trained run, or its data are changed or missing.
     """
     folder = newest_run(folder)
     if not is_run(folder) and (folder / FACTS).is_file():

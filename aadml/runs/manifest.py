@@ -88,7 +88,7 @@ class RunManifest:
 
 
 def read_manifest(run: Path | RunManifest) -> RunManifest:
-    """Read the manifest of a run folder; a manifest that was read already is returned unchanged.
+    """Read the manifest of a run folder. An argument of type `RunManifest` is returned unchanged.
 
     Raises:
         InputError: the folder is not a run, or its manifest is damaged.

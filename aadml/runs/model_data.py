@@ -26,7 +26,7 @@ from aadml.runs.data import each_split, read_captioned, takes_captions
 def read_for(
     model: Model, path: str | Path | Splits, *, allow_other_features: bool = False, on_note: Note | None = None
 ) -> Splits:
-    """Read data for a trained model; splits that a file lacks are empty.
+    """Read data for a trained model. Missing splits are empty.
 
     Args:
         model: model whose modalities and features are expected.
@@ -35,8 +35,8 @@ def read_for(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the data cannot be read, the model does not read such data, or a modality is missing, has a
-            different width, or was computed by a different extractor.
+        InputError: the data cannot be read, are of a kind that the model does not read, or differ from the training
+            features in modalities, widths or extractors.
     """
     if isinstance(path, Splits):
         if any(isinstance(features, Matrix) for split in SPLITS for features in path[split].features.values()):
@@ -78,7 +78,7 @@ def check_features(
         modalities: required modalities; by default all modalities of the model.
 
     Raises:
-        InputError: a modality is missing, has a different width, or was computed by another extractor or variant.
+        InputError: a modality is missing, or its width, extractor or variant differs.
     """
     parts = [content.features] if isinstance(content, FeatureFile) else [content[split].features for split in SPLITS]
     arrays = {m: values for part in parts for m, values in part.items() if isinstance(values, np.ndarray | Matrix)}
@@ -117,7 +117,7 @@ def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | Non
 
 
 def _numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
-    """Return clips whose classes are numbered as in `names`; unchanged if `names` lacks a class."""
+    """Return clips with classes numbered as in `names`; unchanged if `names` lacks a class."""
     classes = clips.class_names
     if not classes or classes == names or not set(classes) <= set(names):
         return clips

@@ -106,9 +106,9 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
 
 
 def clips_to_fit(model: Model, splits: Splits) -> tuple[Clips, Clips]:
-    """Return scaled training and validation clips; only complete clips for a method that needs all modalities.
+    """Return scaled training and validation clips, without incomplete clips if the method needs all modalities.
 
-    Validation clips that are scored but not fitted keep the rows of further texts, because evaluation ranks these rows.
+    Validation clips keep the rows of further texts if the method does not fit these clips.
 
     Raises:
         InputError: no clip is complete.

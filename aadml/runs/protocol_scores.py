@@ -1,4 +1,4 @@
-"""Scores of models and runs under named protocols; scores of a run on its own data are added to the run."""
+"""Scores of models and runs under named protocols. Scores of a run on its own data are added to the run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -116,7 +116,7 @@ def add_unit_values(folder: Path, config: Config) -> PerUnit:
 
 
 def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
-    """Add files to a finished run; if its folder cannot be written, report the problem in a note."""
+    """Add files to a finished run, or report in a note that its folder cannot be written."""
     try:
         with open_run(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:

@@ -49,9 +49,9 @@ def _chance(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _diverged(history: Sequence[Record]) -> Iterator[str]:
-    """Yield a warning for each stage whose loss diverged; stages minimize different losses.
+    """Yield a warning for each training stage whose loss diverged.
 
-    The reference is the loss of the first batch, as the mean loss of the first epoch may already have diverged.
+    The reference is the loss of the first batch, since the loss may diverge within the first epoch.
     """
     for stage in dict.fromkeys(record.get("stage") for record in history):
         records = [numbers(record) for record in history if record.get("stage") == stage and "loss" in record]
@@ -62,7 +62,7 @@ def _diverged(history: Sequence[Record]) -> Iterator[str]:
 
 
 def _selected_epoch(history: Sequence[Record], facts: Facts) -> Iterator[str]:
-    """Yield a warning if the first or last epoch with a validation score (not a validation loss) was chosen."""
+    """Yield a warning if the chosen epoch is the first or last epoch with a validation score."""
     scored = [record for record in history if any(key.startswith("valid ") for key in record.keys() - {"valid loss"})]
     if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training.select == "last":
         return

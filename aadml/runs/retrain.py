@@ -42,8 +42,8 @@ def fitted_without_test(run: Run, split: str) -> Finding:
         split: split whose clips are changed.
 
     Returns:
-        FAIL if the weights depend on the clips of the split, or the run has a higher MAP than its repetition; else
-        PASS. Captioned sound is not checkable.
+        FAIL if the weights depend on the clips of the split, or if the MAP of the run exceeds that of its repetition.
+        Otherwise PASS. Captioned sound is not checkable.
     """
     if is_captioned(run.config.data):
         return Finding(CHECK, Verdict.NOT_CHECKABLE, "captioned sound cannot be rewritten with other test clips")

@@ -1,4 +1,4 @@
-"""Audit of runs, and of models on other data; findings of a run are added to the run."""
+"""Audit of runs, and of models on other data. Findings of a run are added to the run."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -53,10 +53,10 @@ def audit_run(folder: Path, protocol: str, split: str, checks: Checks, *, retrai
 
 
 def _kept_epoch(run: Run) -> Finding:
-    """Check that the stored epoch has the best validation score, or is the last epoch if the config selects the last.
+    """Check that the stored epoch is the epoch that the config selects: the best on validation clips, or the last.
 
-    If a method trains in stages, the best epoch of all stages and the best epoch of the last stage are accepted, as
-    some stages choose the best epoch independently of earlier stages.
+    For training in stages, the best epoch of all stages and the best epoch of the last stage are accepted. Some stages
+    choose the best epoch independently of earlier stages.
     """
     epoch, training = read_evaluation(run.manifest).selected_epoch, run.config.training
     criterion = training.criterion

@@ -11,11 +11,10 @@ LONGEST = 100
 
 
 def file_name(text: str) -> str:
-    """Return a file name of at most 109 characters of `[A-Za-z0-9._-]`; different texts have different names.
+    """Return a file name of at most 109 characters of `[A-Za-z0-9._-]`. Different texts have different names.
 
-    Each `=` becomes `--`, and other characters become `-`. A hash is appended to a text with other characters, to a
-    text whose name has more than 100 characters, and to a text that contains `--` or `-=`, or begins or ends with `-`
-    or `.`.
+    Each `=` becomes `--`, and other characters become `-`. A hash is appended to names of more than 100 characters. It
+    is also appended if the text has such other characters, contains `--` or `-=`, or begins or ends with `-` or `.`.
     """
     written = text.replace("=", "--")
     plain = re.sub("[^A-Za-z0-9._-]+", "-", written).strip("-.")

@@ -17,14 +17,14 @@ class Scoring:
     """Settings of the evaluation after training, and of saving states during training.
 
     Attributes:
-        split: "test", or "valid" for a trial of a hyperparameter search, which must not read the test clips. With
+        split: "test", or "valid" for a trial of a hyperparameter search. A trial must not read the test clips. With
             "valid", a method without epochs is fitted on the training clips only, else on the validation clips too.
         queries: whether the record also contains the average precision of each query.
         metrics: metrics in addition to the metrics of every evaluation.
-        diagnosis: epochs between two scores of the test clips, used only in figures; 0 for no such scores. See
+        diagnosis: epochs between two scores of the test clips, used only in figures; 0 for none. See
             `aadml.runs.test_curve`.
-        saving_share: 0 to save the state after every epoch; n to skip saves that would take more than 1/n of the time.
-            See `RunSession`.
+        saving_share: 0 to save the state after every epoch, n to spend at most 1/n of the time on saves. See
+            `RunSession`.
     """
 
     split: str = "test"

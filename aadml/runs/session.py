@@ -1,4 +1,4 @@
-"""Training session in a run folder; an interrupted run continues from its last saved state."""
+"""Training session in a run folder. An interrupted run continues from its last saved state."""
 
 import json
 import math
@@ -32,14 +32,14 @@ def read_curves(run: Path | RunManifest) -> list[Record]:
 
 
 class RunSession(Session):
-    """Session whose log, best weights and state are in a run's store; one commit saves best weights and state.
+    """Session with log, best weights and state in a run's store. One commit saves best weights and state.
 
     Args:
         store: locked store of the run.
-        saving_share: 0 saves after every epoch; n skips saves that would take more than 1/n of the time. In many short
-            runs in a row, repeating some seconds of training takes less time than writing all states.
+        saving_share: 0 saves after every epoch, n spends at most 1/n of the time on saves. In many short runs in a row,
+            repeating some seconds of training takes less time than writing all states.
         callbacks: see `Session`.
-        diagnosis: scores after an epoch, which are written only to the log on disk and not to `history`.
+        diagnosis: scores after an epoch, written only to the log on disk and not to `history`.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
 The manifest lists every file of the run with its size and SHA-256, and the valid length of the log. A commit writes new
 files, replaces the manifest, and then removes files that only the old manifest lists. State and best weights receive
-names that are never used again, and a file with new content is removed from the run first. A process that ends at any
-point therefore leaves the last commit intact. No other file in the folder is touched.
+names that are never used again. A file with new content is removed from the run first. A process that ends at any point
+therefore leaves the last commit intact. No other file in the folder is touched.
 """
 
 import hashlib
@@ -75,7 +75,7 @@ class RunStore:
             flush: whether to flush everything to the disk now.
 
         Raises:
-            InputError: the folder cannot be written, or the disk is full; the last commit is untouched.
+            InputError: the folder cannot be written, or the disk is full. The last commit is untouched.
         """
         changed_names = [n for n, data in files.items() if self.manifest.files.get(n) not in (None, FileSum.of(data))]
         if changed_names:
@@ -145,7 +145,7 @@ class RunStore:
 
 @contextmanager
 def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
-    """Yield the store of a new run, under its lock; the folder is created if it does not exist.
+    """Yield the store of a new run, under its lock. A missing folder is created.
 
     If an InputError ends the run before its first saved state, the files of the run are removed.
 
@@ -154,7 +154,7 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
         made: whether this process created the folder before.
 
     Raises:
-        InputError: the folder cannot be created or written, is in use, or contains files with names of run files.
+        InputError: the folder cannot be created or written, is in use, or already contains run files.
     """
     with _writing(folder):
         is_new = made or not folder.exists()

@@ -1,7 +1,7 @@
 """Scores of the test clips during training, used in figures and never for selection.
 
 Training has no test clips and receives none of these scores. The scores are written to the log on disk with a separate
-prefix, and are skipped when the log is read to continue training.
+prefix. A resumed run skips them when it reads the log.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Diagnosis:
 
     Attributes:
         test: test clips, scaled like the training clips.
-        every: epochs between two evaluations; the last epoch of a stage is always evaluated.
+        every: epochs between two evaluations. The last epoch of a stage is always evaluated.
     """
 
     test: Clips

@@ -114,7 +114,7 @@ def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Not
 
 
 class _Log:
-    """Log of epochs, which counts the epochs of all training sessions of a run and stops at the first failure."""
+    """Log of the epochs of all training sessions of a run, which ends at the first failure."""
 
     def __init__(self, name: str, log_epoch: LogEpoch, on_note: Note) -> None:
         self._name, self._log_epoch, self._note = name, log_epoch, on_note
@@ -129,7 +129,7 @@ class _Log:
             self.attempt(lambda: self._log_epoch(numbers(record), self._epochs))
 
     def attempt(self, call: Callable[[], object]) -> None:
-        """Call the tracker; the first error of a run is reported by a note."""
+        """Call the tracker. The first error of a run is reported by a note."""
         try:
             with redirect_stdout(sys.stderr):
                 call()
@@ -151,7 +151,7 @@ def _both(first: Callable[..., None] | None, second: Callable[..., None]) -> Cal
 
 
 def _flat(key: str, value: object) -> Iterator[tuple[str, int | float | str]]:
-    """Yield values of a config by dotted keys; values that are not numbers or flags are texts."""
+    """Yield values of a config by dotted keys: numbers and flags unchanged, other values as text."""
     if isinstance(value, Mapping):
         for name, part in value.items():
             yield from _flat(f"{key}.{name}" if key else name, part)

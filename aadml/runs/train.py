@@ -130,7 +130,7 @@ def _run_session(prepared: Prepared, store: RunStore, scoring: Scoring, callback
 def train_prior(
     prepared: Prepared, scoring: Scoring, place: Path | None, *, callbacks: Callbacks, on_note: Note
 ) -> None:
-    """Pass a pretrained model to the method that needs it; the model is loaded from `place`, or trained now.
+    """Load a pretrained model from `place`, or train the model, and pass it to the method that needs it.
 
     Args:
         prepared: see `prepare`.
@@ -212,7 +212,7 @@ def _stored_config(manifest: RunManifest) -> Config | None:
 
 
 def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
-    """Commit config and environment of a new run; check the data of an interrupted run."""
+    """Commit config and environment of a new run, or check the data of an interrupted run."""
     if ENVIRONMENT in store.manifest.files:
         before = _check_same_data(prepared, store)
         if before.processes != group.count():
@@ -234,7 +234,7 @@ def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
 
 
 def _card(model: Model, store: RunStore, note: Note) -> dict[str, bytes]:
-    """Return the card as a file to write; empty if the folder has another file of that name."""
+    """Return the card as a file to write; empty if a file of that name would be overwritten."""
     content, place = model.card().encode(), store.folder / CARD
     if CARD not in store.manifest.files and place.exists() and place.read_bytes() != content:
         note(f"warning: {place} was not written by this run and is kept; no card was written")

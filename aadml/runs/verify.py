@@ -12,7 +12,7 @@ def verify_folder(folder: Path) -> list[str]:
     """Check a run or a model folder; see `aadml.verify`.
 
     Returns:
-        A sentence for each file that is damaged, missing or changed; empty if all files are intact.
+        A sentence for each damaged, missing or changed file; empty if all files are intact.
 
     Raises:
         InputError: the folder is neither a run nor a model.

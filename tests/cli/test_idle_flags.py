@@ -60,7 +60,7 @@ def test_the_first_label_of_clips_with_one_is_said_to_be_all(aadml, features, tm
     [
         (["--audio", "vggish"], "the source has features already; leave out audio"),
         (["--weights", "untrained", "--set", "audio.variant=pca"], "features already; leave out options, weights"),
-        (["--allow-other-features"], "allow_other_features applies to a feature file and a model"),
+        (["--allow-other-features"], "allow_other_features applies only to a feature file with a model"),
     ],
 )
 def test_of_index(aadml, features, tmp_path, arguments, says):

@@ -82,17 +82,17 @@ def score_direction(
 
     Args:
         source: scores of q queries against n items.
-        relevant: items relevant to each query; a query without relevant items is skipped and counted.
+        relevant: items relevant to each query. A query without relevant items is skipped and counted.
         named: names, units and classes of the queries.
         extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
-        cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above n is dropped.
-        partner: (q,) column of each query's own clip in the gallery; if passed, MAP without that clip is added.
-        exclude_partner: exclude the query's own clip from the gallery and from the relevant items in every metric;
-            requires `partner`.
+        cutoffs: K of the metrics at cutoffs, in addition to the scope curve. A K above n is dropped.
+        partner: (q,) column of each query's own clip in the gallery, to add MAP without that clip.
+        exclude_partner: exclude the query's own clip from the gallery and from the relevant items in every metric. This
+            option requires `partner`.
 
     Raises:
         InputError: shapes differ, an own clip is not relevant, no query has a relevant item, a score is NaN or
-            infinite, a metric is unknown, or the cutoff of a metric is above n.
+            infinite, or a metric or its cutoff is invalid.
     """
     (queries, items), direction = source.shape, "-".join(named.direction)
     if source.shape != relevant.shape:

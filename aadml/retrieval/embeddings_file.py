@@ -48,13 +48,13 @@ def read_embeddings(
     """Read embeddings from an npz or HDF5 file.
 
     Args:
-        path: npz or HDF5 with at least two of `audio`, `visual` and `text` (n, d), or with other modalities, listed
-            in `modalities`. Optional: `label` (n,) integers or text, `id` (n,), `split` (n,), `class_names` (C,),
-            `audio_present` (n,) if some clips lack a modality, and `similarity`, an array in npz and an attribute in
-            HDF5. The HDF5 attribute `once` lists the modalities in which one row per label is ranked. Without
-            `label`, only the other modality of the same row is relevant. Several captions per clip are stored as
-            `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each caption. In this case each
-            clip is ranked once in the other modalities, and its captions are relevant to it. The names `labels`,
+        path: npz or HDF5 with at least two of `audio`, `visual` and `text` (n, d), or with other modalities, listed in
+            `modalities`. Optional arrays are `label` (n,) integers or text, `id` (n,), `split` (n,), `class_names`
+            (C,), and `audio_present` (n,) if some clips lack a modality. The optional `similarity` is an array in npz
+            and an attribute in HDF5. The HDF5 attribute `once` lists the modalities in which one row per label is
+            ranked. Without `label`, only the other modality of the same row is relevant. Several captions per clip are
+            stored as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each caption. In this case
+            each clip is ranked once in the other modalities, and its captions are relevant to it. The names `labels`,
             `ids` and `splits` are accepted too.
         split: split to read, if the file has `split`; by default "test". A file without splits is read completely.
         on_note: called with a message about ignored arrays.
@@ -64,7 +64,7 @@ def read_embeddings(
         without `label`.
 
     Raises:
-        InputError: the file is absent, has another format, lacks data or the split, is malformed, or contains NaN.
+        InputError: the file is absent or malformed, lacks data or the split, or contains NaN.
     """
     place = Path(path)
     columns = read_columns(place)

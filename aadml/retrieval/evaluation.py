@@ -49,7 +49,7 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
     """Return the mean of a metric ("recall@10") over all directions, each averaged over its queries.
 
     Raises:
-        InputError: the metric is unknown, its cutoff is above the size of a gallery, or no query has a relevant item.
+        InputError: the metric is unknown, its cutoff exceeds a gallery, or no query has a relevant item.
     """
     function, directions = function_of(metric), embeddings.directions()
     gallery: Gallery = OTHER_GALLERIES.get(metric, "full")
@@ -78,15 +78,14 @@ def evaluate(
         protocol: protocol of the embeddings, for the record.
         split: name of the split, for the record.
         extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
-        cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above the gallery size is dropped.
-        gallery: items ranked for each query: all clips ("full"), all clips except the query's own, which is then not
-            relevant ("without-partner"), or the half of the clips without the query, both halves in turn ("disjoint").
+        cutoffs: K of the metrics at cutoffs, in addition to the scope curve. A K above the gallery size is dropped.
+        gallery: items ranked for each query: all clips ("full"), all clips except the query's own ("without-partner"),
+            or the half of the clips without the query ("disjoint").
         queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
 
     Raises:
-        InputError: there are fewer than two modalities, dimensions differ, a value is NaN or infinite, a name is
-            unknown, the cutoff of a metric is above the size of a gallery, no query has a relevant item, or `queries`
-            is below two or above the number of queries.
+        InputError: there are fewer than two modalities, the vectors cannot be compared, an argument is unknown or out
+            of range, or no query has a relevant item.
     """
     pairs = embeddings.directions()
     if not pairs:
@@ -135,7 +134,7 @@ class _Task:
     matrices: dict[tuple[object, ...], MatrixScores] = field(default_factory=dict)
 
     def scores(self, direction: Direction, sides: Sides) -> ScoreSource:
-        """Return the scores of the queries against the gallery; a score matrix is reused for the reverse direction."""
+        """Return the scores of the queries against the gallery. The reverse direction reuses a score matrix."""
         key = direction[0], sides.queries.tobytes(), direction[1], sides.gallery.tobytes()
         reverse = (*key[2:], *key[:2])
         if reverse in self.matrices:
@@ -192,10 +191,10 @@ def _with_other_galleries(task: _Task, direction: Direction, rows: Indices | Non
 
 
 def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
-    """Return the column (q,) of each query's own clip; None if a query has no own clip, or its own clip is irrelevant.
+    """Return the column (q,) of each query's own clip; None if an own clip is absent or irrelevant.
 
     Raises:
-        InputError: the gallery is "without-partner", but an own clip is irrelevant or absent.
+        InputError: an own clip is absent or irrelevant with the gallery "without-partner".
     """
     partner = sides.partner
     if partner is not None and relevant.at(partner)[relevant.some].all():
@@ -268,8 +267,7 @@ def label_space_quality(vectors: Tensor, labels: Tensor) -> tuple[float, float]:
     """Return the accuracy and log-loss of label-space vectors as classifiers.
 
     Args:
-        vectors: (n, C): probabilities (rows of non-negative values that sum to 1), or any scores, which a softmax
-            normalizes.
+        vectors: (n, C): probabilities (rows of non-negative values that sum to 1), or any scores for a softmax.
         labels: (n,) int64 in 0..C-1.
 
     Returns:

@@ -54,7 +54,7 @@ class FirstRanks:
 
     @property
     def median(self) -> float:
-        """Median rank over queries and orders of ties; the mean of the two middle ranks if they differ."""
+        """Median rank over queries and orders of ties: the middle rank, or the mean of the two middle ranks."""
         return (self._first_above(0.5 - _ROUNDING) + self._first_above(0.5 + _ROUNDING)) / 2
 
     def _first_above(self, share: float) -> int:

@@ -1,8 +1,8 @@
 """Sequences packed into rows of numbers, and their frame-by-word relevance: the similarity `frame-word`.
 
 A row contains [length % 1024, d, side, 16 (length // 1024), values...]. The length of the sequence is stored in two
-parts, so that half precision is exact. d is the dimension of the vectors, and the side is 0 for frames and 1 for
-words. The vectors follow in order, then zeros.
+parts, so that half precision is exact. The dimension of the vectors is d. The side is 0 for frames and 1 for words. The
+vectors follow in order, then zeros.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def pack(values: Tensor, lengths: Tensor, *, side: str) -> Tensor:
 
 
 def pack_each(sequences: list[Tensor], *, side: str, steps: int = 0) -> Tensor:
-    """Return sequences (t, d) of any length as packed rows; empties the list, so that no sequence is in memory twice.
+    """Return sequences (t, d) of any length as packed rows, and empty the list to save memory.
 
     Args:
         sequences: one or more sequences.
@@ -88,8 +88,9 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str]:
 def frame_word_scores(queries: Tensor, gallery: Tensor, *, budget: int = BUDGET) -> Tensor:
     """Compute the relevance (q, n) float32 of packed queries (q, ...) and packed gallery items (n, ...).
 
-    See `aadml.comparison.frame_word` for the formula. Products and sums are in float64 and rounded once, so that a
-    score does not depend on the size of blocks. A block is one sequence of frames and as many words as fit the budget.
+    See `aadml.comparison.frame_word` for the formula. Products and sums are computed in float64 and rounded once. A
+    score therefore does not depend on the size of blocks. A block is one sequence of frames and as many words as fit
+    the budget.
 
     Args:
         queries: frames or words.

@@ -85,7 +85,7 @@ def halves(ids: Sequence[str], labels: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:
-    """Remove the own clip of each query from the query's ranking; own clips must be relevant.
+    """Remove the own clip of each query, which must be relevant, from the query's ranking.
 
     Args:
         ranking: rankings of b queries, with `above_partner`.
@@ -146,7 +146,7 @@ def average_precision_disjoint(ranking: Ranking) -> Values:
 
 
 def items(embeddings: Embeddings, modality: Modality) -> Indices:
-    """Return the rows (m,) of the clips that have a modality; one row per label if `embeddings.once` lists it."""
+    """Return the rows (m,) of the clips with a modality, or one row per label for modalities in `embeddings.once`."""
     present = embeddings.present.get(modality)
     rows = np.arange(len(embeddings)) if present is None else np.flatnonzero(present.cpu().numpy())
     if modality not in embeddings.once:
@@ -155,7 +155,7 @@ def items(embeddings: Embeddings, modality: Modality) -> Indices:
 
 
 def _columns(queries: Indices, gallery: Indices) -> Indices:
-    """Return the column (q,) of each query's own clip in the gallery, -1 if absent; both inputs are sorted."""
+    """Return the column (q,) of each query's own clip in the gallery, -1 if absent. Both inputs are sorted."""
     columns = np.minimum(np.searchsorted(gallery, queries), max(len(gallery) - 1, 0))
     return np.where(gallery[columns] == queries, columns, -1) if len(gallery) else np.full(len(queries), -1)
 

@@ -1,7 +1,7 @@
 """Corrections of hubs (items close to every query) by the scores of gallery items against training items.
 
 Every correction adds a bias to a score. The bias depends only on the gallery item, not on other queries or items. The
-correction is therefore inductive: s'(q, g) ranks as s(q, g) + b(g). (Correcting a query by its own mean, as in CSLS,
+correction is therefore inductive, and ranks items by s(q, g) + b(g). (Correcting a query by its own mean, as in CSLS,
 does not change its ranking.) The switch of dynamic inverted softmax (DBSN; Bogolin et al., QB-Norm, CVPR 2022) depends
 on the nearest item in the whole gallery. The switch is therefore not inductive and is omitted.
 """
@@ -64,7 +64,7 @@ def corrected(embeddings: Embeddings, bank: Mapping[Modality, Tensor], bias: Bia
 
     The bank of a modality consists of the embeddings of all other modalities. Each vector receives one coordinate per
     modality: b of the item in the coordinate of its modality, and 1 in the other coordinates. A score is then s +
-    b(query) + b(item) + a constant, and b(query) changes no ranking.
+    b(query) + b(item) + a constant. The term b(query) changes no ranking.
 
     Args:
         embeddings: (n, d) per modality.

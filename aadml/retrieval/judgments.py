@@ -43,8 +43,8 @@ def read_judgments(path: str | Path) -> Judgments:
     Queries and items are ids of clips. An item with a grade of 0 or below is not relevant.
 
     Raises:
-        InputError: the file cannot be read, contains no judgments, or a line is not a judgment or repeats one (the
-            message contains the line number).
+        InputError: the file cannot be read, contains no judgments, or contains an invalid or repeated line. The message
+            contains the line number.
     """
     lines = _lines(path)
     is_csv = bool(lines) and [cell.strip().lower() for cell in lines[0].split(",")] == HEADER

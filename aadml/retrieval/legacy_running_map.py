@@ -16,7 +16,7 @@ _CELLS = 1 << 20  # maximum size of the table of positions and hits of one group
 def running_average_precision(ranking: Ranking) -> Values:
     """Compute the mean of AP@j over all ranks j = 1..N: (b,). AP@j is divided by the hits up to j; 0 without hits.
 
-    This variant is not an average precision: it favors early ranks, and its chance level is higher (on 189 clips of 15
+    This variant is not an average precision. It favors early ranks, and its chance level is higher (on 189 clips of 15
     classes, 0.123 instead of 0.099). Published evaluation code of this field computes this value, which explains some
     published tables. Ties count by their expectation. A group of n tied items, m of them relevant, takes O(n m) time.
     The sums of a group are cached.
@@ -40,7 +40,8 @@ def running_by_chance(relevant: Indices, items: int) -> Values:
     """Compute the expected running variant for a random order of N items, R of them relevant: (b,) -> (b,).
 
     With X of the first j items relevant, their mean AP@j is s + (1 - s) H_j / j for s = (X - 1) / (j - 1), and 0 if X
-    is 0. This mean is linear in X, so only the expectation of X, j R / N, and the probability of X > 0 are required.
+    is 0. The mean is linear in X for X > 0. It therefore requires only the expectation of X (j R / N) and the
+    probability of X > 0.
     """
     counts, query = np.unique(relevant, return_inverse=True)
     places = np.arange(1, items + 1)

@@ -34,7 +34,7 @@ def requested(names: Iterable[str], cutoffs: Sequence[int], items: int) -> Reque
         items: size of the gallery.
 
     Raises:
-        InputError: a metric is unknown, has a cutoff that it does not accept, or a cutoff above the gallery size.
+        InputError: a metric is unknown, or its cutoff is superfluous or above the gallery size.
     """
     functions: dict[tuple[str, ...], Function] = {}
     for metric in (metric for name in names for metric in _single_metrics(name, cutoffs)):
@@ -52,10 +52,10 @@ def check_cutoff(metric: str, items: int) -> None:
 
 
 def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Return distinct metrics after checking that each is a single number: a column of a table, or a criterion.
+    """Return distinct metrics for table columns or a criterion, after checking that each is a single number.
 
     Raises:
-        InputError: a metric is unknown, lacks a required cutoff, or has a cutoff that it does not accept.
+        InputError: a metric is unknown, or its cutoff is missing or superfluous.
     """
     metrics = tuple(dict.fromkeys(listed(names)))
     for name in metrics:
@@ -82,7 +82,7 @@ def function_of(name: str) -> Function:
     """Return the function of a single metric ("map", "recall@10").
 
     Raises:
-        InputError: the metric is unknown, or has a cutoff that it does not accept.
+        InputError: the metric is unknown, or its cutoff is superfluous.
     """
     base, cutoff = split_name(name)
     entry = lookup(METRICS, base, "metric")

@@ -14,7 +14,7 @@ Normalizer = Literal["all", "min(R,k)", "hits"]
 
 
 def average_precision(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Compute AP (b,): mean precision at the ranks of all relevant items; 0 for relevant items beyond the first K."""
+    """Compute AP (b,): mean precision at the ranks of all relevant items, 0 for items beyond the first K."""
     if cutoff is not None:
         return average_precision_at(ranking, cutoff)
     return ranking.per_query(precision_sums(ranking)) / ranking.relevant

@@ -1,6 +1,6 @@
 """Rankings with ties, in the form that all metrics use.
 
-A ranking is stored as groups of equally scored items, best first; groups without relevant items are omitted.
+A ranking is stored as groups of equally scored items, best first. Groups without relevant items are omitted.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ class Ranking:
 
     Attributes:
         items: n, the size of the gallery.
-        offsets: (b + 1,) groups of query i are offsets[i] up to offsets[i + 1], best first; every query has a group.
+        offsets: (b + 1,) groups of query i are offsets[i] up to offsets[i + 1], best first. Every query has a group.
         above: (t,) number of items scored better than the group.
         size: (t,) number of items in the group; 1 without ties.
         hits_above: (t,) number of relevant items scored better than the group.
@@ -114,7 +114,7 @@ def rank(
     """Rank the gallery for each query.
 
     Args:
-        scores: (b, n) floats; higher is better, and ties are equal values (minus zero equals zero).
+        scores: (b, n) floats. Higher is better. Ties are equal values, and minus zero equals zero.
         relevant: (b, n) booleans, at least one true in each row.
         partner: (b,) column of each query's own clip, which is relevant; None if unknown.
         grades: (b, n) grades, above 0 for relevant items; None if equal for all.
@@ -240,7 +240,7 @@ def over_scores(
 
 
 def _in_threads(work: Callable[[int], T], tasks: Sequence[int]) -> Iterator[T]:
-    """Map `work` over tasks in as many threads as torch has, at most 16; torch uses one thread in each."""
+    """Map `work` over tasks in at most 16 threads of torch, with one thread of torch in each."""
     count = min(torch.get_num_threads(), 16, len(tasks))
     if count <= 1:
         yield from map(work, tasks)

@@ -96,15 +96,15 @@ class EvaluationRecord:
         tie_rate: mean tie rate of the directions.
         map_mean: mean MAP of the directions.
         map_mean_interval: 95 % interval of the mean MAP over test sets; None in earlier files.
-        per_unit: pseudo-values of the mean MAP; omitted from the JSON if they were not requested.
+        per_unit: pseudo-values of the mean MAP; omitted from the JSON if not requested.
         directions: name ("audio-visual") -> metrics.
         label_space: modality -> accuracy and log-loss, if vectors have one dimension per class.
-        label: name of the trained method; this and all following fields are None without a run.
+        label: name of the trained method. This and all following fields are None without a run.
         seed: seed of the run.
         selected_epoch: number of the selected epoch; None if no epoch was selected.
         epochs: number of trained epochs.
         steps: number of optimizer steps over all epochs.
-        train_map: mean MAP of the training clips under the selected weights; large sets are sampled.
+        train_map: mean MAP of the training clips, or of a sample of large sets, under the selected weights.
         seconds: duration of the fit.
         parameters: number of fitted parameters.
         verdicts: warnings about the results.
@@ -152,7 +152,7 @@ class EvaluationRecord:
         return replace(self, directions=directions)
 
     def to_json(self) -> JsonObject:
-        """Return every field by name, ready for `json.dumps`; fields that do not apply are omitted."""
+        """Return every applicable field by name, ready for `json.dumps`."""
         content = {
             **vars(self),
             "directions": {name: record.to_json() for name, record in self.directions.items()},

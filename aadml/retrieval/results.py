@@ -187,9 +187,10 @@ class DirectionResult:
 
 
 def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResult:
-    """Return the joint result of two disjoint halves, each the gallery of the other: every clip is a query once.
+    """Return the joint result of two disjoint halves of the clips, each the gallery of the other.
 
-    The galleries differ by at most one clip; the result contains the smaller size.
+    Unless queries are sampled, every clip with the query modality is a query once. Clips may lack a modality, so the
+    galleries may differ in size. The result contains the smaller size.
     """
     parts, items = (first, second), min(first.gallery, second.gallery)
     weights = np.array([len(part.ids) for part in parts]) / (len(first.ids) + len(second.ids))

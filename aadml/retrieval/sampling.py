@@ -22,7 +22,7 @@ class QuerySample:
 
     Attributes:
         queries: number drawn in each direction, uniformly and without replacement.
-        seed: seed of the draw; directions with the same query clips draw the same sample.
+        seed: seed of the draw. Directions with the same query clips draw the same sample.
         of: name of a direction -> number of its queries.
     """
 

@@ -1,8 +1,8 @@
 """Scores of queries against a gallery, block by block, with the same bits for any size of blocks.
 
-Every similarity is an inner product of mapped vectors. Products are summed in float64 and rounded once to the
-precision of the scores. Mathematically equal scores are therefore equal for any order of summation in BLAS, and copies
-of a gallery vector are always tied.
+Every similarity is an inner product of mapped vectors. Products are summed in float64 and rounded once to the precision
+of the scores. Mathematically equal scores are therefore equal for any order of summation in BLAS. Copies of a gallery
+vector are always tied.
 """
 
 import math
@@ -38,7 +38,7 @@ def block_rows(items: int) -> int:
 
 
 class ScoreSource(Protocol):
-    """Source of scores of queries against a gallery; blocks may be requested in several threads."""
+    """Source of scores of queries against a gallery, which must be safe to use in several threads."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -74,7 +74,7 @@ class VectorScores:
         queries: mapped queries.
         gallery: mapped gallery.
         copies: indices of the gallery items equal to an earlier item, and of the first of the equal items.
-        precision: type of the scores; scores that are equal in this type are ties.
+        precision: type of the scores. Scores that are equal in this type are ties.
     """
 
     shape: tuple[int, int]
@@ -141,8 +141,8 @@ def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
 def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
     """Return queries (q, d) and gallery (n, d) as rows whose inner products are scaled negative squared distances.
 
-    The factor is a power of two; every inner product is at least -1. The mean of the gallery is subtracted from both
-    sets, which changes no distance and keeps small distances exact.
+    The factor is a power of two, and every inner product is at least -1. The mean of the gallery is subtracted from
+    both sets. This changes no distance and keeps small distances exact.
     """
     center, scale = _center_and_scale(queries, gallery)
 
@@ -204,7 +204,7 @@ def _nonzero(values: Tensor) -> Tensor:
 
 
 def _power(value: Tensor) -> float:
-    """Return the power of two that scales `value` to at most 1; scaling by a power of two is exact."""
+    """Return the power of two that scales `value` to at most 1. Scaling by a power of two is exact."""
     return math.ldexp(1.0, -math.frexp(float(value))[1])
 
 
@@ -217,8 +217,8 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
         similarity: key of SIMILARITIES, or "frame-word" for rows of `aadml.retrieval.frame_word`.
 
     Raises:
-        InputError: an input is empty, is not two-dimensional or contains NaN or infinity, dimensions differ, or the
-            similarity is unknown.
+        InputError: an input is not a non-empty matrix of finite numbers, dimensions differ, or the similarity is
+            unknown.
     """
     maps = lookup(SIMILARITIES | {FRAME_WORD: cosine}, similarity, "similarity")
     sides = {"queries": queries, "gallery": gallery}
@@ -245,7 +245,7 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
 def pair_scores(queries: Tensor, items: Tensor, similarity: str) -> NDArray[np.float64]:
     """Compute the scores of p pairs of a query and an item, in the unit of the similarity.
 
-    The score of a pair is the score of `score_source`, divided by its power of two, and depends on the pair alone.
+    The score of a pair is the score of `score_source`, divided by its power of two. It depends only on the pair.
 
     Args:
         queries: (p, d) finite floats.

@@ -119,11 +119,11 @@ def seeds_and_clips(first: Values, second: Values) -> Difference:
 
     The differences d (s, n) are decomposed by a two-way analysis of variance. The variance of their mean is the seed
     component over s, plus the clip component over n, plus the residual over s n. The degrees of freedom are
-    Satterthwaite's (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). If the component of seeds or
-    of clips is negative, only the larger of their two mean squares counts.
+    Satterthwaite's (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). If the component of seeds or clips
+    is negative, only the larger of the two mean squares is used.
 
-    Two seeds estimate the variance of seeds poorly. The p value and the interval are then those of the test with the
-    larger p value: this test, or the t test over seeds. With one seed there is no test.
+    Two seeds estimate the variance of seeds poorly. The p value and interval are then those of this test or of the t
+    test over seeds, whichever has the larger p value. With one seed there is no test.
 
     Args:
         first: (s, n) pseudo-value of MAP of each clip (or cluster of clips) under each seed; see
@@ -177,7 +177,7 @@ def holm(probabilities: Mapping[K, float]) -> dict[K, float]:
     """Correct p values of many comparisons (Holm, 1979), so that at most 5 % of tables have a false positive at 5 %.
 
     Args:
-        probabilities: comparison -> p value; NaN for untested comparisons, which stay NaN and do not count.
+        probabilities: comparison -> p value. Untested comparisons are NaN, stay NaN and do not count.
 
     Returns:
         comparison -> corrected p value, in the order of `probabilities`.

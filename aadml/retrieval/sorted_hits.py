@@ -1,7 +1,7 @@
 """Positions of relevant items among the sorted scores of their queries, and groups of tied scores.
 
-Score and relevance of a gallery item are packed into one number, of 32 bits for float32 scores up to 1, so that sorting
-plain numbers suffices. A few rows are sorted at a time, so that they stay in the cache.
+Score and relevance of a gallery item are packed into one number, so that sorting plain numbers suffices. The number has
+32 bits for float32 scores up to 1. A few rows are sorted at a time, so that they stay in the cache.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Places:
     """Positions in the flattened block of b queries and n items, whose rows are sorted best first.
 
     Attributes:
-        hits: (h,) positions of relevant items; the order of tied items is arbitrary.
+        hits: (h,) positions of relevant items. The order of tied items is arbitrary.
         start: (g,) first position of each group of two or more tied items.
         size: (g,) number of items of the group.
     """
@@ -38,7 +38,7 @@ def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
     """Sort the gallery for each query; return positions of relevant items and groups of ties.
 
     Args:
-        scores: (b, n) floats; higher is better, and ties are equal values (minus zero equals zero).
+        scores: (b, n) floats. Higher is better. Ties are equal values, and minus zero equals zero.
         relevant: (b, n) booleans.
 
     Raises:
@@ -55,7 +55,7 @@ def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
 
 
 def _of_few_rows(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, Indices]:
-    """Return the positions of relevant items, and of items tied with the next item, which may be in the next row."""
+    """Return the positions of relevant items, and of items tied with the next item, possibly of the next row."""
     values = _keys(scores)
     keys = _bits(values)
     keys |= relevant
@@ -67,7 +67,7 @@ def _of_few_rows(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, 
 def _keys(scores: Scores) -> Scores:
     """Convert scores to floats that sort best first, with a free lowest bit.
 
-    A float up to 1 in magnitude does not use one of its bits: shifting the bits below the sign up by one keeps the
+    A float up to 1 in magnitude does not use one of its bits. Shifting the bits below the sign up by one keeps the
     order.
     """
     if scores.dtype != np.float32:

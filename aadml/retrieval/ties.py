@@ -74,7 +74,7 @@ def chance(relevant: Indices, items: int) -> Values:
 
 @lru_cache(maxsize=4096)
 def reciprocal_of_first(above: int, size: int, hits: int, limit: int) -> float:
-    """Compute the expectation of 1 / rank of the first relevant item of a group; ranks beyond `limit` count 0.
+    """Compute the expectation of 1 / rank of the first relevant item of a group, with 0 for ranks beyond `limit`.
 
     Args:
         above: number of better items.

@@ -39,7 +39,7 @@ def ablate(
     work: RunJobs = sweep,
     on_note: Note | None = None,
 ) -> SweepResult:
-    """Run every combination of values with every seed, and test which differences are significant.
+    """Run every combination of values with every seed, and test the differences for significance.
 
     A repeated call continues an interrupted study and keeps finished runs. A failed run does not stop the others.
 
@@ -51,23 +51,23 @@ def ablate(
         config: a YAML file, or the name of a preset.
         settings: config keys and values, as "key=value".
         epochs: number of training epochs (`training.epochs`).
-        trust_code: import code from outside aadml, which the config file or a run in the folder refers to as
+        trust_code: import the code from outside aadml that the config file or a run in the folder names as
             `module:name`.
         baseline: settings that turn a cell into its baseline; "none" omits the comparison. By default, the baseline is
             the cell without the anchor-aware proxy, or the first cell.
         seeds: number of seeds per cell.
         metrics: metrics of further columns.
         workers: number of worker processes; 0 runs in this process. By default one per core, or a single one on a GPU.
-        shard: "i/n": train only every n-th run, from run i (0 to n - 1), so that other machines can train the others.
-        merge: train no runs; collect finished runs, and raise an error if a run is missing.
+        shard: "i/n": train only every n-th run, from run i (0 to n - 1). Other machines can train the other runs.
+        merge: collect finished runs without training, and raise an error if a run is missing.
         output: folder of the study; by default `ablations/KEYS-HASH`.
         command: command shown on the page.
         work: function that runs the jobs.
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: the config rejects a key or value, the folder contains other files or is in use, no run finished,
-            or a run is missing from a merge.
+        InputError: the config rejects a key or value, the folder is in use or contains other files, no run finished, or
+            a run is missing from a merge.
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)

@@ -39,10 +39,9 @@ def plan_ablation(
         axes: config keys with their values.
         seeds: seeds of every cell.
         baseline: settings that turn a cell into its baseline, which is added to the cells. None compares every cell
-            that has an anchor-aware proxy with the same cell without proxy, or all cells with the first cell if no cell
-            has an anchor-aware proxy. Without values, no comparisons are made.
-        changed: settings that `base` already has; options of a loss that an axis replaces apply to every loss
-            (`set_again`).
+            with an anchor-aware proxy with the same cell without proxy. If no cell has an anchor-aware proxy, None
+            compares all cells with the first cell. Without values, no comparisons are made.
+        changed: settings that `base` already has. Options of a replaced loss apply to every loss (`set_again`).
 
     Raises:
         InputError: the config rejects a key or value.
@@ -88,7 +87,7 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
 
 
 def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
-    """Return the folder of a run; an existing folder of an earlier version is returned under its old name."""
+    """Return the folder of a run, under its old name if the folder is of an earlier version."""
     before = folder / RUNS / f"{cell.name}_seed={seed}"
     return before if before.is_dir() else folder / RUNS / cell.folder(f"seed{seed}")
 

@@ -117,7 +117,7 @@ def _part(title: str, panels: Sequence[tuple[str, str, str, str]], *notes: str) 
 def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
     """Draw MAP and differences from the baselines over the first numeric axis.
 
-    If there is no numeric axis, MAP is drawn with one row per cell, and differences are not drawn.
+    Without a numeric axis, draw only MAP, with one row per cell.
     """
     known = [cell for cell in scores.values() if cell.runs]
     chance, y = mean_chance(known), mean_map(known)
@@ -179,7 +179,7 @@ def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]
 
 
 def _best_valid(cell: CellScores) -> float:
-    """Return the best validation MAP of any epoch, averaged over seeds; minus infinity if there are no such scores."""
+    """Return the best validation MAP of any epoch, averaged over seeds; minus infinity without such scores."""
     best = [max(run.by_epoch("valid map_mean").values(), default=-np.inf) for run in cell.runs.values()]
     return float(np.mean(best)) if best else -np.inf
 

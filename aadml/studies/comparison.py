@@ -52,32 +52,32 @@ def compare(
     work: RunJobs = sweep,
     on_note: Note | None = None,
 ) -> SweepResult:
-    """Run rows of the papers' tables with several seeds on one feature file; test which differences are significant.
+    """Run rows of the papers' tables with several seeds on one feature file, and test the differences for significance.
 
     A repeated call continues an interrupted study and keeps finished runs. A failed row does not stop the others.
 
     Args:
         data: a feature file in any layout; None uses the sample clips.
-        methods: "all", or methods and presets, as a list or separated by commas; each has its own config.
-        losses: "all", or losses, as a list or separated by commas; each loss is run with and without anchor-aware
+        methods: "all", or methods and presets, as a list or separated by commas. Each has its own config.
+        losses: "all", or losses, as a list or separated by commas. Each loss is run with and without anchor-aware
             proxies.
         config: config whose metric loss each loss replaces.
         modalities: modalities of the data to compare, as a list or separated by commas; None for all.
-        settings: config keys and values, as "key=value"; a note lists the rows without such a key.
+        settings: config keys and values, as "key=value". A note lists the rows without such a key.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: add the control rows of every anchor-aware row.
         with_rivals: add rows of simpler replacements of the proxy to every anchor-aware row: cross-batch memory on the
             same bank, class means, the uniform mean of the neighbors, an affine map of the anchor.
         baseline: row that all other rows are compared with; by default aadml, or the first row.
-        trials: number of points of the config's `tuning` section that every row tries; validation clips select the
+        trials: number of points of the config's `tuning` section that every row tries. Validation clips select the
             best.
         seeds: number of seeds per row.
         metrics: metrics of `aadml list metrics` in further columns, such as recall@10. Several metrics are separated by
             commas, or passed one by one.
         workers: number of worker processes; 0 runs in this process. By default one per core, or a single one on a GPU.
-        shard: train only shard i (from 0) of n, as "i/n"; afterwards, copy the folders of all shards into one.
-        merge: train no runs; write the page from finished runs, and raise an error that lists missing runs.
-        trust_code: import code from outside aadml, which the config file or a run in the folder refers to as
+        shard: train only shard i (from 0) of n, as "i/n". Afterwards, copy the folders of all shards into one.
+        merge: write the page from finished runs without training, and raise an error that lists missing runs.
+        trust_code: import the code from outside aadml that the config file or a run in the folder names as
             `module:name`.
         output: folder of the study; by default `comparisons/NAME-HASH`.
         command: command shown on the page.
@@ -85,8 +85,9 @@ def compare(
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: no row is chosen, a name is unknown, a setting applies to no row, options cannot be combined, the
-            folder contains other files or is in use, no run finished, or a run is missing from a merge.
+        InputError: no row is chosen, a name is unknown, a setting applies to no row, or options cannot be combined.
+            Other causes: the folder is in use or contains other files, no run finished, or a run is missing from a
+            merge.
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     if trials > 1 and (shard or merge):
@@ -163,7 +164,7 @@ def _sample(note: Note) -> str:
 
 
 def _name(methods: list[str], losses: list[str], shared: RowSettings, trials: int) -> str:
-    """Return the name of the folder; equal comparisons have equal names, so that a repeated call continues."""
+    """Return the name of the folder. A repeated comparison has the same name, and therefore continues."""
     kinds = [kind for kind, names in (("methods", methods), ("losses", losses)) if names]
     settings = (
         f"data={shared.data!r}, changes={tuple(shared.changes.values.items())!r}, max_epochs={shared.max_epochs!r}, "

@@ -184,7 +184,7 @@ def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Tab
 
 
 def _controls_of(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> dict[str, ComparisonRow]:
-    """Return the controls of an anchor-aware row; in the table of losses, two of the controls are separate rows."""
+    """Return the controls of an anchor-aware row. In the table of losses, two of the controls are separate rows."""
     controls = {
         other.control: other for other in rows if other.control and (other.table, other.item) == (row.table, row.item)
     }

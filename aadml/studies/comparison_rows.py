@@ -48,7 +48,7 @@ class ComparisonRow:
         table: "methods" or "losses".
         item: name of the method or loss.
         control: name of the control; empty for the row of the item itself.
-        cell: cell with the config of the row; rows with the same config share a cell.
+        cell: cell with the config of the row. Rows with the same config share a cell.
         space: config key -> values from which trials are drawn.
     """
 
@@ -143,7 +143,7 @@ def named_rows(
 
     Args:
         methods: names of methods or presets.
-        losses: names of losses without the proxy; each becomes a row with the proxy and a row without.
+        losses: names of losses without the proxy. Each becomes a row with the proxy and a row without.
         settings: settings shared by all rows.
         prepare: (table, item, config) -> config of the row.
 
@@ -217,7 +217,7 @@ def _brought_by(loss: str) -> Collection[str]:
 
 
 def _beside(config: Config, settings: RowSettings) -> dict[str, Config]:
-    """Return the controls and rivals of a config that the settings include."""
+    """Return the controls and rivals of a config, as far as the settings include them."""
     return {
         **(controls(config) if settings.with_controls else {}),
         **(rivals(config) if settings.with_rivals else {}),

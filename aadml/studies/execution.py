@@ -78,7 +78,7 @@ class Execution:
     Attributes:
         folder: folder of the study.
         workers: number of worker processes; see `sweep`.
-        shard: (i, n) to train every n-th run, starting with run i, so that long runs are spread over the shards.
+        shard: (i, n) to train every n-th run, starting with run i. This order spreads long runs over the shards.
         merge: whether no runs are trained, because all runs must be finished.
         work: function that runs jobs.
         note: called with notes for the user.
@@ -95,7 +95,7 @@ class Execution:
 
     @property
     def locked(self) -> Path:
-        """Folder that no other process may use during the study; each shard has a separate folder."""
+        """Folder to lock during the study. Each shard has a separate folder."""
         return self.folder / f"shard-{self.shard[0]}-of-{self.shard[1]}" if self.shard else self.folder
 
     def part(self, jobs: Sequence[Job]) -> list[Job]:
@@ -103,7 +103,7 @@ class Execution:
         return list(jobs[self.shard[0] :: self.shard[1]]) if self.shard else list(jobs)
 
     def train(self, jobs: Sequence[Job], order: Callable[[list[Job]], list[Job]] = list) -> list[SweepOutcome]:
-        """Train the runs of this shard, or all runs if there are no shards; a merge trains no runs.
+        """Train the runs of this shard, or all runs without shards. A merge trains no runs.
 
         Args:
             jobs: all runs of the study.
@@ -157,7 +157,7 @@ def with_needed(jobs: Sequence[Job]) -> list[Job]:
 
 
 def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> list[SweepOutcome]:
-    """Run the jobs that other jobs need, then the remaining jobs; skip jobs whose needed job failed.
+    """Run the jobs that other jobs need, then the remaining jobs without those whose needed job failed.
 
     Args:
         jobs: the jobs; a job may need another job.

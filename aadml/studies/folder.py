@@ -1,4 +1,4 @@
-"""Folder of a study: one process uses the folder at a time, and all its runs are on the same data."""
+"""Folder of a study. One process uses the folder at a time, and all its runs are on the same data."""
 
 import hashlib
 import json
@@ -28,16 +28,15 @@ WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
 def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator[None]:
     """Lock a folder against other processes, and check that all its runs are on the same data.
 
-    If no run was begun, new folders and records of data are removed at the end.
+    Without any run, new folders and records of data are removed at the end.
 
     Args:
         folder: folder of a study, or of a shard in a study.
-        data: folder of runs -> data of the runs. The folders are inside `folder`, or contain `folder` if this is a
+        data: folder of runs -> data of the runs. These folders are inside the folder of a study, or contain that of a
             shard.
 
     Raises:
-        InputError: another process uses the folder, the folder cannot be created or contains runs on other data, or
-            the data do not exist.
+        InputError: the folder is in use, cannot be created or contains runs on other data, or the data do not exist.
     """
     data = data or {}
     absent = {part for place in (folder, *data) for part in (place, *place.parents) if not part.exists()}
@@ -65,7 +64,7 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise InputError if a folder does not belong to a study but contains files with suffixes of pages and tables.
+    """Raise InputError if a folder of another kind contains files with suffixes of pages and tables.
 
     Pages and tables have common names and could overwrite unrelated files.
     """
@@ -78,7 +77,7 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def _keep_to(folder: Path, data: str) -> None:
-    """Record the data of a folder of runs; if the folder has runs, check that their data are the same.
+    """Record the data of a folder of runs, or compare them with the data of existing runs.
 
     Raises:
         InputError: the data are missing, or differ from those of the runs.

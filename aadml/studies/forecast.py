@@ -69,7 +69,7 @@ class Forecast:
         seconds: folder of each waiting run -> seconds on one worker.
         finished: number of finished runs.
         workers: number of processes; 0 is this process.
-        impossible: folder of a run that cannot be trained -> reason; these runs are not in `seconds`.
+        impossible: folder of a run that cannot be trained -> reason. These runs are not in `seconds`.
     """
 
     seconds: Mapping[str, float]
@@ -122,15 +122,15 @@ def forecast(
 ) -> Forecast:
     """Estimate the time of the runs that are not finished.
 
-    The first run of every kind is measured, with as many concurrent processes as in training, because processes slow
+    The first run of every kind is measured. As many processes as in training run at the same time, because they slow
     each other down.
 
     Args:
         jobs: all runs, including finished runs.
         workers: number of processes; several processes use one thread each.
         note: called with a line before measuring, and with the names of runs that cannot be trained.
-        kinds: folder of a run -> kind; runs of the same kind take the same time per step. By default `kind_of`.
-        kept: file of earlier measurements, which are not repeated; new measurements are added to this file.
+        kinds: folder of a run -> kind. Runs of the same kind take the same time per step. By default `kind_of`.
+        kept: file of earlier measurements, which are not repeated. New measurements are added to this file.
 
     Raises:
         InputError: the data cannot be read, or no run can be trained.
@@ -184,7 +184,7 @@ def _name_impossible(waiting: Sequence[Job], reasons: Mapping[str, str], note: N
 
 
 def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note) -> dict[Hashable, Rate | str]:
-    """Measure a config of each kind; return, by kind, the rate or the reason why the config cannot be trained.
+    """Measure a config of each kind; return, by kind, the rate or the reason of a failure.
 
     Raises:
         InputError: the data cannot be read.
@@ -195,7 +195,7 @@ def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note
 
 
 def _measured_or_reason(example: tuple[Hashable, Config], report: Callable[[object], None]) -> Rate | str:
-    """Measure a kind and its config; return the reason if the config cannot be trained.
+    """Measure a kind and its config; return the rate, or the reason of a failure.
 
     Raises:
         InputError: the data cannot be read.
@@ -208,7 +208,7 @@ def _measured_or_reason(example: tuple[Hashable, Config], report: Callable[[obje
 
 
 def measure(config: Config, splits: Splits) -> Rate:
-    """Time a few training steps of a config; a method without epochs is fitted completely.
+    """Time a few training steps of a config, or the complete fit of a method without epochs.
 
     Raises:
         InputError: the data do not match the config.
@@ -231,7 +231,7 @@ def measure(config: Config, splits: Splits) -> Rate:
 
 
 def _some(clips: Clips) -> tuple[Clips, float]:
-    """Return the clips to embed (a few if they are sound and captions), and the ratio of all clips to these clips."""
+    """Return the clips to embed (a few for sound and captions), and the ratio of all clips to these clips."""
     if all(isinstance(features, Matrix) for features in clips.features.values()):
         return clips, 1.0
     few = clips.select(torch.arange(min(len(clips), _CAPTIONS)))

@@ -104,7 +104,7 @@ class Cell:
 
 
 def axes_of(over: Mapping[str, Sequence[object]] | Sequence[str]) -> list[Axis]:
-    """Parse axes from a mapping of keys to values, or from texts as for `--over`; values may be a text such as "1..7".
+    """Parse axes from a mapping of keys to values, or from texts as for `--over`. Values may be a text such as "1..7".
 
     Raises:
         InputError: an axis is invalid (see `parse_axis`), or `over` is neither a mapping nor texts.
@@ -122,7 +122,7 @@ def axes_of(over: Mapping[str, Sequence[object]] | Sequence[str]) -> list[Axis]:
 
 
 def parse_axis(text: str) -> Axis:
-    """Parse "key=1..7" or "key=a,b,c" of `--over`; the values are YAML, and a range includes both ends.
+    """Parse "key=1..7" or "key=a,b,c" of `--over`. The values are YAML, and a range includes both ends.
 
     Raises:
         InputError: there is no "=", or `Axis` rejects key or values.
@@ -162,12 +162,12 @@ def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
 
 
 def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
-    """Return the settings of sections that an axis replaces, which every cell must set again.
+    """Return the settings that every cell must set again, because an axis replaces their section.
 
     An axis over losses resets the options of the loss, such as the margin, to their defaults.
 
     Raises:
-        InputError: the settings contain the key of an axis, or the seed, which would have no effect.
+        InputError: the settings contain the seed or the key of an axis, without effect.
     """
     if "seed" in changed.values:
         raise InputError("seed: every run has its own seed; pass the number of seeds as --seeds")
@@ -182,7 +182,7 @@ def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
 
 
 def cells_of(crossed: Sequence[Point]) -> list[Cell]:
-    """Return the cells of points; points with equal configs (such as any k for a loss without proxy) share a cell."""
+    """Return the cells of points. Points with equal configs (such as any k for a loss without proxy) share a cell."""
     groups: dict[str, list[Point]] = {}
     for point in crossed:
         groups.setdefault(point.config.yaml(), []).append(point)
@@ -215,7 +215,7 @@ def at_most(config: Config, epochs: int) -> Config:
 
 
 def folder_name(base: Config, axes: Sequence[Axis]) -> str:
-    """Return the folder name of a grid; equal grids have equal names, so that a repeated call continues."""
+    """Return the folder name of a grid. A repeated grid has the same name, and therefore continues."""
     text = yaml.safe_dump([base.values, [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
     keys = "-".join(axis.key for axis in axes)
     return f"{file_name(keys)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""One run of a study, which can run in any process and whose failure is caught and recorded."""
+"""One run of a study. It can run in any process, and its failure is caught and recorded."""
 
 import traceback
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Job:
         metrics: metrics in addition to those of every evaluation.
         protocols: further protocols for scoring the trained model.
         diagnosis: number of epochs between two scores of the test clips for figures, 0 for none; see `Scoring`.
-        needs: run of the pretrained model that the method needs; None trains that model in the folder of this run.
+        needs: run of the required pretrained model. None trains that model in the folder of this run.
     """
 
     folder: Path

@@ -27,7 +27,7 @@ class RunScores:
         record: content of `evaluation.json`, with the metrics that were added later.
         epochs: content of `metrics.jsonl`.
         units: names of the n test clips, or of their clusters.
-        values: pseudo-value (n,) of the mean MAP of each unit; their mean is the mean MAP.
+        values: pseudo-value (n,) of the mean MAP of each unit. The mean of these values is the mean MAP.
     """
 
     record: EvaluationRecord
@@ -92,13 +92,13 @@ class CellScores:
 
 
 def spread_of(values: Iterable[float | None]) -> Spread | None:
-    """Return the mean and standard deviation of the values that are not None; None if all are None."""
+    """Return the mean and standard deviation of the values without None; None if no value is left."""
     known = [float(value) for value in values if value is not None]
     return significance.spread(known) if known else None
 
 
 def mean_count(counts: Iterable[float | None]) -> int | None:
-    """Return the rounded mean of the counts that are not None; None if all are None."""
+    """Return the rounded mean of the counts without None; None if no count is left."""
     counted = spread_of(counts)
     return None if counted is None else round(counted.mean)
 
@@ -120,10 +120,10 @@ def mean_map(cells: Iterable[CellScores]) -> str:
 
 
 def read_run(job: Job) -> RunScores:
-    """Read the scores of a finished run; values of clips are added to a run that was scored by an earlier version.
+    """Read the scores of a finished run, and add the values of clips to a run of an earlier version.
 
     Raises:
-        InputError: the run is not finished, or is damaged; or values are missing, and the data cannot be read.
+        InputError: the run is not finished or is damaged, or the data for missing values cannot be read.
     """
     record = scored(job)
     per_unit = record.per_unit or add_unit_values(job.folder, job.config)
@@ -135,7 +135,7 @@ def difference(first: CellScores, second: CellScores) -> Difference | None:
     """Compare two cells on their common seeds, over seeds and test clips, or only over seeds.
 
     Returns:
-        First minus second; None if there are no common seeds. If the test clips differ between seeds (classes drawn by
+        First minus second; None if there are no common seeds. With different test clips by seed (classes drawn by
         seed), only the means of the seeds are compared.
     """
     pairs = [(first.runs[seed], second.runs[seed]) for seed in first.runs if seed in second.runs]
@@ -153,7 +153,7 @@ def difference(first: CellScores, second: CellScores) -> Difference | None:
 
 
 def differences(scores: Mapping[str, CellScores], pairs: Iterable[Pair]) -> dict[Pair, Difference]:
-    """Compare pairs of cells; the p-values are corrected for the number of pairs (Holm).
+    """Compare pairs of cells, with p values corrected for the number of pairs (Holm).
 
     Args:
         scores: scores by name of the cell.
@@ -184,7 +184,7 @@ def mark(tested: Difference) -> str:
 
 
 def how_tested(tested: Iterable[Difference]) -> list[str]:
-    """Return notes on how the differences were tested; empty if there are no differences."""
+    """Return notes on the tests of the differences; empty without differences."""
     known = list(tested)
     if not known:
         return []

@@ -1,7 +1,7 @@
-"""Many runs over processes; a run that fails does not stop the others.
+"""Many runs over processes. A failed run does not stop the others.
 
 Each process trains several runs in turn, because starting a process is expensive. The only state of a run is its
-folder: the next call keeps finished runs, continues interrupted runs and retries failed runs.
+folder. The next call keeps finished runs, continues interrupted runs and retries failed runs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ class SweepOutcome:
 
     @property
     def failed(self) -> bool:
-        """Whether the run failed; a run that is not possible on these data is not tried, and has not failed."""
+        """Whether the run failed; False for a run that cannot be trained on these data."""
         return bool(self.reason) and not self.reason.startswith(NOT_POSSIBLE)
 
 
@@ -56,8 +56,8 @@ def sweep(
 
     Args:
         jobs: the runs, each in a separate folder.
-        workers: number of processes; several processes use one thread each. 0 runs in this process, and None starts
-            one process per core, or a single process on a GPU.
+        workers: number of processes. Several processes use one thread each. 0 runs in this process. None starts one
+            process per core, or a single process on a GPU.
         on_outcome: called with the outcome of each run: finished now or earlier, or failed.
         on_epoch: called with (job, epochs done, epochs) after every epoch.
 

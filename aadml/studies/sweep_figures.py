@@ -27,7 +27,7 @@ class Band:
     Attributes:
         x: positions on the axis, (n,).
         y: values, (seeds, n); NaN if a seed has no value.
-        color: number of a color; a reference and the line that is compared with this reference have the same color.
+        color: number of a color. A line and its reference have the same color.
         dashed: whether the line is dashed, as a reference for the solid line of the same color.
     """
 
@@ -45,7 +45,7 @@ def map_band(x: Sequence[float], cells: Sequence[CellScores], color: int = 0) ->
 
 
 def epoch_band(runs: Iterable[RunScores], key: str, color: int = 0, *, dashed: bool = False) -> Band | None:
-    """Return the values of a key of the logs, over the epochs that all logs have; None if there are no such epochs."""
+    """Return the values of a key of the logs, over the epochs of all logs; None without common epochs."""
     logs = [run.by_epoch(key) for run in runs]
     epochs = sorted(set.intersection(*map(set, logs))) if logs else []
     return Band(epochs, np.array([[log[epoch] for epoch in epochs] for log in logs]), color, dashed) if epochs else None
@@ -54,7 +54,7 @@ def epoch_band(runs: Iterable[RunScores], key: str, color: int = 0, *, dashed: b
 def scope_band(
     cell: CellScores, direction: str, color: int = 0, *, dashed: bool = False, widest: float = float("inf")
 ) -> Band | None:
-    """Return precision-scope@K up to K = `widest`; None if there are no runs, or the runs have different K."""
+    """Return precision-scope@K up to K = `widest`; None without runs, or for runs with different K."""
     curves = [run.record.directions[direction].scope for run in cell.runs.values()]
     if not curves or any(curve.k != curves[0].k for curve in curves):
         return None
@@ -74,7 +74,7 @@ def drawn(draw: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
 def spread_curve(
     axes: "Axes", bands: Mapping[str, Band], levels: Mapping[str, Band], *, x: str, y: str, note: str = ""
 ) -> float:
-    """Draw lines with their standard deviation over seeds; levels, which do not depend on x, are dashed lines.
+    """Draw lines with their standard deviation over seeds. Levels are constant and drawn as dashed lines.
 
     Args:
         axes: axes to draw on.

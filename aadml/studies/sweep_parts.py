@@ -56,7 +56,7 @@ class ResultColumns(dict[str, list[Cell]]):
             self[name] = [cell.over_seeds(metric, direction) for cell in self._cells]
 
     def add_differences(self, title: str, pairs: Sequence[Pair | None]) -> None:
-        """Test pairs of cells, one per row, and add a column of differences; the text is empty for equal cells."""
+        """Test pairs of cells, one per row, and add a column of differences. The text is empty for equal cells."""
         self.tested = differences(self._scores, (p for p in pairs if p and p[0] != p[1] and p[1] in self._scores))
         self[title] = [None if pair is None else in_words(self.tested.get(pair)) for pair in pairs]
 
@@ -65,7 +65,7 @@ class ResultColumns(dict[str, list[Cell]]):
         self.update({name: [cell.cost(name) for cell in self._cells] for name in names})
 
     def add_published(self, kind: str, items: Sequence[str], data_set: str, prefix: str = "") -> None:
-        """Add the published results of methods or losses on a data set; empty cells for other names."""
+        """Add the published results of methods or losses on a data set, with empty cells for other names."""
         printed = [PAPER.published[kind].get(item, {}).get(data_set) for item in items]
         for figure in PublishedMap._fields:
             column = [None if maps is None else getattr(maps, figure) for maps in printed]
@@ -87,7 +87,7 @@ class ResultColumns(dict[str, list[Cell]]):
 
 @dataclass(frozen=True)
 class StudyPart:
-    """A section of the page of a study, and its files; the keys of every mapping are file names without suffix.
+    """A section of the page of a study, and its files. The keys of every mapping are file names without suffix.
 
     Attributes:
         title: title of the section.
@@ -128,7 +128,7 @@ def write_study(
         summary: summary as HTML.
         parts: parts of the page.
         ending: last part, which begins with the command.
-        with_figures: whether the page has figures; a page with figures is not written without matplotlib.
+        with_figures: whether the page has figures. A page with figures is not written without matplotlib.
 
     Returns:
         Path of the page; None if no page is written.
@@ -150,7 +150,7 @@ def write_study(
 
 
 def failures(rows: Mapping[str, CellScores]) -> list[str]:
-    """Return a sentence for each failed run of rows (name -> scores), and for each row that is not possible."""
+    """Return a sentence for each failed run and each impossible row, from a mapping of names to scores."""
     sentences = [
         f"{name}: {reason}" if reason.startswith(NOT_POSSIBLE) else f"{name}, seed {seed}, failed: {reason}"
         for name, cell in rows.items()

@@ -43,7 +43,7 @@ def tuned_rows(
 ) -> tuple[list[ComparisonRow], dict[str, str]]:
     """Run the trials of every row, and return the rows with their best config.
 
-    A failed trial, for example with options that do not suit the data, does not stop the comparison.
+    A failed trial, for example with unsuitable options, does not stop the comparison.
 
     Returns:
         The rows, and a mapping from the name of a cell to the record of its trials, as JSON.
@@ -75,7 +75,7 @@ def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[T
     """Draw the trials of a row: first its config, then distinct points of its search space.
 
     Args:
-        row: row with its search space; keys that its config lacks are omitted.
+        row: row with its search space. Keys that its config lacks are omitted.
         count: number of trials; a smaller space is tried completely.
         seed: seed of the draw and of the runs.
         folder: folder of the comparison.

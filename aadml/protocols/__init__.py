@@ -1,4 +1,4 @@
-"""PROTOCOLS: registry of evaluation protocols; every score is stored with the name of its protocol."""
+"""PROTOCOLS: registry of evaluation protocols. Every score is stored with the name of its protocol."""
 
 from typing import TYPE_CHECKING
 

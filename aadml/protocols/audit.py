@@ -1,4 +1,4 @@
-"""Audit: checks, with evidence, that a score does not depend on information that must be hidden."""
+"""Audit: checks, with evidence, that a score does not depend on hidden information."""
 
 import math
 import secrets
@@ -110,13 +110,13 @@ class AuditReport(list[Finding]):
 
     @property
     def inference(self) -> str:
-        """Verdict on the computation of embeddings: passed, failed or unknown; unknown if there were other channels."""
+        """Verdict on the computation of embeddings: passed, failed, or unknown because of other channels."""
         findings = [finding for finding in self if finding.check not in TRAINING]
         return _verdict_on(findings, any((f.check, f.verdict) == (CHANNELS, Verdict.PASS) for f in findings))
 
     @property
     def training(self) -> str:
-        """Verdict on training and selection: passed, failed or unknown; unknown if the training was not repeated."""
+        """Verdict on training and selection: passed, failed, or unknown without repeated training."""
         findings = [finding for finding in self if finding.check in TRAINING]
         return _verdict_on(findings, any(f.check in REPEATED and f.verdict is Verdict.PASS for f in findings))
 
@@ -174,7 +174,7 @@ class Case:
         return self.map_of(self.reference)
 
     def draw(self, number: int) -> Seed:
-        """Return the seed of a draw of this audit; different numbers give independent draws."""
+        """Return the seed of a draw of this audit. Different numbers give independent draws."""
         return self.seed, number
 
     def refer(self) -> None:
@@ -265,7 +265,7 @@ def audit(
     """Run checks in fresh processes and return a finding for each check.
 
     Checks and references (passes over the unchanged clips) run in random order, and all start by embedding the same
-    noise. An encoder therefore cannot distinguish references from the passes that are compared with these references.
+    noise. An encoder therefore cannot distinguish references from the passes of checks.
 
     Args:
         pipeline: the pipeline under audit.
@@ -355,7 +355,7 @@ def scrambled(clips: Clips) -> Clips:
 
 
 def noise_of(features: Features, seed: Seed) -> Features:
-    """Return noise of the same shape, mean and standard deviation; for sound and text, the items in random order."""
+    """Return noise of the same shape, mean and standard deviation, or sound and text in random order."""
     generator = np.random.default_rng(seed)
     if not isinstance(features, Tensor):
         return features.select(torch.from_numpy(generator.permutation(len(features))))
@@ -364,16 +364,16 @@ def noise_of(features: Features, seed: Seed) -> Features:
 
 
 def with_garbage_labels(clips: Clips, seed: Seed) -> Clips:
-    """Permute the labels of the clips by `seed`; several labels of a clip stay together.
+    """Permute the labels of the clips by `seed`. Several labels of a clip stay together.
 
-    The permutation depends on all bits of the seed (a generator of torch uses 32), so that an encoder cannot try all
-    permutations.
+    The permutation depends on all bits of the seed. A generator of torch uses only 32 bits, so an encoder could try all
+    of its permutations.
     """
     return permuted(clips, torch.from_numpy(np.random.default_rng(seed).permutation(len(clips))))
 
 
 def with_other_labels(clips: Clips, seed: Seed) -> Clips:
-    """Permute the labels so that no clip keeps its label; few clips keep it if one class has half of all clips."""
+    """Permute the labels so that no clip keeps its label, except for few clips of a class of half of all clips."""
     generator, labels = np.random.default_rng(seed), clips.labels.numpy()
     order = generator.permutation(len(labels))
     half = len(labels) // 2
@@ -386,7 +386,7 @@ def with_other_labels(clips: Clips, seed: Seed) -> Clips:
 
 
 def permuted(clips: Clips, order: Tensor) -> Clips:
-    """Permute the labels of the clips by `order` (n,); several labels of a clip stay together."""
+    """Permute the labels of the clips by `order` (n,). Several labels of a clip stay together."""
     several = None if clips.all_labels is None else clips.all_labels[order]
     return replace(clips, labels=clips.labels[order], all_labels=several)
 

@@ -114,7 +114,7 @@ def _in_batches(case: Case, order: Tensor) -> list[Vectors]:
 
 
 def _joined(case: Case, order: Tensor, parts: Sequence[Vectors]) -> Vectors:
-    """Join batches of clips in `order`; the rows of other clips are those of the reference."""
+    """Join batches of clips in `order`, with rows of the reference for the other clips."""
     joined = {m: torch.cat([as_wide(part[m], rows) for part in parts]) for m, rows in case.reference.items()}
     if any(len(rows) != len(order) for rows in joined.values()):  # rows are missing, and `_compared` fails
         return {m: rows[: len(case.clips) - 1] for m, rows in joined.items()}
@@ -141,7 +141,7 @@ def _with_rows(reference: Tensor, rows: Tensor, vectors: Tensor) -> Tensor:
 
 
 def one_modality_alone(case: Case) -> Judgment:
-    """Check that each modality can be embedded without the others, because queries and gallery may differ in size."""
+    """Check that each modality can be embedded without the others."""
     together, alone = {}, {}
     for number, modality in enumerate(case.clips.modalities):
         together[modality] = case.clips.select(torch.arange(max(len(case.clips) - number, 1)))
@@ -164,12 +164,12 @@ def _completed(case: Case, results: Vectors) -> Vectors:
 
 
 def nothing_dropped(case: Case) -> Outcome:
-    """Report that there are as many embeddings as clips; if the counts differ, `audit` fails every check beforehand."""
+    """Report equal counts of embeddings and clips. With different counts, `audit` fails every check beforehand."""
     return Verdict.PASS, f"{len(case.clips)} embeddings of {len(case.clips)} clips"
 
 
 def exact_rows(case: Case) -> Outcome:
-    """Check that the score does not depend on the exact bits of the scored rows, as with a table of memorized rows."""
+    """Check that the score does not depend on the exact bits of the scored rows, as in a table of memorized rows."""
     if not all(isinstance(features, Tensor) for features in case.clips.features.values()):
         return Verdict.NOT_CHECKABLE, "sound and text cannot be changed by a small amount"
     moved: dict[Modality, Features] = {}
@@ -184,9 +184,9 @@ def exact_rows(case: Case) -> Outcome:
 
 
 def carried_labels(case: Case) -> Outcome:
-    """Check that no feature column encodes labels in digits that rounding removes; the order of clips is only reported.
+    """Check that no feature column encodes labels in digits that rounding removes.
 
-    A file in order of class does not fail, because `order_invariance` finds encoders that use the order.
+    An order of clips by class is reported and is not a failure. `order_invariance` finds encoders that use the order.
     """
     known = case.clips.labels != UNLABELLED
     matrices = {m: f for m, f in case.clips.features.items() if isinstance(f, Tensor)}
@@ -279,7 +279,7 @@ def _is_sound(features: Features) -> TypeGuard["Waveforms | PackedWaveforms"]:
 
 
 def _sound_files(source: Features) -> dict[bytes, str]:
-    """Return the paths of the readable sounds in use, by SHA-256; the segments of a file are one sound."""
+    """Return the paths of the readable sounds in use, by SHA-256. The segments of a file are one sound."""
     assert _is_sound(source)
     files = source.items.unique().tolist()
     return {digest: source.paths[file] for file, digest in zip(files, source.recordings(files), strict=True) if digest}
@@ -317,7 +317,7 @@ def _compared(case: Case, before: Vectors, after: Vectors, action: str) -> Outco
 
 
 def _scored(case: Case, after: Vectors, outcome: Outcome) -> Outcome:
-    """Return a failure if MAP fell by more than `FALL` and more than under every permutation; otherwise the outcome."""
+    """Return the outcome, or a failure if MAP fell by more than `FALL` and more than under every permutation."""
     verdict, evidence = outcome
     score = math.nan if verdict is Verdict.FAIL else case.map_of(after)
     fall = case.score - score
@@ -339,7 +339,7 @@ def _verdict(change: float) -> Verdict:
 
 
 def _stretched(features: Features, changed: Tensor) -> Features:
-    """Scale and shift the marked vectors; a marked item of sound or text is replaced by the item before it."""
+    """Scale and shift the marked vectors, or replace a marked sound or text by the item before it."""
     if isinstance(features, Tensor):
         return torch.where(changed[:, None], 10 * features + 3, features)
     rows = torch.arange(len(features))

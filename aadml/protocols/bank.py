@@ -15,7 +15,7 @@ ALPHAS = (0.0, 3.0)
 
 
 def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Replace every item by its proxy from the training bank; k is chosen on validation clips, 0 means no proxy."""
+    """Replace every item by its proxy from the training bank, with k (0 for no proxy) chosen on validation clips."""
     proxy = bank_proxy(subject.encoder, vectors)
     proxy.remember(_bank(subject))
 

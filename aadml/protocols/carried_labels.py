@@ -1,10 +1,10 @@
 """Labels that features encode beside the measured values: in low-order bits and digits, constant columns, counters.
 
-Values of a column are compared in pairs of clips that are neighbors in the rounded column. The labels of a pair
-are exchangeable if the rest of the value, after rounding, is independent of the label. A rule is learned on one half
-of the pairs and predicts the other half. The number of correct predictions is then binomial with probability 1/2: the
-test is an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm,
-1979), for each modality separately. Counters are a separate test without this correction.
+Values of a column are compared in pairs of clips that are neighbors in the rounded column. The labels of a pair are
+exchangeable if the rest of the value, after rounding, is independent of the label. A rule is learned on one half of the
+pairs and predicts the other half. The number of correct predictions is then binomial with probability 1/2. The test is
+an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm, 1979), for
+each modality separately. Counters are a separate test without this correction.
 """
 
 import math
@@ -80,7 +80,7 @@ def _distinct(values: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _low_order(values: Tensor, labels: Tensor) -> list[int]:
-    """Return the columns whose remainders, which rounding removes, predict labels."""
+    """Return the columns whose rounding remainders predict labels."""
     cell = _cells(values)
     order = _shuffled_order((values / cell).floor() * cell)
     pairs = order[: len(order) // 2 * 2].unflatten(0, (-1, 2))  # neighbors (p, 2, d)
@@ -128,7 +128,7 @@ def _shuffled_order(rounded: Tensor) -> Tensor:
 
 
 def _predicted(signs: Tensor, labels: Tensor, half: int) -> tuple[Tensor, Tensor]:
-    """Learn a score of each class on one half of the pairs; return correct and compared pairs (d,) of the other half.
+    """Learn class scores on half of the pairs; return counts (d,) of correct and compared pairs of the other half.
 
     Args:
         signs: sign (p, d) of the second value minus the first value.

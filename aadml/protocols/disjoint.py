@@ -7,7 +7,7 @@ from aadml.protocols.protocol import Protocol, Subject
 
 
 def unseen_classes(subject: Subject, split: str) -> Subject:
-    """Check that no class of the scored split was in training; return the subject unchanged.
+    """Check that no class of the scored split was in training, and return the subject unchanged.
 
     Training classes are the classes of the training clips. For a model that scores other data, the class names of the
     model are training classes too.

@@ -30,8 +30,8 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
         options: options of `aadml.retrieval.evaluate`.
 
     Raises:
-        InputError: a protocol is unknown or does not apply to the subject, parts cannot be joined, a split that a
-            protocol needs has no clips, or `aadml.retrieval.evaluate` rejects the embeddings.
+        InputError: a protocol is unknown or does not apply to the subject, parts cannot be joined, a required split has
+            no clips, or `aadml.retrieval.evaluate` rejects the embeddings.
     """
     subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
@@ -90,7 +90,7 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Replace MAP by its running variant under every gallery; both bounds, which are unknown, become the value."""
+    """Replace MAP by its running variant under every gallery, and both unknown bounds by this value."""
     results = []
     for result in evaluation.directions:
         direction, sample = result.direction, evaluation.sample

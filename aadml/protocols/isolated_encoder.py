@@ -138,7 +138,7 @@ def answer() -> None:
 class _Channels:
     """Audit hook (PEP 578) that records files outside the readable folders, sockets, and changed file times.
 
-    Reads of variables in the environment of the audit, which the encoder does not have, are recorded too.
+    The environment of the encoder is empty. Reads of variables of the audit's environment are recorded too.
     """
 
     readable: Sequence[str]

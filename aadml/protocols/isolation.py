@@ -53,17 +53,17 @@ def libraries() -> tuple[str, ...]:
 
 
 def isolate(scratch: Path, readable: Iterable[str]) -> None:
-    """Restrict this process and its children: a child in new namespaces continues, and the parent waits for the child.
+    """Restrict this process and its children. A child in new namespaces continues, and the parent waits for the child.
 
-    The process has no network, cannot access other processes, and reads only `readable`. Every file system is read-only
-    except an empty file system in memory at `scratch`, which ends with the process.
+    The process has no network, cannot access other processes, and reads only `readable`. Every file system is
+    read-only, except for an empty file system in memory at `scratch`. This file system ends with the process.
 
     Args:
         scratch: an existing empty folder.
         readable: files and folders that can be read.
 
     Raises:
-        OSError: the kernel lacks, or does not permit, one of the parts.
+        OSError: the kernel lacks or forbids one of the parts.
     """
     user, group = os.getuid(), os.getgid()
     _continue_in_child()  # without the threads of libraries, which forbid a new namespace
@@ -81,7 +81,7 @@ def isolate(scratch: Path, readable: Iterable[str]) -> None:
 
 
 def _continue_in_child() -> None:
-    """Fork and continue in the child; the parent waits and exits with the status of the child."""
+    """Fork and continue in the child. The parent waits and exits with the status of the child."""
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)

@@ -35,7 +35,7 @@ class ProtocolPipeline:
 
     @property
     def preparation(self) -> str:
-        """Preparation by the protocol before embedding, as a clause for the evidence; empty if there is none."""
+        """Preparation by the protocol before embedding, as a clause for the evidence; empty without preparation."""
         prepares = any(part.before is not None for part in protocols_of(self.protocol))
         return f"the protocol {self.protocol} was prepared again" if prepares else ""
 
@@ -49,7 +49,7 @@ class ProtocolPipeline:
         return [f"{name}, code from outside aadml, ran in forks of the audit" for name in words if is_place(name)]
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Prepare the protocol on `splits`; return a function that embeds clips as if they were the scored split."""
+        """Prepare the protocol on `splits`; return a function that embeds clips like the scored split."""
         subject, parts = prepare_subject(replace(self.subject, splits=splits), self.protocol, split)
 
         def embed(clips: Clips) -> Embeddings:
@@ -64,7 +64,7 @@ class ProtocolPipeline:
 
 
 class _EncoderPipeline:
-    """An external encoder, which depends on no data set and reports no score."""
+    """An external encoder, independent of the data set and without a reported score."""
 
     preparation: ClassVar[str] = ""
 
@@ -84,7 +84,7 @@ class _EncoderPipeline:
 
 @dataclass(frozen=True)
 class FunctionPipeline(_EncoderPipeline):
-    """A user's function object, called in forks of this process, which share its memory, files and network."""
+    """A user's function object. It is called in forks of this process, with its memory, files and network."""
 
     function: Function
     surroundings: ClassVar[str] = ""
@@ -170,7 +170,7 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
 
 
 def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[str]) -> Order:
-    """Parse a command line, which must contain `places`; the files among its words can be read.
+    """Parse a command line with `places`. The command can read the files among its words.
 
     Raises:
         InputError: the command cannot be parsed, or lacks one of `places`.
@@ -187,7 +187,7 @@ def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[st
 
 
 def _arrays_of(clips: Clips) -> dict[Modality, NDArray[Any]]:
-    """Return the features (n, d) of each modality; undefined rows of clips without the modality become zeros."""
+    """Return the features (n, d) of each modality, with zeros for clips without the modality."""
     matrices = {m: clips.matrix(m) for m in clips.modalities}
     for modality, flags in clips.present.items():
         matrices[modality] = torch.where(flags[:, None], matrices[modality], 0.0)

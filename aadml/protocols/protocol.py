@@ -76,7 +76,7 @@ def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -
 def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
     """Return a copy of the trained proxy of a run, with the item itself as query, over a bank of embeddings.
 
-    `parameterless_proxy` is returned if the run has no proxy, or uses reading R5, which has no proxy of a single item.
+    A run without proxy, or with reading R5, has no proxy of a single item and uses `parameterless_proxy`.
     """
     trained = encoder.method.proxy()
     if isinstance(trained, AnchorAware) and trained.reading != "R5":

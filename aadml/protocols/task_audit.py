@@ -5,7 +5,7 @@ from aadml.protocols.audit import AuditReport, Finding, Verdict
 
 
 class TaskReport(AuditReport):
-    """Findings on the data of a task; no encoder is run, so there is one verdict."""
+    """Findings on the data of a task, with one verdict, because no encoder is run."""
 
     @property
     def inference(self) -> str:

@@ -15,8 +15,8 @@ from aadml.protocols.subprocess_embedding import Results, in_fresh_process
 def train_encoder(order: Order, splits: Splits, split: str, folder: Path, seconds: float) -> Finding:
     """Train by a command twice, in isolation, and write the files of the first training run into `folder`.
 
-    The second run starts from a data set with noise for the scored clips. Both read an export of the training clips,
-    so that the scored clips could reach a run only through a channel, such as a file that the command opens.
+    The second run starts from a data set with noise for the scored clips. Both read an export of the training clips.
+    The scored clips could therefore reach a run only through a channel, such as a file.
 
     Args:
         order: the command, with {train} (feature file) and {output} (folder).
@@ -26,8 +26,8 @@ def train_encoder(order: Order, splits: Splits, split: str, folder: Path, second
         seconds: time limit of one training run.
 
     Raises:
-        InputError: the data have no training clips, or the command failed, took too long, wrote no file, or wrote
-            outside its folder.
+        InputError: the data have no training clips, or the command failed, took too long or did not write into its
+            folder.
     """
     if split == "train" or not len(splits.train):
         raise InputError("--train-command needs training clips that are not scored; pass data with a train split")

@@ -61,7 +61,7 @@ def class_map(
 ) -> float:
     """Draw embeddings in two dimensions: the color shows the class, and the shape shows the modality.
 
-    If there are more classes than colors, the largest classes have colors, and the other points are hollow.
+    With more classes than colors, only the largest classes have colors. The other points are hollow.
 
     Args:
         axes: axes to draw on.
@@ -96,7 +96,7 @@ def class_map(
 
 
 def _colored(counts: NDArray[np.int64]) -> dict[int, str]:
-    """Return a color for each of the largest classes: as many classes as there are distinguishable colors."""
+    """Return a color for each of the largest classes, up to the number of distinguishable colors."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

@@ -1,7 +1,7 @@
 """Self-contained HTML pages: the document, and its parts, rendered with the macros of `templates/parts.html`.
 
-Every function that renders a part returns HTML. The templates escape all text; only arguments that are documented as
-HTML are inserted unchanged.
+Every function that renders a part returns HTML. The templates escape all text. Only arguments documented as HTML are
+inserted unchanged.
 """
 
 import base64
@@ -59,7 +59,7 @@ class Fact:
 
 
 def _printable(value: object) -> object:
-    """Replace characters that HTML cannot contain (lone surrogates, NUL) by escape sequences; keep HTML unchanged."""
+    """Replace characters that HTML cannot contain (lone surrogates, NUL) by escape sequences. HTML stays unchanged."""
     if isinstance(value, Markup):
         return value
     return str(value).encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")
@@ -126,7 +126,7 @@ def summary(
         sentences: notes below the facts.
         verdict: headline above the facts.
         warnings: sentences between facts and notes.
-        alarm: sentences, above everything else, on why the facts cannot be trusted; the first sentence is the headline.
+        alarm: reasons not to trust the facts, as sentences above everything else. The first sentence is the headline.
     """
     return _part("summary", shown, sentences, verdict, warnings, alarm)
 

@@ -1,4 +1,4 @@
-"""Players and pictures of clips; a clip may occur several times in a page, but its data are stored once."""
+"""Players and pictures of clips. A clip may occur several times in a page, but its data are stored once."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ class Players:
     left_out: int
 
     def show(self, clip: str) -> str:
-        """Render the player of a clip as HTML: a video, a sound with its picture, or a sentence if neither exists."""
+        """Render the player of a clip as HTML: a video, a sound with its picture, or otherwise a sentence."""
         number = list(self.previews).index(clip) if clip in self.previews else 0
         return player(number, clip, self.previews.get(clip, Preview()))
 
@@ -81,7 +81,7 @@ def make_players(
 
     Args:
         media: media files of the clips.
-        clips: ids in the order of the page; an id may be repeated.
+        clips: ids in the order of the page. An id may be repeated.
         room: largest number of characters of all data together.
         on_note: called with a sentence if previews cannot be cached.
     """
@@ -101,7 +101,7 @@ def _source(media: ClipMedia, clip: str) -> PreviewSource | None:
 
 
 def fitting(previews: Sequence[Preview], room: int) -> list[Preview]:
-    """Return previews with only the data that fit in `room` characters; all pictures have priority over all players."""
+    """Return previews with data of at most `room` characters. All pictures have priority over all players."""
     fitted = [Preview(reason=preview.reason) for preview in previews]
     for n, preview in enumerate(previews):
         if len(preview.picture) <= room:

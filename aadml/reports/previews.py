@@ -95,7 +95,7 @@ class Preview:
 
 
 def preview_of(source: PreviewSource) -> Preview:
-    """Build the preview of a clip in this process; if a file cannot be decoded, the preview states the reason."""
+    """Build the preview of a clip in this process. After a failure of decoding, the preview states the reason."""
     if source.still:
         return _still(source)
     frames, reason = _tried(source.visual, source.segment, _frames)
@@ -142,7 +142,7 @@ def _smaller(frame: NDArray[Any]) -> NDArray[Any]:
 
 
 def _frames(path: str, segment: Segment) -> Clip:
-    """Decode the first seconds at a small size; a still picture keeps its exact aspect ratio."""
+    """Decode the first seconds at a small size. A still picture keeps its exact aspect ratio."""
     first = decode(path, Frames(limit=1), _LIMITS, 0.0, segment).values[0]
     height, width = shape_of(*first.shape[:2])
     inputs = Frames(FRAME_RATE, height, width, limit=int(SECONDS * FRAME_RATE))
@@ -165,7 +165,7 @@ def _sound(path: str, segment: Segment) -> Clip:
 
 
 def _tried(path: str, segment: Segment, work: Callable[[str, Segment], Clip]) -> tuple[Clip | None, str]:
-    """Decode one modality, and return the reason for a failure; a file without that modality is not a failure."""
+    """Decode one modality, and return the reason for a failure. A file without that modality is not a failure."""
     if not path:
         return None, ""
     try:

@@ -44,8 +44,8 @@ class RankedQuery:
     Attributes:
         row: row of the query.
         average_precision: average precision of the ranking.
-        partner_rank: first and last possible rank of the query's own clip, which differ if scores tie; None if the
-            gallery does not contain that clip.
+        partner_rank: first and last possible rank of the query's own clip, different for tied scores; None without that
+            clip in the gallery.
         results: results, the best first.
     """
 

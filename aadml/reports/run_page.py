@@ -68,8 +68,8 @@ def write_report(
         The path of the page.
 
     Raises:
-        InputError: the run is not finished, its data are missing or have no test clips, matplotlib is not installed,
-            or the output exists and is not a page.
+        InputError: the run is not finished, the test clips are missing, matplotlib is not installed, or the output
+            would overwrite a file of another kind.
     """
     folder = newest_run(Path(run))
     if allow_other_features and data is None:
@@ -248,7 +248,7 @@ def _map(embeddings: Embeddings) -> str:
 
 
 def _plane(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
-    """Project vectors (n, d) to a plane (n, 2), by t-SNE if n is large enough; also return a sentence on the method."""
+    """Project vectors (n, d) to a plane (n, 2), for large n by t-SNE; also return a sentence on the method."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 

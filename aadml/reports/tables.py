@@ -55,7 +55,7 @@ class Table:
         return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
 
     def is_best(self, row: int, column: int) -> bool:
-        """Return whether a cell is set in bold, because its printed number is the largest of the column."""
+        """Return whether the printed number of a cell is the largest of its column, for bold type."""
         if self.columns[column] not in self.best:
             return False
         printed = [None if (n := _value(cells[column])) is None else round(n, self.digits) for cells in self.rows]
@@ -67,7 +67,7 @@ class Table:
 
 
 def as_json(table: Table) -> JsonObject:
-    """Return a table as JSON: caption, rows by column name, and notes; numbers over seeds have mean, sd and seeds."""
+    """Return a table as JSON: caption, rows by column name, and notes. Numbers over seeds have mean, sd and seeds."""
     rows = [
         {
             name: {"mean": cell.mean, "sd": cell.sd if cell.count > 1 else None, "seeds": cell.count}
@@ -95,7 +95,7 @@ def markdown(table: Table) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """Return a table as CSV in full precision; numbers over seeds have three columns (mean, sd, n)."""
+    """Return a table as CSV in full precision. Numbers over seeds have three columns (mean, sd, n)."""
     spreads = [any(isinstance(row[j], Spread) for row in table.rows) for j in range(len(table.columns))]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -153,7 +153,7 @@ def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[
 
 
 def is_number(cell: Cell) -> bool:
-    """Return whether a cell is a number, which may be over seeds, and not NaN."""
+    """Return whether a cell is a number, or a number over seeds, and not NaN."""
     return _value(cell) is not None
 
 

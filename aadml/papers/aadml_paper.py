@@ -63,7 +63,7 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Reproductio
 
 
 def _runs(name: str, place: str, parts: Sequence[str], plan: ReproductionPlan, note: Note) -> PaperRuns:
-    """Return the runs on a data set; AVE with all clips of Clock is replaced by a draw."""
+    """Return the runs on a data set. AVE with all clips of Clock is replaced by a draw."""
     draws: dict[int, str] = {}
     if name == "ave":
         place, draws = drawn_sets(place, plan.folder / name, note, with_others="clock-draw" in parts)
@@ -151,8 +151,8 @@ def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tup
         with_others: whether further draws are written.
 
     Returns:
-        Path of the data of the tables, and paths of further draws by seed. If Clock has too few clips to draw from, the
-        path is that of the unchanged data, and there are no further draws.
+        Path of the data of the tables, and paths of further draws by seed. Without enough clips of Clock, the path is
+        that of the unchanged data, and there are no further draws.
     """
     content = open_data(data)
     try:

@@ -48,8 +48,8 @@ class PaperRow:
         changes: config keys and values that override the starting config.
         changes_on: data set -> further overrides.
         published: data set -> published results, in the order of the columns, separated by spaces.
-        weights: whether the row needs published weights; without configured weights, the row is omitted.
-        stage: stage whose best weights are scored, if several rows share one run; "" is the last stage.
+        weights: whether the row needs published weights. Without configured weights, the row is omitted.
+        stage: stage whose best weights are scored, for rows that share one run; "" is the last stage.
     """
 
     cells: tuple[str, ...]
@@ -166,7 +166,7 @@ def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) ->
 def _table(
     name: str, data_set: str, dataset: str, runs: list[PaperRun], plan: ReproductionPlan, outcomes: list[SweepOutcome]
 ) -> Table:
-    """Return the table on a data set; caption and notes state the differences from the paper, and missing runs."""
+    """Return the table on a data set. Caption and notes state the differences from the paper, and missing runs."""
     table = table_of(name, runs, dataset=dataset)
     if plan.quick or data_set == SAMPLE:
         table = replace(table, caption=f"The networks are narrower than those of the paper. {table.caption}")
@@ -193,8 +193,8 @@ def _part(name: str, data_set: str, table: Table) -> StudyPart:
 def runs_of(name: str, base: Config, seeds: Sequence[int], folder: Path, *, dataset: str) -> list[PaperRun]:
     """Return the runs of a table: one per row and seed, in folders named after the rows.
 
-    A pretrained model that rows need is a separate run, in a folder named by its config; a row with this config shares
-    the run.
+    A required pretrained model is a separate run, in a folder named by its config. A row with this config shares the
+    run.
 
     Args:
         name: a key of PAPER_TABLES.
@@ -215,7 +215,7 @@ def runs_of(name: str, base: Config, seeds: Sequence[int], folder: Path, *, data
 
 
 def _needed(config: Config, place: Path) -> Job | None:
-    """Return the run of the pretrained model that `config` needs; None if `config` needs no such model."""
+    """Return the run of the required pretrained model of `config`; None if no model is required."""
     if config.method != "3cmlf":
         return None
     prior = ancillary(made(CurriculumOptions, config.options), config.training)
@@ -271,7 +271,7 @@ def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Confi
 
     Args:
         name: a key of PAPER_TABLES.
-        base: starting config; options that the method of a row does not have are left out.
+        base: starting config, reduced for each row to the options of its method.
         dataset: "AudioCaps" or "Clotho".
     """
     networks = base.options.plain()

@@ -87,7 +87,7 @@ def neighbor_figure(group: Group) -> Figures:
 
 
 def epoch_figures(group: Group) -> Figures:
-    """Draw loss and MAP by epoch on each split; dashed lines are losses without anchor-aware proxies."""
+    """Draw loss and MAP by epoch on each split. Dashed lines are losses without anchor-aware proxies."""
     lines: list[tuple[Cell, ...]] = []
     panels: dict[str, dict[str, Band]] = {title: {} for title in _PANELS.values()}
     for number, (name, cell) in enumerate(group.runs.curves.items()):

@@ -67,7 +67,7 @@ def write_reproduction(
 
 
 def _part(part: str, group: Group) -> StudyPart | None:
-    """Return one part on one data set; None for draws of Clock if the data have no draws."""
+    """Return one part on one data set; None for draws of Clock on data without draws."""
     several = len(PAPER.parts[part].data_sets) > 1
     name = f"{part}-{group.runs.data_set}" if several else part
     title = PAPER.parts[part].title + (f", on {group.name}" if several else "")

@@ -52,7 +52,7 @@ def reproduce(
     Args:
         paper: "paper" (AADML), or an audio-text paper ("mei", "3cmlf", "xie").
         vegas: features of VEGAS, in any layout.
-        ave: features of AVE, in any layout; parts that need a missing data set are left out.
+        ave: features of AVE, in any layout. Parts that need a missing data set are left out.
         audiocaps: AudioCaps, for the audio-text papers: a folder or a manifest.
         clotho: Clotho, for the audio-text papers: a folder or a manifest. Without AudioCaps and Clotho, the sample
             clips are used.
@@ -60,11 +60,11 @@ def reproduce(
             clock-draw; by default all.
         quick: shorten the schedules and narrow the audio-text networks, so that the whole page takes minutes.
         seeds: number of seeds per row; by default 5, or 2 if the schedules are shortened.
-        settings: values of any keys of the config, as "key=value"; a note lists the rows that lack a key.
+        settings: values of any keys of the config, as "key=value". A note lists the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         trust_code: import code from outside aadml that the config of a finished run names as `module:name`.
         workers: number of worker processes; 0 runs in this process, None starts one per core.
-        shard: "i/n": train only every n-th run, so that other machines can train the others.
+        shard: "i/n": train only every n-th run, from run i (0 to n - 1). Other machines can train the other runs.
         merge: only collect finished runs, and raise an error if a run is missing.
         output: folder of the study; by default `reproductions/PAPER`.
         command: command shown on the page.
@@ -76,7 +76,7 @@ def reproduce(
         Outcomes of the runs, tables, and the path of the page.
 
     Raises:
-        InputError: there are no data, the paper or a part is unknown, a setting applies to no row, or a run is missing
+        InputError: no data are passed, the paper or a part is unknown, a setting applies to no row, or a run is missing
             from a merge.
     """
     shards = shard_of(shard, merge=merge)

@@ -61,9 +61,9 @@ class ReproductionPlan(Execution):
         return replace(table, caption=" ".join([*self.warnings, table.caption]))
 
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
-        """Train the missing runs, or the missing runs of a shard, after an estimate; a merge trains no runs.
+        """Train the missing runs, or those of a shard, after an estimate. A merge trains no runs.
 
-        Runs that cannot be trained on their data are reported before the start, and receive an outcome with the reason.
+        Runs that cannot be trained on their data are reported before the start. Their outcome contains the reason.
         """
         impossible: dict[str, str] = {}
         measured = self.locked / MEASURED

@@ -1,4 +1,4 @@
-"""Runs of the AADML paper on one data set; tables and figures share runs with the same config."""
+"""Runs of the AADML paper on one data set. Tables and figures share runs with the same config."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -36,7 +36,7 @@ class PaperRuns:
         losses: rows of table 2 or 3.
         readings: rows of the readings of Equation 7, beginning with aadml.
         neighbors: cells of figure 4: loss or reading -> k -> cell.
-        draws: seed of a draw of Clock -> rows; the tables use seed 0.
+        draws: seed of a draw of Clock -> rows. The tables use seed 0.
         notes: notes on the rows.
     """
 
@@ -61,7 +61,7 @@ class PaperRuns:
         return {0: first, **self.draws} if self.draws else {}
 
     def cells(self, part: str) -> list[Cell]:
-        """Return the cells of a part of the paper, without duplicates; empty if the part does not use the data set."""
+        """Return the distinct cells of a part of the paper; empty if the part does not use the data set."""
         if self.data_set not in PAPER.parts[part].data_sets:
             return []
         cells = {
@@ -74,7 +74,7 @@ class PaperRuns:
         return list({cell.name: cell for cell in cells}.values())
 
     def jobs(self, parts: Sequence[str], seeds: Sequence[int], folder: Path) -> list[Job]:
-        """Return the jobs of parts of the paper, ordered by seed; the log of a run does not depend on the parts."""
+        """Return the jobs of parts of the paper, ordered by seed. The log of a run does not depend on the parts."""
         cells = {cell.name: cell for part in parts for cell in self.cells(part)}
         tabulated = {row.cell.name for row in (*self.methods, *self.losses, *self.readings)}
         watched = {cell.name for cell in self.curves.values()}
@@ -114,8 +114,8 @@ def paper_runs(
 
     Args:
         data_set: "vegas" or "ave".
-        shared: settings of all rows; the losses replace the metric loss of `shared.config`.
-        shorten: function of a config that returns a config with a shorter schedule.
+        shared: settings of all rows. The losses replace the metric loss of `shared.config`.
+        shorten: function from a config to a config with a shorter schedule.
         draws: seed -> data of a further draw of Clock.
 
     Raises:

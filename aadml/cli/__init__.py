@@ -47,7 +47,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Click group that imports the file of a command only when the command runs, so that `--help` is fast."""
+    """Click group that imports the file of a command when the command runs, so that `--help` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names, in the order of a session."""
@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; a closed output pipe (`aadml list | head`) is not a failure."""
+        """Run a command. A closed output pipe (`aadml list | head`) is not a failure."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -170,7 +170,7 @@ def main(command: click.Command = cli) -> None:
 
 
 def _exit(message: str, code: int) -> NoReturn:
-    """Print a message, unless another process of the same job has printed a message, and exit."""
+    """Print a message unless another process of the same job has printed a message. Then exit."""
     if claim_last_word():
         click.echo(f"aadml: {message}", err=True)
     sys.exit(code)

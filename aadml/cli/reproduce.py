@@ -49,7 +49,7 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
 
 
 def _ask(forecast: "Forecast", *, yes: bool) -> None:
-    """Request confirmation of a long job unless `yes`; raise InputError if stdin is not a terminal."""
+    """Request confirmation of a long job unless `yes`. Raise InputError if stdin is not a terminal."""
     from aadml.feature_extraction.ground.errors import InputError
     from aadml.studies.forecast import WORTH_ASKING, in_words
 

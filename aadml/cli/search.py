@@ -43,9 +43,9 @@ def command(
 ) -> None:
     """Search INDEX with a query.
 
-    Scores are computed as in `aadml evaluate`; equal scores are ordered by a second key
-    (for posteriors, the cosine of centered log-posteriors), then by id. --where reads the columns id, split,
-    label, audio, visual, and the columns of the manifest.
+    Scores are computed as in `aadml evaluate`. Equal scores are ordered by a second key (for posteriors, the cosine of
+    centered log-posteriors), then by id. --where reads the columns id, split, label, audio, visual, and the columns of
+    the manifest.
     """
     import aadml
     from aadml.cli.settings import typed_beside

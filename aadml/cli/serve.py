@@ -20,9 +20,9 @@ from aadml.cli.trust import trust_option
 def command(index: str, host: str, port: int, root_path: str, token_file: str | None, model: str | None) -> None:
     """Serve a page that searches INDEX: browse, drop a sound, a picture or a clip, and play the hits.
 
-    Judgments of hits are written into INDEX.judgments.csv. Each printed address opens the page in one browser;
-    after that, the next address is printed. With --token-file, the address opens the page in any browser. Each request
-    is logged to stderr as a line of JSON. Ctrl-C stops the server.
+    Judgments of hits are written into INDEX.judgments.csv. Each printed address opens the page in one browser. Then the
+    next address is printed. With --token-file, the address opens the page in any browser. Each request is logged to
+    stderr as a line of JSON. Ctrl-C stops the server.
     """
     import aadml
 

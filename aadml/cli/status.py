@@ -16,7 +16,7 @@ _LONG = 30.0  # a clip that has used so many seconds of processor time is report
 def command(output: str, as_json: bool) -> None:
     """Show the progress of the extraction of F.h5, whether or not it is running.
 
-    F.h5 is the output of `aadml extract`, for a whole job or a shard; the counts of shards are added. The exit status
+    F.h5 is the output of `aadml extract`, for a whole job or a shard. The counts of shards are added. The exit status
     is 1 if the job stopped early or a clip failed.
     """
     import json

@@ -49,7 +49,7 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SweepProgress:
-    """Progress bar over runs; a run in progress counts by its share of epochs, and failures are printed at once."""
+    """Progress bar over runs. A run in progress counts by its share of epochs. Failures are printed at once."""
 
     def __init__(self, total: int) -> None:
         self._bar = Bar(total, "run", "runs")
@@ -86,7 +86,7 @@ class SweepProgress:
 
 
 def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
-    """Run all jobs with a progress bar; after an interruption, print how to continue."""
+    """Run all jobs with a progress bar. After an interruption, print how to continue."""
     from aadml.studies.sweep import sweep
 
     progress = SweepProgress(len(jobs))
@@ -98,7 +98,7 @@ def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
 
 
 def show(result: "SweepResult", *, as_json: bool) -> None:
-    """Print the tables as Markdown or JSON, then the page or folder; exit with status 1 if a run failed."""
+    """Print the tables as Markdown or JSON, then the page or folder. Exit with status 1 if a run failed."""
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
         click.echo(result.page or result.folder, err=True)

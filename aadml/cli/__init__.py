@@ -47,7 +47,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Click group that imports the file of a command when the command runs, so that `--help` is fast."""
+    """Click group that imports only the file of the command that runs, for a fast `--help`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names, in the order of a session."""

@@ -48,7 +48,7 @@ def command(manifest: str, output: str, shard: str, windows: str | None, as_json
     MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split. Media paths are
     relative to MANIFEST. The columns start and end (seconds) cut a segment of the media. Other columns are kept, and
     --text reads the column text or caption. MANIFEST may also be an address (s3://...), hf:NAME of the Hugging Face
-    Hub, or a file with the media: a Parquet file, a WebDataset tar or a saved data set. Run the same command again to
+    Hub, or contain the media: a Parquet file, a WebDataset tar or a saved data set. Run the same command again to
     continue an interrupted job. No work is repeated. The exit status is 1 if a clip failed. F.h5.failures.csv lists the
     reasons.
 

@@ -26,7 +26,7 @@ from aadml.studies.sweep import SweepOutcome
 from aadml.studies.sweep_parts import describe
 
 DRAWS = range(5)
-"""Seeds for drawing 100 of the 160 clips of Clock, as many as in the paper's AVE set; the tables use the first seed."""
+"""Seeds for drawing 100 of the 160 clips of Clock, as in the paper's AVE set. The tables use the first seed."""
 
 
 def reproduce_paper(data: Mapping[str, str], only: str | None, plan: ReproductionPlan) -> SweepResult:

@@ -146,7 +146,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
 
 
 def left_out(name: str, rows: Sequence[PaperRow]) -> str:
-    """Return a sentence on the rows of a paper that are missing from `rows`; "" if no row is missing."""
+    """Return a sentence on the rows of a paper that are missing from `rows`; "" without missing rows."""
     missing = [" ".join(filter(None, row.cells)) for row in PAPER_TABLES[name].rows if row not in rows]
     needs = f"{len(missing)} rows need published weights and are left out ({'; '.join(missing)})"
     return f"{name}: {needs}; set method.audio_weights to include them" if missing else ""
@@ -254,8 +254,8 @@ def _cost_of_needed(runs: Sequence[PaperRun]) -> list[str]:
         " or ".join(sorted({str(getattr(record, name)) for record in records})) for name in ("epochs", "steps")
     )
     return [
-        "Batches are mined with the embeddings of the plain model, which is trained once per seed and shared by the "
-        f"rows; its {epochs} epochs and {steps} steps are not included in those of the rows. Stages 1 to 3 are one "
+        "Batches are mined with the embeddings of the plain model. This model is trained once per seed and shared by "
+        f"the rows. Its {epochs} epochs and {steps} steps are not included in those of the rows. Stages 1 to 3 are one "
         "run, scored at the end of each stage."
     ]
 

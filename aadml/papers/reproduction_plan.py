@@ -16,17 +16,17 @@ from aadml.studies.sweep import NOT_POSSIBLE, SweepOutcome, worker_count
 STEPS = 15
 """Steps of a shortened training run on `FULL_SIZE` clips or more, rounded up to whole epochs."""
 FULL_SIZE = 1577
-"""Training clips of AVE; with fewer clips, the number of epochs is that of AVE, and steps are fewer in proportion."""
+"""Training clips of AVE. With fewer clips, epochs are as many as on AVE, and steps are fewer in proportion."""
 MEASURED = "measured.json"
 """File in the folder of a reproduction that stores the measured step time of every kind of run."""
 LEAST_EPOCHS = {"3cmlf": 3}
 """Method -> number of its stages; every stage needs at least one epoch."""
 NOTE = (
     f"SHORTENED (--quick): every training run stops after at most {STEPS} steps, or after one epoch if an epoch has "
-    "more steps, which is a fraction of the paper's schedule. The results show only that all parts run."
+    "more steps. This is a fraction of the paper's schedule. The results show only that all parts run."
 )
 Confirm = Callable[[Forecast], None]
-"""Function that is called with the forecast before training; it may raise InputError."""
+"""Function that is called with the forecast before training. The function may raise InputError."""
 
 
 @dataclass(frozen=True, kw_only=True)

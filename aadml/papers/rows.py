@@ -18,9 +18,9 @@ from aadml.studies.job import Job
 SELECTION = "legacy:test-selection"
 """The leak that needs no further evaluation: the best test MAP in the log of a run."""
 LEAKS = tuple(name for name in PROTOCOLS if name.startswith("legacy:") and name != SELECTION)
-"""The other leaks; every row of a table is also scored under each leak."""
+"""The other leaks. Every row of a table is also scored under each leak."""
 LOOKS = 40
-"""Number of scores of the test clips in a training run, used only in the log; runs of figure 5 score every epoch."""
+"""Number of scores of the test clips in a training run, used only in the log. Runs of figure 5 score every epoch."""
 
 _CURVES = tuple(name for loss in PAPER.best_k for name in (loss, loss.removeprefix("aa-")))
 """Losses of figure 5, each with its anchor-aware proxies and without."""

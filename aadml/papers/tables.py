@@ -24,9 +24,9 @@ Leaks = Mapping[str, Mapping[str, Spread]]
 
 COMPARED = (
     "Published results are the test MAP printed by Zeng et al. (ICMR 2024), who state neither protocol nor spread. "
-    "These results cannot be compared directly with ours, which are 'inductive': each item is embedded independently, "
-    "and the epoch is chosen on validation clips. The columns 'legacy:' score the same runs under each leak found in "
-    "published code."
+    "These results cannot be compared directly with ours. Our protocol 'inductive' embeds each item "
+    "independently, and the epoch is chosen on validation clips. The columns 'legacy:' score the same runs under each "
+    "leak found in published code."
 )
 WHAT = "what the row is"
 """Column that names the relation of a row to its source."""

@@ -242,7 +242,7 @@ class Case:
 
 SHOWN = 5
 ROUNDS = 100
-"""Number of rounds that swap the labels which a permutation left in place."""
+"""Number of rounds that swap labels left in place by a permutation."""
 REFERENCES = 3
 """Number of passes over the unchanged clips, which are hidden among the passes of the checks."""
 Outcome = tuple[Verdict, str]

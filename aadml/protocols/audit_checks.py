@@ -45,7 +45,7 @@ FALL = 0.005
 """Largest fall of MAP that is attributed to rounding."""
 
 PERMUTATIONS = 99
-"""Number of permutations of the labels; a fall is a failure if no permutation has a fall as large (p = 0.01)."""
+"""Number of permutations of the labels. A fall is a failure if no permutation has a fall as large (p = 0.01)."""
 SHOWN = 3
 
 

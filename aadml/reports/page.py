@@ -24,7 +24,7 @@ STYLE = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
 """Stylesheet of every page, with a light and a dark color scheme."""
 
 PLAYER_SCRIPT = (_TEMPLATES / "players.js").read_text(encoding="utf-8")
-"""JavaScript that attaches the media to the players of a page; the content security policy allows its checksum."""
+"""JavaScript that attaches the media to the players of a page. The content security policy allows its checksum."""
 
 _VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)"} | {c: f"var(--c{n})" for n, c in enumerate(COLORS)}
 _SHORT, _LONG = 20, 48  # characters: cells up to _SHORT are never wrapped, cells above _LONG have a minimum width

@@ -34,10 +34,10 @@ PROCESSOR_SECONDS = 60.0
 
 SECONDS, FRAME_RATE, RATE = 5.0, 12, 48_000
 SIDES = range(176, 257, 16)
-"""Candidates for the longer side of a preview, in pixels; the side that preserves the aspect ratio best is used."""
+"""Candidates for the longer side of a preview, in pixels. The side with the best aspect ratio is used."""
 
 BLOCK = 16
-"""Block size of H.264; encoding of sides that are not multiples of the block size is not always reproducible."""
+"""Block size of H.264. Sides that are not multiples of this size are not always encoded reproducibly."""
 
 _VIDEO_OPTIONS = {"preset": "veryfast", "crf": "29"}
 ENCODINGS = (
@@ -268,7 +268,7 @@ def _built(sources: Mapping[str, PreviewSource]) -> Iterator[tuple[str, Preview]
 
 
 def key_of(source: PreviewSource) -> str:
-    """Return a checksum of everything that determines the bytes of a preview; "" if there is no file to read."""
+    """Return a checksum of the files and settings of a preview; "" without a file to read."""
     stamps = {path: stamp_of(path) for path in (source.visual, source.audio) if path}
     sums = {path: content_of(path, stamp) if stamp else "" for path, stamp in stamps.items()}
     if not any(sums.values()):

@@ -86,7 +86,7 @@ PAPER = read_paper(AadmlPaper, "aadml")
 
 
 def data_set_of(name: str) -> str:
-    """Return the data set with published MAP that occurs in the name of data, such as "AVE"; "" for other data.
+    """Return the data set of the paper in the name of data, such as "AVE"; "" for other data.
 
     Args:
         name: name of a feature file or folder. Synthetic data ("synthetic:ave") do not count as the data set.

@@ -49,8 +49,8 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
         ways = [Sides(sides[0][second[sides[0]] == half], sides[1][second[sides[1]] != half]) for half in (0, 1)]
         if any(not len(way.queries) or not len(way.gallery) for way in ways):
             raise InputError(
-                "disjoint: one half of the clips has no query or no gallery item, so the clips cannot be halved; pass "
-                "at least two clips that have both modalities"
+                "disjoint: the clips cannot be halved, because one half has no query or no gallery item; pass at least "
+                "two clips with both modalities"
             )
         return ways
     repeated = len(set(embeddings.ids)) < len(embeddings) or any(m in embeddings.once for m in direction)
@@ -178,5 +178,5 @@ def check_once(embeddings: Embeddings, once: Collection[str], place: str) -> Non
         if not torch.equal(vectors, vectors[torch.from_numpy(first[label])]):
             raise InputError(
                 f"{place}{modality}: rows of one label differ; list only modalities with equal rows per label, such as "
-                "the sound of clips with several captions, where the clip is the label"
+                "the sound of clips with several captions"
             )

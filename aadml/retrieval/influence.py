@@ -20,7 +20,7 @@ from aadml.retrieval.sorted_hits import SORTED
 from aadml.retrieval.ties import Values
 
 Bound = Indices | slice
-"""Positions (b, n) before which a group of ties starts or ends; without ties, a slice of the cumulative sums."""
+"""Positions (b, n) of the start or end of a group of ties, or without ties a slice of the cumulative sums."""
 
 QUERIES = 1024
 """Maximum number of queries for the influence of gallery items; beyond it, evenly spaced queries are used."""

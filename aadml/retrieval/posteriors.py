@@ -24,7 +24,7 @@ def second_keys(queries: Tensor, gallery: Tensor, similarity: str) -> NDArray[np
         similarity: similarity of the vectors, by name.
 
     Returns:
-        (n,) from -1 to 1, higher is better; None if the vectors are not posteriors compared by inner product.
+        (n,) from -1 to 1, higher is better. None unless the vectors are posteriors compared by inner product.
     """
     if similarity != "dot" or not (are_posteriors(queries) and are_posteriors(gallery)):
         return None

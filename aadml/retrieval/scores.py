@@ -38,7 +38,7 @@ def block_rows(items: int) -> int:
 
 
 class ScoreSource(Protocol):
-    """Source of scores of queries against a gallery, which must be safe to use in several threads."""
+    """Source of scores of queries against a gallery, for use in several threads."""
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -78,14 +78,14 @@ def evaluate(
         metrics: further metrics of `aadml list metrics`, such as recall@3; without K, all cutoffs of the table. Several
             metrics are separated by commas, or passed one by one.
         relevance: relevance rule: own (only the partner), label, labels (a shared class), labels-graded, or a file of
-            judgments (query,item,grade, or TREC qrels); by default the rule of the run or of the data.
+            judgments (query,item,grade, or TREC qrels). The default is the rule of the run or of the data.
         exclude_partner: remove each query's own clip from the gallery and from the relevant items.
         disjoint: halve the clips by one fixed draw, if possible class by class. Queries of each half rank the other
             half.
         queries: number of random queries of each direction, to estimate MAP in less time; by default all. Each query
             ranks the whole gallery.
-        cluster: column of the data (speaker, recording) whose groups of clips are resampled for the intervals of MAP;
-            by default the choice of the run, or single clips.
+        cluster: column of the data (speaker, recording) whose groups of clips are resampled for the intervals of MAP.
+            The default is the choice of the run, or single clips.
         trust_code: import the code from outside aadml that the model names as `module:name`.
         on_note: called with notes for the user.
 

@@ -82,8 +82,8 @@ def fit(
         device: "auto", "cpu" or "cuda".
         track: installed tracker that logs every epoch: "tensorboard" (into the folder tensorboard), "wandb" (offline
             unless $WANDB_MODE sets another mode), "mlflow" or "trackio".
-        trust_code: import the code from outside aadml that the config file names as `module:name`; names
-            among the arguments need no consent.
+        trust_code: import the code from outside aadml that the config file names as `module:name`. Names among the
+            arguments need no consent.
         runs: folder for the new run folder, whose training can be resumed. In Python, None trains only in memory.
         on_note: called with notes for the user; by default they go to the logger "aadml".
         on_run: called with the folder of the run once it exists.

@@ -11,7 +11,7 @@ from aadml.model.facts import Facts
 from aadml.retrieval.results import Evaluation
 
 RAN_AWAY = 10.0
-"""Ratio of the last loss to the loss of the first batch above which a warning states that training diverged."""
+"""Ratio of the last loss to the loss of the first batch above which training is reported as diverged."""
 
 FEWEST_EPOCHS = 5
 """Smallest number of epochs for a warning about the selected epoch; shorter runs are considered trials."""

@@ -70,7 +70,7 @@ TRACKERS: dict[str, Callable[[str, FlatConfig, ExitStack], LogEpoch]] = {
 }
 """Name -> function that opens a run in the tracker, from the name of the run and its flat config.
 
-The function adds the call that closes the run to the stack, and returns the call that logs an epoch.
+The function adds the closing call of the run to the stack, and returns the call that logs an epoch.
 """
 
 

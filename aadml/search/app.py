@@ -177,7 +177,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _turn(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
-        """Acquire one of the `places` while the context is open; raise HTTPException 503 after the time limit."""
+        """Acquire one of the `places` while the context is open, or raise HTTPException 503 after the time limit."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 await places.acquire()

@@ -22,7 +22,7 @@ class SourceRecord:
     """Source of the items.
 
     Attributes:
-        path: the feature file, manifest or folder; relative to the folder of the index if it is in that folder.
+        path: the feature file, manifest or folder; relative to the folder of the index if inside.
         media: the manifest with the media of a feature file, as `path`.
         moments: `kept` if the index has features over time.
     """
@@ -134,7 +134,7 @@ def write_facts(database: sqlite3.Connection, facts: IndexFacts) -> None:
 
 
 def near(path: str | Path, folder: Path) -> str:
-    """Return a path relative to `folder` if it is inside, else absolute; addresses stay unchanged."""
+    """Return a path relative to `folder` if it is inside, else absolute. Addresses stay unchanged."""
     if is_address(path):
         return str(path)
     absolute = os.path.abspath(path)  # noqa: PTH100 - does not resolve links

@@ -134,8 +134,7 @@ def of_features(
         moments: whether features over time are read.
 
     Raises:
-        InputError: the file does not exist, its layout is unknown, or `moments` is set and it has no features over
-            time.
+        InputError: the file does not exist, its layout is unknown, or it has no features over time for `moments`.
     """
     content = open_data(place, undivided=True)
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}

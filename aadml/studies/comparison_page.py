@@ -87,7 +87,7 @@ def write_comparison(
 
 
 def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow | None:
-    """Return the row that others are compared with; None if the baseline is in another table."""
+    """Return the reference row of the comparisons; None if the baseline is in another table."""
     named = {row.name: row for row in rows}
     return named.get(DEFAULT_METHOD, rows[0]) if baseline is None else named.get(baseline)
 
@@ -100,7 +100,7 @@ def _part(name: str, table: Table, notes: Sequence[str], drawing: str = "") -> S
 
 
 def _dots(rows: Sequence[ComparisonRow], scores: Scores) -> str:
-    """Draw the MAP of every row and seed; "" if there are no runs or matplotlib is not installed."""
+    """Draw the MAP of every row and seed; "" without runs or matplotlib."""
     cells = scores_of_rows(rows, scores)
     return drawn(dots, cells) if any(cell.runs for cell in cells.values()) else ""
 

@@ -136,7 +136,7 @@ def forecast(
         InputError: the data cannot be read, or no run can be trained.
     """
     waiting = [job for job in jobs if not is_done(job)]
-    # a step of a job that needs a pretrained model takes as long as a step of that model, which is measured instead
+    # instead of a job that needs a pretrained model, that model is measured: their steps take equally long
     configs = [job.needs.config if job.needs else job.config for job in waiting]
     names = [kinds[str(job.folder)] if kinds else kind_of(config) for job, config in zip(waiting, configs, strict=True)]
     examples = dict(zip(reversed(names), reversed(configs), strict=True))

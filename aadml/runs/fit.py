@@ -188,8 +188,8 @@ def resume_run(
         The trained model; see `fit`.
 
     Raises:
-        InputError: the folder is not a run, is damaged or in use, or has no trained state, or the data are missing or
-            changed. No file is changed in these cases.
+        InputError: the folder is not a run, is damaged or in use, was stopped before training, or its data are missing
+            or changed. No file is changed in these cases.
     """
     place, note = Path(folder), on_note or _log.info
     manifest = read_manifest(place)

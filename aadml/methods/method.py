@@ -167,7 +167,7 @@ class Embedder(ABC):
         return None
 
     def architecture(self) -> Architecture:
-        """Return networks whose shape was read from files, so that a saved model can be built without those files."""
+        """Return networks whose shape was read from files, for building a saved model without those files."""
         return Architecture()
 
     def readout(self) -> Mapping[str, str | float]:

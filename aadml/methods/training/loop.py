@@ -49,8 +49,8 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
         seed: seed of all draws.
 
     Raises:
-        InputError: the loss became NaN or infinite before any epoch was stored, or `training.criterion` is set although
-            the stages have different scores.
+        InputError: the loss became NaN or infinite before any epoch was stored, or `training.criterion` is set for
+            stages with different scores.
     """
     with torch.random.fork_rng(devices=[]), group.divided():
         clips = _to_device(train, learner.device)

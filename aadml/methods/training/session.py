@@ -111,7 +111,7 @@ class Session:
             self._callbacks.on_epoch(record)
 
     def warn(self, message: str) -> None:
-        """Report a warning once; messages that differ only before the first colon (the epoch) count as one."""
+        """Report a warning once; the text before the first colon (the epoch) does not count in the comparison."""
         kind = message.split(":", 1)[-1]
         if all(kind != known.split(":", 1)[-1] for known in self.warnings):
             self.warnings.append(message)

@@ -50,9 +50,9 @@ class Training:
             step by step; 0 for none.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
         select: "best" keeps the epoch of the best validation score, and "last" keeps the last epoch.
-        criterion: validation score that chooses the epoch, and that plateaus and patience follow. "auto" uses the score
-            of the method (mean MAP for most); any other value is a metric of `aadml list metrics` that is better when
-            larger ("recall@10"), averaged over the directions.
+        criterion: validation score for choosing the epoch, for plateaus and for patience. "auto" uses the score of the
+            method (mean MAP for most). Any other value is a metric of `aadml list metrics` ("recall@10"), averaged over
+            the directions; larger values of the metric must be better.
         patience: epochs without a rise of the validation score after which training stops; 0 never stops early.
         train_map: epochs between two scores of the training clips (their MAP and loss, and the loss of the validation
             clips). The scores are for the log only: training does not depend on them. 0 never computes them.

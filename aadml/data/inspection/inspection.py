@@ -109,8 +109,8 @@ def inspect(
         media: manifest of the same clips, to find which known recipe computed the features.
 
     Raises:
-        InputError: the file does not exist, has no known layout, or is inconsistent; the manifest lists none of its
-            clips; or a retrieval task cannot be loaded or has options.
+        InputError: the file does not exist, has no known layout, is inconsistent or shares no clip with the manifest,
+            or a retrieval task cannot be loaded or has options.
         MissingExtraError: a package that the task needs is not installed.
     """
     if str(path).startswith(TASK):

@@ -50,11 +50,11 @@ def divide(
 ) -> list[str]:
     """Return a random split for each clip, as close to the shares, overall and in each class, as groups allow.
 
-    Each group is placed where it lowers the objective most; larger groups are first. Then groups are moved or swapped
-    while a move lowers the objective. This is repeated in random orders and from random divisions if there are few
-    groups, and the division with the lowest objective is returned. The objective is the sum over splits of the squared
+    The groups, larger ones first, are placed one by one in the split with the lowest objective. Then groups are moved
+    or swapped while a move lowers the objective. With few groups, this is repeated in random orders and from random
+    divisions. The division with the lowest objective is returned. The objective is the sum over splits of the squared
     distance from the wanted count divided by that count, for all clips and for the clips of each class. A class with
-    one group is in train. A class with more groups has train and test clips, if these shares are above 0.
+    one group is in train. A class with several groups has train and test clips, if these shares are above 0.
 
     Args:
         labels: the classes of each of n clips: none, one or several.

@@ -34,8 +34,8 @@ class Clips:
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several classes.
         relevance: rule of relevance. None selects a rule by the data: a shared class, the class, or, without classes,
             the query's own partner.
-        present: modality -> (n,) bool, False where a clip lacks the modality, so that its features are not read. A
-            modality that all clips have may be omitted.
+        present: modality -> (n,) bool, False for a clip without the modality, whose features are not read. A modality
+            that all clips have may be omitted.
         texts: all texts of clips with several texts, until `aadml.data.captions.several_texts` converts them to rows.
         drawn_by: n names; each epoch of training draws one of the rows that share a name. None uses all rows.
 

@@ -16,7 +16,7 @@ RowsOfMask = Callable[[slice, torch.dtype], Tensor]
 
 
 class Mask(Generic[M]):
-    """Field of a dataclass that is set to a mask (a, c), or to a function that computes its rows, and read as a mask.
+    """Field of a dataclass, set to a mask (a, c) or to a function of its rows, and read as a mask.
 
     Args:
         optional: whether the default of the field is None.
@@ -124,7 +124,7 @@ class _Ranks:
 
     Attributes:
         order: (c,) candidates in the order of their codes.
-        start, stop: (a,) range of the code of each anchor in that order, empty for a code that no candidate has.
+        start, stop: (a,) range of the code of each anchor in that order, empty for a code of no candidate.
         numbers: (a,) and (c,) numbers up to 2 c, which are equal for equal codes only.
     """
 

@@ -53,7 +53,7 @@ def one_voice() -> None:
 
 
 def claim_last_word() -> bool:
-    """Return whether this worker is the first of the job to report why it ends; if so, enable its stderr."""
+    """Return whether this worker is the first of the job to report its end; if so, enable its stderr."""
     return not started() or _claim()
 
 

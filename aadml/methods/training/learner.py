@@ -49,7 +49,8 @@ class Batch:
         index: (b,) rows in the training set.
         generator: generator of the draws of selections and losses; dropout and noise use torch's global generator.
         epoch: position of the epoch in its stage.
-        present: modality -> (b,) bool, whether a clip has the modality, if some training clips lack it.
+        present: modality -> (b,) bool, whether a clip has the modality; only for modalities that some training clips
+            lack.
     """
 
     features: Mapping[Modality, Any]
@@ -139,7 +140,7 @@ class Validation:
 
 
 class Learner(nn.Module, Embedder):
-    """A trainable method, whose fitted numbers are all parameters or buffers, so that `state_dict` is complete.
+    """A trainable method with all fitted numbers as parameters or buffers, so that `state_dict` is complete.
 
     Attributes:
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).

@@ -43,7 +43,7 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
     Args:
         learner: learner to train, on its device.
         train: clips to fit on.
-        valid: clips to choose the epoch on; if there are none, the last epoch is chosen.
+        valid: clips for choosing the epoch; without clips, the last epoch is chosen.
         settings: the `training` section.
         session: log, best weights, state to continue from.
         seed: seed of all draws.

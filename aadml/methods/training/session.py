@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aadml.methods.training.learner import Learner
 
 Record = Mapping[str, float | str]
-"""Statistics of one epoch, which are one line of the log; the stage is a string."""
+"""Statistics of one epoch (one line of the log); the stage is a string."""
 
 
 def numbers(record: Record) -> dict[str, float]:

@@ -55,7 +55,7 @@ class Examination:
         splits: split -> number of clips.
         classes: class -> split -> number of clips; empty if the clips have no labels.
         modalities: modality -> its dimensions, range and other statistics, over the clips that have the modality.
-        present: modality that some clips lack -> split -> number of clips that have the modality.
+        present: modality that some clips lack -> split -> number of clips with the modality.
         duplicates: "id", a modality or "all modalities" -> duplicate ids, feature rows of the modality, or rows of all
             modalities together.
         near_duplicates: clips of two splits that differ only by noise or encoding, among the searched clips.

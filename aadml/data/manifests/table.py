@@ -56,7 +56,7 @@ def table(
     first_label: bool = False,
     no_labels: bool = False,
 ) -> Listing:
-    """List the clips of a table whose columns have the names of manifest columns, or names that `columns` maps.
+    """List the clips of a table with the column names of manifests, or with names mapped by `columns`.
 
     Args:
         source: a CSV file, UTF-8; the separator of its columns is detected in its first line.

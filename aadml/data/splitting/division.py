@@ -18,7 +18,7 @@ _EMPTY = (1e8, 1e6, 1e7)  # penalty for a class without train, valid, test clips
 _COVERED = (0, 2)  # a class with one group is in train; a class with two groups is also in test
 _SMALLEST = 0.1  # clips; lower bound of a wanted count as divisor
 _ROUNDS = 20
-_SWAPPED = 200  # groups that may be swapped; if there are more, the others suffice to reach the shares
+_SWAPPED = 200  # groups that may be swapped; any other groups suffice to reach the shares
 _ATTEMPTS = 400  # divided by the number of groups: number of placements, each in a different order
 _LEAST = 1e-6  # smallest change of the objective that counts
 

@@ -49,8 +49,8 @@ class MaskCodes:
     Attributes:
         groups: (a,) and (c,) codes; candidates of other groups are negatives.
         clips: (a,) and (c,) codes; candidates with an equal code are positives. None uses the groups.
-        itself: (a,) column of the anchor itself, which is neither a positive nor a negative, or -1 if the anchor is not
-            a candidate. None if no anchor is a candidate.
+        itself: (a,) column of the anchor itself (neither a positive nor a negative); -1 if the anchor is not a
+            candidate. None if no anchor is a candidate.
         sides: (a,) and (c,) modalities for the mask `within`; None if this mask is not needed.
     """
 
@@ -96,7 +96,7 @@ class MaskCodes:
     def few_positives(self, rows: slice, kind: torch.dtype) -> tuple[Tensor, Tensor] | None:
         """Return columns that contain all positives of some anchors (r, k), and ones for positives, zeros for the rest.
 
-        Return None if an anchor has more than c / FEW positives, if the codes are not on a CPU, and in compiled code.
+        Return None for anchors with more than c / FEW positives, for codes not on a CPU, and in compiled code.
         """
         codes = "groups" if self.clips is None else "clips"
         if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu":

@@ -12,7 +12,7 @@ _STORE_SECONDS = 5.0  # the store of the job is in the launcher, which outlives 
 
 
 class ProcessLost(Exception):  # noqa: N818 - an event of the job, not a defect of this worker
-    """Error for another worker that ended or does not respond, or for a launcher that stops this worker."""
+    """Error for another worker that ended or does not respond, or for a stop by the launcher."""
 
 
 def started() -> bool:

@@ -227,7 +227,7 @@ class ConfigFile:
 
         Args:
             stored: whether the config is complete, as stored in a run. If True, sections that name code from outside
-                aadml are not changed, since only training imports this code, with consent.
+                aadml are not changed. Only training imports this code, with consent.
 
         Raises:
             InputError: a key or name is unknown, or a value is invalid; the message has the location in the file.

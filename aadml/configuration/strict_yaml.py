@@ -64,7 +64,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Dumper that quotes strings that this reader, or a reader of YAML 1.1, would not parse as strings."""
+    """Dumper with quotes around strings that this reader, or a reader of YAML 1.1, would not parse as strings."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Return True, so that a repeated value is written out and not as an alias."""

@@ -93,8 +93,7 @@ class Context:
         if self.classes and self.unlabelled and of_all:
             raise InputError(
                 f"{method} needs one class per clip, but {self.unlabelled} training or validation clips have no label; "
-                "omit these clips (--set unlabelled=drop), or choose the method few-labels or pairs, which learns from "
-                "unlabeled clips too"
+                "omit these clips (--set unlabelled=drop), or choose a method for unlabeled clips (few-labels or pairs)"
             )
         if not self.classes:
             raise InputError(

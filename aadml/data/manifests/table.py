@@ -250,8 +250,8 @@ def _notes(clips: Sequence[ListedClip], names: Mapping[str, str], *, labeled: bo
         )
     if several:
         notes.append(
-            f"{several} clips have several labels, which are kept; methods that train on classes leave these clips "
-            "out, unless --first-label keeps only the first label of each"
+            f"{several} clips have several labels, and methods that train on classes leave these clips out; pass "
+            "--first-label to keep only the first label of each clip"
         )
     return notes
 

@@ -52,8 +52,8 @@ def divide(
 
     The groups, larger ones first, are placed one by one in the split with the lowest objective. Then groups are moved
     or swapped while a move lowers the objective. With few groups, this is repeated in random orders and from random
-    divisions. The division with the lowest objective is returned. The objective is the sum over splits of the squared
-    distance from the wanted count divided by that count, for all clips and for the clips of each class. A class with
+    divisions. The division with the lowest objective is returned. The objective is a sum over splits, for all clips and
+    for the clips of each class: the squared difference from the wanted count, divided by the wanted count. A class with
     one group is in train. A class with several groups has train and test clips, if these shares are above 0.
 
     Args:

@@ -175,7 +175,7 @@ class Hdml(nn.Module):
         if len(unknown):
             raise InputError(
                 f"hdml was built for {classes} classes, but a candidate is of class {int(unknown.max())}; pass "
-                "class labels, which pairs by id do not have"
+                "class labels (pairs by id have none)"
             )
         rebuilt, confusion = self._from_triples(comparison) if self.as_source else self._from_candidates(comparison)
         cost = (1 - BALANCE) * rebuilt + BALANCE * CLASS_FACTOR * average(confusion)

@@ -36,9 +36,10 @@ wanted, imported = set(sys.argv[1:]), set()
 if importlib.util.find_spec("triton"):
     import triton  # crashes if imported after TensorFlow 2.20: https://github.com/tensorflow/tensorflow/issues/124205
 for module, names in packages_distributions().items():
-    if wanted & set(names) and module.isidentifier() and not module.startswith("_"):
+    provided = wanted & {name.lower() for name in names}  # Pillow 10 has a capital
+    if provided and module.isidentifier() and not module.startswith("_"):
         importlib.import_module(module)
-        imported |= wanted & set(names)
+        imported |= provided
 assert imported == wanted, wanted - imported
 """
 """Imports the modules of the distributions that are its arguments."""

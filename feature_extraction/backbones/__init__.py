@@ -1,4 +1,4 @@
-"""Extractors, which compute features from the sound, the frames or the text of a clip; EXTRACTORS lists them.
+"""Extractors of features from the sound, the frames or the text of a clip. EXTRACTORS lists all extractors.
 
 An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch. This step consists of cheap
 computations and of computations that reduce the data (resizing, a log-mel front end, a complete descriptor without
@@ -44,7 +44,7 @@ class Fit(Protocol):
     """Transformation that is fitted to the features of the training clips and applied to the features of all clips."""
 
     def arrays(self, train: Iterable[Description]) -> dict[str, NDArray[np.float32]]:
-        """Fit to the features (t_i, d) of the training clips, read once; return the named arrays for the file."""
+        """Fit to the features (t_i, d) of the training clips, which are read once, and return the arrays by name."""
         ...
 
     def transformation(self, arrays: Mapping[str, NDArray[np.float32]]) -> Callable[[Description], Description]:

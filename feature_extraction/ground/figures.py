@@ -102,7 +102,7 @@ def legend(axes: "Axes") -> float:
 
 
 def svg(figure: "Figure") -> str:
-    """Return a figure as an SVG element that scales with the page; equal figures produce equal text."""
+    """Return a figure as an SVG element that scales with the page. Equal figures produce equal text."""
     matplotlib, out = optional("matplotlib", "a figure", "aadml[plot]"), io.StringIO()
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the reader's fonts draw the text

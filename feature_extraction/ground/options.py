@@ -1,7 +1,7 @@
 """Options: annotated keyword-only arguments are the schema of a config section.
 
 The type of an argument declares the possible values: `Annotated[float, Interval(gt=0, le=100)]`, with the constraints
-of `annotated_types` and the markers of `option_types`; the `Args` of the docstring describe the option. Values from
+of `annotated_types` and the markers of `option_types`. The `Args` of the docstring describe the option. Values from
 files and command lines are checked by `validation`. A direct call from Python is not checked.
 """
 

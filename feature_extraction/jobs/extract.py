@@ -40,7 +40,7 @@ class ExtractionOutcome(Account):
     """Result of a job.
 
     Attributes:
-        path: the feature file; None if every clip of a job without shards failed, so that an earlier file is kept.
+        path: the feature file; None if every clip of a job without shards failed. An earlier file is then kept.
         clips: number of clips of the manifest or its shard.
         reused: number of clips taken from the ledger.
         seconds: duration of this call.

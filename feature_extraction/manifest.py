@@ -29,7 +29,7 @@ LABELS_SEPARATOR = "|"
 """Separator of the classes of a clip in the column `labels`."""
 
 UNDIVIDED = "test"
-"""Split of all clips of a manifest without the column `split`: test clips are searched, scored and not trained on."""
+"""Split of all clips of a manifest without the column `split`. Test clips are not used in training."""
 RECORDING = "recording"
 """Column for the name of the recording of a segment; by default the first id with the same media."""
 

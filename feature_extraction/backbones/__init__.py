@@ -67,9 +67,8 @@ class Extractor:
         about: further provenance that does not change the features: versions of packages, names of weight files.
             `parameters` and `about` are stored in the feature file and are part of the key of every record of a job.
             `source` contains the options for building the same extractor from a trained model.
-        prepare: function from one decoded clip to an array (t, ...). It runs in a decoding process, so it must be
-            picklable (a module-level function, or a `functools.partial` of one), and its module should not import
-            torch.
+        prepare: function from one decoded clip to an array (t, ...). It runs in a decoding process and must therefore
+            be picklable (a module-level function, or a `functools.partial` of one). Its module should not import torch.
         describe: function from the prepared arrays of several clips to the features over time (t, d) of each clip, in
             order; it runs in the main process. The features of a clip must not depend on the other clips, to the last
             bit, because a resumed job forms other batches. Networks are therefore called on padded batches of one

@@ -85,8 +85,8 @@ def network_input(frames: Tensor, *, transform_input: bool) -> Tensor:
     """Normalize frames for the weights.
 
     Torchvision's network reads images that are normalized by ImageNet's mean and deviation. The option
-    `transform_input`, which the published file needs and `pretrained=True` sets, maps these images to the range of
-    TensorFlow's images.
+    `transform_input` maps these images to the range of TensorFlow's images. The published file needs this option, and
+    `pretrained=True` sets the option.
 
     Args:
         frames: (n, h, w, 3) uint8 RGB.

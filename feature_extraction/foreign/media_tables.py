@@ -42,7 +42,7 @@ def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
     numbered.
 
     Args:
-        path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY, KEY.txt is its
+        path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY. KEY.txt is its
             text, KEY.cls its label, KEY.COLUMN.txt the value of a column, and KEY.json the values of several columns.
 
     Raises:

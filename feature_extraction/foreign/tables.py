@@ -235,9 +235,8 @@ def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
     """Read columns of a table of clips: lists of numbers as (n, d), everything else as (n,).
 
     Args:
-        path: see `is_table`. In a tar, `KEY.audio.npy` is the value of clip KEY in the column `audio`, `KEY.split.txt`
-            of the column `split`, and `KEY.cls` of the column `label`. A data set with named splits has the column
-            `split`.
+        path: see `is_table`. In a tar, the files `KEY.audio.npy`, `KEY.split.txt` and `KEY.cls` are the values of clip
+            KEY in the columns `audio`, `split` and `label`. A data set with named splits has the column `split`.
         wanted: columns to read. Missing columns are left out.
 
     Raises:

@@ -1,4 +1,6 @@
-"""Type checks of the arguments of public functions: NumPy values become Python values, wrong types raise InputError.
+"""Type checks of the arguments of public functions.
+
+NumPy values become Python values, and wrong types raise InputError.
 
 Names of external code (`module:name`) among the arguments have consent, because a person typed them.
 """

@@ -76,7 +76,7 @@ def panels(drawings: Sequence[Callable[["Axes"], float]]) -> "Figure":
 
 
 def label(name: object, width: int = LONGEST) -> str:
-    """Return a printable name of at most `width` characters; matplotlib hides "_...", so a space precedes the "_"."""
+    """Return a printable name of at most `width` characters. A space precedes "_...", which matplotlib would hide."""
     plain = " ".join("".join(letter if letter.isprintable() else " " for letter in str(name)).split())
     short = plain if len(plain) <= width else f"{plain[: width - 1]}…"
     return f" {short}" if short.startswith("_") else short

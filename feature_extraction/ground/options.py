@@ -253,7 +253,7 @@ def completed(entry: Callable[..., object], given: OptionValues, where: str, *, 
 def without_removed(entry: Callable[..., object], given: OptionValues, where: str, *, name: str = "") -> OptionValues:
     """Return options without the options that only earlier versions had.
 
-    An attribute `removed_options` of the entry, or of a group of its options, maps options of files of earlier versions
+    An attribute `removed_options` of the entry, or of a group of its options, maps options in files of earlier versions
     to the value that the entry now implements (see `removing`).
 
     Args:

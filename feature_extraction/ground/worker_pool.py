@@ -180,7 +180,7 @@ class WorkerPool(Generic[T]):
         try:
             worker.connection.send(task)
         except OSError:
-            worker.hung_up = True  # the worker died while it was idle, and is replaced; the task is lost
+            worker.hung_up = True  # the idle worker died and is replaced; the task is lost
 
     def _received(self, deadline: float) -> list[Event[T]]:
         """Wait for messages until the deadline and return their events."""

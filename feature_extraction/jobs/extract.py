@@ -1,7 +1,7 @@
 """Extraction from a manifest to a feature file: decode clips, compute features, record them in a ledger, assemble them.
 
-The file is assembled from the ledger in the order of the manifest. The same command therefore produces the same bytes,
-however often the job was killed and however many processes it used.
+The file is assembled from the ledger in the order of the manifest. The same command therefore produces the same bytes
+after any number of interruptions, and with any number of processes.
 """
 
 import base64

@@ -29,7 +29,7 @@ LABELS_SEPARATOR = "|"
 """Separator of the classes of a clip in the column `labels`."""
 
 UNDIVIDED = "test"
-"""Split of all clips of a manifest without the column `split`: test clips are searched, scored and not trained on."""
+"""Split of all clips of a manifest without the column `split`. Test clips are not used in training."""
 RECORDING = "recording"
 """Column for the name of the recording of a segment; by default the first id with the same media."""
 
@@ -44,8 +44,8 @@ class Row:
 
     Attributes:
         id: name of the clip, unique in the manifest, UTF-8.
-        media: paths under the keys `audio` and `visual`, equal if the manifest has the column `media`; if the manifest
-            has texts, also the texts under `text`, `text_2`, `text_3`, ...
+        media: paths under the keys `audio` and `visual`, which are equal if the manifest has the column `media`. Texts,
+            if any, are under the keys `text`, `text_2`, `text_3`, and so on.
         label: first class of the clip; empty if the clip has no class.
         split: `train`, `valid` or `test`.
         columns: values of further columns, by name.
@@ -71,7 +71,7 @@ class Row:
 
     @property
     def segment(self) -> Segment:
-        """Part of the media that is the clip, from the columns `start` and `end`; see `segment_of` for its errors."""
+        """Segment of the media from the columns `start` and `end`; see `segment_of` for its errors."""
         return segment_of(self.columns)
 
 
@@ -110,7 +110,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     `caption` contains the text of a clip, and `caption_1`, `caption_2`, ... contain several texts. The columns `start`
     and `end` (seconds, may be empty) cut a segment of the media. If the column `recording` is missing, it is added,
     with the first id of the same media. Further columns are stored. Media paths are relative to the manifest and may be
-    any bytes; all other values are UTF-8. `val` is read as `valid`.
+    any bytes. All other values are UTF-8. `val` is read as `valid`.
 
     Args:
         path: the CSV file.
@@ -119,7 +119,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         The manifest; the existence of the media is not checked.
 
     Raises:
-        InputError: the file does not exist, is not a manifest, or has invalid rows; the message lists the lines.
+        InputError: the file does not exist, is not a manifest, or has invalid rows. The message lists the lines.
     """
     place = os.fspath(path)
     try:
@@ -236,7 +236,7 @@ def with_recordings(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _row(cells: dict[str, str], folder: str, text: str | None) -> Row:
-    """Build a row; labels and splits are interned, since a manifest may have a million rows.
+    """Build a row with interned label and split, since a manifest may have a million rows.
 
     Args:
         cells: cells by column; cells with a known meaning are removed.

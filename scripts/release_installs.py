@@ -20,10 +20,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.version import Version
+
 from scripts import readme_session
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CORE, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 LOWEST = "lowest"
 IMPORTS = """
 import importlib.util, sys
@@ -32,9 +36,10 @@ wanted, imported = set(sys.argv[1:]), set()
 if importlib.util.find_spec("triton"):
     import triton  # crashes if imported after TensorFlow 2.20: https://github.com/tensorflow/tensorflow/issues/124205
 for module, names in packages_distributions().items():
-    if wanted & set(names) and module.isidentifier() and not module.startswith("_"):
+    provided = wanted & {name.lower() for name in names}  # Pillow 10 has a capital
+    if provided and module.isidentifier() and not module.startswith("_"):
         importlib.import_module(module)
-        imported |= wanted & set(names)
+        imported |= provided
 assert imported == wanted, wanted - imported
 """
 """Imports the modules of the distributions that are its arguments."""
@@ -158,8 +163,14 @@ def install(place: Environment, wheel: Path, case: Case) -> None:
     """Install torch for the CPU, because its lowest allowed build would be one for GPUs, then the wheel with extras."""
     constraints = ("-c", str(ROOT / "constraints.txt"))
     place.pip("install", *constraints, "torch")
-    resolution = ("--resolution", "lowest-direct") if case.resolution == LOWEST else ()
-    place.pip("install", *constraints, *resolution, f"aadml[{','.join(case.extras)}] @ {wheel.as_uri()}")
+    if case.resolution == LOWEST:  # of a wheel, uv would count only the wheel as a direct dependency
+        extras = [word for extra in case.extras for word in ("--extra", extra)]
+        project = ("-r", str(ROOT / "pyproject.toml"), *extras)
+        place.pip("install", *constraints, "--resolution", "lowest-direct", *project)
+        place.pip("install", "--no-deps", str(wheel))
+        check_floors(place, case)
+    else:
+        place.pip("install", *constraints, f"aadml[{','.join(case.extras)}] @ {wheel.as_uri()}")
     if case.headless:  # as docs/site/install.md says
         place.pip("uninstall", "opencv-python")
         place.pip("install", "opencv-python-headless")
@@ -170,6 +181,22 @@ def install(place: Environment, wheel: Path, case: Case) -> None:
                 raise
     else:
         place.pip("check")
+
+
+def check_floors(place: Environment, case: Case) -> None:
+    """Raise StepError if a direct dependency other than torch is not installed at its lowest version."""
+    pinned = dict(line.split("==") for line in place.pip("freeze").splitlines() if "==" in line)
+    for line in [*CORE, *(line for extra in case.extras for line in EXTRAS[extra])]:
+        requirement, floor = floor_of(line)
+        installed = Version(pinned[requirement.name])
+        if requirement.name != "torch" and installed != floor:
+            raise StepError(f"{requirement.name} {installed} is not at its lowest version {floor}")
+
+
+def floor_of(line: str) -> tuple[Requirement, Version]:
+    """Return a requirement with its lowest version."""
+    requirement = Requirement(line)
+    return requirement, Version(next(part.version for part in requirement.specifier if part.operator == ">="))
 
 
 def use(place: Environment, case: Case) -> None:

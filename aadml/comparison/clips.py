@@ -34,8 +34,8 @@ class Clips:
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several classes.
         relevance: rule of relevance. None selects a rule by the data: a shared class, the class, or, without classes,
             the query's own partner.
-        present: modality -> (n,) bool, False where a clip lacks the modality, so that its features are not read. A
-            modality that all clips have may be omitted.
+        present: modality -> (n,) bool, False for a clip without the modality, whose features are not read. A modality
+            that all clips have may be omitted.
         texts: all texts of clips with several texts, until `aadml.data.captions.several_texts` converts them to rows.
         drawn_by: n names; each epoch of training draws one of the rows that share a name. None uses all rows.
 
@@ -142,7 +142,7 @@ class Clips:
 
     @property
     def one_label_each(self) -> bool:
-        """Whether clips have classes, but no clip has several classes, as methods that learn classes require."""
+        """Whether clips have classes, and no clip has several classes (for methods of learning classes)."""
         return bool(self.class_names) and self.all_labels is None
 
     @property
@@ -336,7 +336,7 @@ class Splits:
         name: source of the data, for messages.
         notes: steps that derived the splits (a drawn validation split, dropped clips), one sentence per step.
         provenance: modality -> origin of its features, as in the feature file; empty if unknown.
-        clusters: id of a clip -> its cluster, which intervals resample instead of clips; None resamples clips.
+        clusters: id of a clip -> its cluster, resampled for intervals instead of clips; None resamples clips.
     """
 
     train: Clips

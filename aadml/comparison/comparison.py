@@ -39,10 +39,10 @@ class Terms:
 class Comparison:
     """Comparison of a anchors and c candidates, without labels, modalities, models or configuration.
 
-    An entry in neither mask is ignored. `negatives` is the result of a selection, not the complement of `positives`.
-    Scores are computed once, on first access, in float32 or better (also under autocast). A mask may be set to a
-    function that computes its rows (see `MaskCodes`). The mask is then computed on first access, and never if blocks
-    of rows suffice.
+    An entry in neither mask is ignored. `negatives` need not be the complement of `positives`: a selection may remove
+    entries of either mask. Scores are computed once, on first access, in float32 or better (also under autocast). A
+    mask may be set to a function that computes its rows (see `MaskCodes`). The mask is then computed on first access,
+    and never if blocks of rows suffice.
 
     Attributes:
         anchors: (a, d) vectors.
@@ -60,7 +60,7 @@ class Comparison:
         candidate_features: (c, f) penultimate features of the candidates.
         candidate_head: last layer of the candidates, features (m, f) -> vectors (m, d), for synthetic features of DAML
             and HDML.
-        anchor_class: (a,) int64 classes, only for losses with parameters per class.
+        anchor_class: (a,) int64 classes of the anchors, for losses with parameters per class and for the XBM proxy.
         candidate_class: (c,) int64 classes of the candidates.
     """
 
@@ -119,7 +119,7 @@ class Comparison:
         *,
         own: Tensor | None = None,
     ) -> "Comparison":
-        """Build the comparison of pairs: only the partner is positive; other candidates of the clip are ignored.
+        """Build the comparison of pairs, with the partner as positive; other candidates of the clip are ignored.
 
         Args:
             anchors: (a, d).
@@ -149,7 +149,7 @@ class Comparison:
         return codes if codes is not None and codes.cover_all_pairs() else None
 
     def codes_of_masks(self) -> MaskCodes | None:
-        """Return the codes from which both masks are computed; None if a mask was computed or selected."""
+        """Return the codes of both masks; None if a mask was computed or selected."""
         masks = self._masks()
         codes, others = (getattr(masks[name], "__self__", None) for name in ("positives", "negatives"))
         return codes if codes is others and isinstance(codes, MaskCodes) else None

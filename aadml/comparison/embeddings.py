@@ -29,7 +29,7 @@ class Embeddings:
         relevance: rule of relevance; None selects a rule by the data, as in `Clips`.
         present: modality -> (n,) bool, False for a clip without the modality, which is neither a query nor a result in
             the modality.
-        clusters: id of a clip -> its cluster (speaker, recording), which intervals of MAP resample instead of clips;
+        clusters: id of a clip -> its cluster (speaker, recording), resampled for intervals of MAP instead of clips;
             None resamples clips.
 
     Raises:

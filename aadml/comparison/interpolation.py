@@ -20,7 +20,7 @@ def interpolated(
         same-class:       s y_i + (1 - s) y_j,  y_j a random other candidate of the class of i; the point has that class
         anchor-negative:  s x_i + (1 - s) y_n,  y_n the nearest negative of the anchor; a negative of only that anchor
 
-    Distance is convex, so the farthest positive of a same-class line is always an end, but the nearest negative may be
+    Distance is convex, so the farthest positive of a same-class line is always an end. The nearest negative may be
     between the ends. The distance of a point on an anchor-negative line is (1 - s) times that of the negative.
 
     Args:

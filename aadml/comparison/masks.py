@@ -16,7 +16,7 @@ RowsOfMask = Callable[[slice, torch.dtype], Tensor]
 
 
 class Mask(Generic[M]):
-    """Field of a dataclass that is set to a mask (a, c), or to a function that computes its rows, and read as a mask.
+    """Field of a dataclass, set to a mask (a, c) or to a function of its rows, and read as a mask.
 
     Args:
         optional: whether the default of the field is None.
@@ -49,8 +49,8 @@ class MaskCodes:
     Attributes:
         groups: (a,) and (c,) codes; candidates of other groups are negatives.
         clips: (a,) and (c,) codes; candidates with an equal code are positives. None uses the groups.
-        itself: (a,) column of the anchor itself, which is neither a positive nor a negative, or -1 if the anchor is not
-            a candidate. None if no anchor is a candidate.
+        itself: (a,) column of the anchor itself (neither a positive nor a negative); -1 if the anchor is not a
+            candidate. None if no anchor is a candidate.
         sides: (a,) and (c,) modalities for the mask `within`; None if this mask is not needed.
     """
 
@@ -96,7 +96,7 @@ class MaskCodes:
     def few_positives(self, rows: slice, kind: torch.dtype) -> tuple[Tensor, Tensor] | None:
         """Return columns that contain all positives of some anchors (r, k), and ones for positives, zeros for the rest.
 
-        Return None if an anchor has more than c / FEW positives, if the codes are not on a CPU, and in compiled code.
+        Return None for anchors with more than c / FEW positives, for codes not on a CPU, and in compiled code.
         """
         codes = "groups" if self.clips is None else "clips"
         if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu":
@@ -124,7 +124,7 @@ class _Ranks:
 
     Attributes:
         order: (c,) candidates in the order of their codes.
-        start, stop: (a,) range of the code of each anchor in that order, empty for a code that no candidate has.
+        start, stop: (a,) range of the code of each anchor in that order, empty for a code of no candidate.
         numbers: (a,) and (c,) numbers up to 2 c, which are equal for equal codes only.
     """
 

@@ -282,7 +282,7 @@ def check_relevance(rule: Relevance, items: Items, place: str) -> None:
         place: subject of the message.
 
     Raises:
-        InputError: the rule needs classes but no item has a class, or one class per item but an item has several.
+        InputError: no item has a class for a rule by class, or an item has several classes for the rule `label`.
     """
     unlabelled = bool((items.labels == UNLABELLED).all())
     if rule.name in RULES and rule is not OWN and unlabelled:

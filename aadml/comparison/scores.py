@@ -26,6 +26,6 @@ def dissimilarity(comparison: Comparison, score: Score) -> Tensor:
     """Return the dissimilarity of every anchor and candidate (a, c), differentiable.
 
     Raises:
-        InputError: the score is unknown, or is a distance but the comparison has relevance scores instead of vectors.
+        InputError: the score is unknown, or is a distance for a comparison with relevance scores instead of vectors.
     """
     return lookup(SCORES, score, "score")(comparison)

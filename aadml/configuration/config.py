@@ -213,8 +213,7 @@ class ConfigFile:
             Dotted key -> values to try.
 
         Raises:
-            InputError: `tuning` is not a mapping of keys to lists of values; or there is no `tuning`, and the config is
-                invalid.
+            InputError: `tuning` is not a mapping of keys to lists of values, or a config without `tuning` is invalid.
         """
         if TUNING in self.values:
             return self._lists_of_values()
@@ -228,7 +227,7 @@ class ConfigFile:
 
         Args:
             stored: whether the config is complete, as stored in a run. If True, sections that name code from outside
-                aadml are not changed, since only training imports this code, with consent.
+                aadml are not changed. Only training imports this code, with consent.
 
         Raises:
             InputError: a key or name is unknown, or a value is invalid; the message has the location in the file.
@@ -321,7 +320,7 @@ class ConfigFile:
         return typed
 
     def _section(self, key: str, kind: Any, score: str | None, *, stored: bool) -> object:
-        """Return a checked section; `score` is the score of the loss, or None if the loss has no score."""
+        """Return a checked section; `score` is the score of the loss, or None for a loss without a score."""
         value: Any = self.values[key]
         if value is REQUIRED:
             raise InputError(f"{key}: the section is missing; add it, for example as in the preset `aadml`")

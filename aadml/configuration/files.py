@@ -14,7 +14,7 @@ def open_config(name: str | Path) -> ConfigFile:
 
     Raises:
         InputError: the file does not exist, cannot be read, is too large, or is not an unambiguous YAML mapping in
-            UTF-8; the message names the line.
+            UTF-8. The message names the line.
     """
     path = _found(name)
     try:

@@ -71,8 +71,8 @@ def parse_setting(text: str, flag: str = "--set") -> Setting:
 def with_setting(values: Mapping[str, object], path: str, value: object) -> dict[str, object]:
     """Return `values` with the key at a dotted path ("proxy.k") set.
 
-    The path `loss` accepts a shorthand: "aa-triplet" also sets the proxy, "triplet" removes it, and "hard-triplet" also
-    sets the selection. The options of the previous loss are dropped, and so are the selection and directions of a
+    The path `loss` accepts a shorthand. "aa-triplet" also sets the proxy, and "hard-triplet" the selection; "triplet"
+    removes the proxy. The options of the previous loss are dropped, and so are the selection and directions of a
     previous recipe.
 
     Raises:

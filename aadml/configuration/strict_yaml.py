@@ -1,7 +1,7 @@
 """YAML of plain values without ambiguity: repeated keys, anchors and tags raise errors with the line.
 
-Numbers and strings are those of YAML 1.2, except that octal and hexadecimal numbers are strings: 5e-4 is a number, 010
-is ten, and `no`, `12:30` and `0x1F` are strings.
+Numbers and strings are those of YAML 1.2, such as the numbers 5e-4 and 010 (ten), and the strings `no` and `12:30`.
+Unlike in YAML 1.2, octal and hexadecimal numbers (`0o17`, `0x1F`) are strings too.
 """
 
 import re
@@ -64,7 +64,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Dumper that quotes strings that this reader, or a reader of YAML 1.1, would not parse as strings."""
+    """Dumper with quotes around strings that this reader, or a reader of YAML 1.1, would not parse as strings."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Return True, so that a repeated value is written out and not as an alias."""
@@ -93,7 +93,7 @@ def load(text: str) -> Json:
     """Read the value of a YAML document.
 
     Raises:
-        InputError: the text is too long, is not one YAML document, or is ambiguous; the message names the line.
+        InputError: the text is too long, is not one YAML document, or is ambiguous. The message names the line.
     """
     return read(text).value
 
@@ -102,7 +102,7 @@ def read(text: str) -> Document:
     """Read a YAML document with the lines of its keys.
 
     Raises:
-        InputError: the text is too long, is not one YAML document, or is ambiguous; the message names the line.
+        InputError: the text is too long, is not one YAML document, or is ambiguous. The message names the line.
     """
     if len(text) > LARGEST:
         raise InputError(f"the text has {len(text)} characters; write at most {LARGEST} characters")

@@ -54,8 +54,9 @@ def convert(
         first_label: keep only the first label of clips with several labels.
         split: divide the clips again, class by class: random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2.
         seed: random seed of the new division.
-        drop_duplicates: remove clips that are in two splits up to noise and encoding (see `aadml inspect`): "train"
-            removes the copy in the earlier split (train before valid before test), "test" the copy in the later split.
+        drop_duplicates: remove clips that are in two splits up to noise and encoding (see `aadml inspect`). "train"
+            removes the copy in the earlier split (train before valid before test), and "test" the copy in the later
+            split.
         on_note: called with a sentence on each change of the data.
 
     Returns:

@@ -61,9 +61,9 @@ def open_data(
         text: name of the array (or view) of text, if the layout does not define it.
         views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of their values; by default the values.
-        undivided: accept a file without splits, whose clips all count as train. If False, clips with neither labels nor
-            splits are divided by DEFAULT_RULE with seed 0, so that all commands use the same splits, and clips with
-            labels need splits.
+        undivided: accept a file without splits, whose clips all count as train. If False, clips with labels need
+            splits. Clips with neither labels nor splits are then divided by DEFAULT_RULE with seed 0, equally in all
+            commands.
 
     Returns:
         The whole content, checked; labels are 0..C-1. Its provenance lists the changes as `notes`.

@@ -75,8 +75,8 @@ def sample_data(
 ) -> Path:
     """Render sample clips of ten everyday events, as MP4 files with sound, and write their manifest.
 
-    Every clip is rendered again and renamed when it is complete. An old manifest is removed first, and the new
-    manifest is written last, so that a folder with a manifest is a complete set after any interruption.
+    Every clip is rendered again and renamed when it is complete. An old manifest is removed first, and the new manifest
+    is written last. After any interruption, a folder with a manifest is therefore a complete set.
 
     Args:
         folder: target folder; created if needed.

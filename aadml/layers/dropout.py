@@ -11,7 +11,7 @@ LEVELS = 1 << 16
 
 
 class DropoutLayer(nn.Module):
-    """Dropout that preserves the mean: in training a share of the units is zero, and all other units are scaled up.
+    """Mean-preserving dropout: in training, a share of the units is zeroed and all other units are scaled up.
 
     On a CPU the mask uses 64-bit draws, in a quarter of the time of `nn.Dropout`. `torch.compile` uses torch's
     dropout. The share of the mask is rounded to a multiple of 1 / 65,536, and the scale matches the rounded share.

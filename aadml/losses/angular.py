@@ -30,14 +30,14 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
     with t = tan(alpha) and all vectors normalized to length 1 (the paper's N-pair form). The inner sum over n is one
     entry of a matrix product, exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are never stored. Memory is
     O(a c + c^2). Only entries of positive pairs are computed, class by class: O(a c^2 / C) time for C classes of equal
-    size. The time is cubic, because f depends on x_i + r_p, which differs for every pair. The sum of exponentials over
-    negatives has no shorter exact form.
+    size. The time is cubic, because f depends on a different vector x_i + r_p for every pair. The sum of exponentials
+    over negatives has no shorter exact form.
 
     Args:
         comparison: a anchors against c candidates.
         alpha: the angle in degrees (45: Wang et al.; pytorch-metric-learning uses 40).
-        fidelity: "repaired", or "source" to keep the length of r_n where r_n is a negative, as pytorch-metric-learning
-            does. The paper normalizes all vectors to length 1; with "source", long vectors overflow.
+        fidelity: "repaired", or "source" to keep the lengths of negatives r_n, as in pytorch-metric-learning. The paper
+            normalizes all vectors to length 1; with "source", long vectors overflow.
 
     Returns:
         One term per positive pair; no terms for anchors without positives or without negatives.
@@ -129,7 +129,7 @@ def _part(matrix: Tensor, rows: Tensor, columns: Tensor | None = None) -> Tensor
 
 
 def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Group anchors by their first positive, which identifies the class; return rows and all positives per group."""
+    """Group anchors by first positive, that is by class; return rows and all positives per group."""
     anchors, candidates = (torch.arange(count, device=pairs.device) for count in pairs.shape)
     if not pairs.numel():
         return [(anchors, candidates)]

@@ -59,8 +59,8 @@ class Hdml(nn.Module):
     real triples. The buffers `metric_average` and `generator_average` store the means.
 
     Across modalities, the generator only produces features of the candidates' modality. `repaired` therefore keeps the
-    real anchor and positive, and reconstructs the candidates. `source` is the authors' code, where all items pass
-    through one network: anchor and positive are regenerated too, and every row of every triple is reconstructed and
+    real anchor and positive, and reconstructs the candidates. `source` is the authors' code: all items pass through one
+    network. Anchor and positive are therefore regenerated too, and every row of every triple is reconstructed and
     classified. Its gradient also passes through the distances of the pull. Both forms omit the batch normalization that
     the authors' code has in the generator and before the last layer.
 
@@ -175,7 +175,7 @@ class Hdml(nn.Module):
         if len(unknown):
             raise InputError(
                 f"hdml was built for {classes} classes, but a candidate is of class {int(unknown.max())}; pass "
-                "class labels, which pairs by id do not have"
+                "class labels (pairs by id have none)"
             )
         rebuilt, confusion = self._from_triples(comparison) if self.as_source else self._from_candidates(comparison)
         cost = (1 - BALANCE) * rebuilt + BALANCE * CLASS_FACTOR * average(confusion)

@@ -14,15 +14,14 @@ def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale 
         total_i = 1/alpha log(1 + sum over p in P_i of exp(-alpha (s_ip - base)))
                 + 1/beta  log(1 + sum over n in N_i of exp(beta (s_in - base)))
 
-    s is the cosine. The paper keeps only pairs that are hard relative to the anchor's other pairs; the selection of the
-    same name does this.
+    s is the cosine. The paper keeps only pairs that are hard relative to the anchor's other pairs, like the selection
+    of the same name.
 
     Args:
         comparison: a anchors against c candidates.
         alpha: sharpness of the soft maximum over positives (2: the paper).
         beta: sharpness of the soft maximum over negatives (50: the paper; the authors' code also has 40).
-        base: lambda, the cosine that positives should be above and negatives below (0.5: the authors' code; the paper
-            has 1).
+        base: lambda, the target cosine: positives above, negatives below (0.5: the authors' code; 1: the paper).
 
     Returns:
         One term per anchor. Positives count without negatives and vice versa; the loss of an anchor with neither is 0.

@@ -19,7 +19,7 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 
         p = softmax(x / T),   total_i = -log( sum over j in P_i of p_i.p_j  /  sum over j in P_i and N_i of p_i.p_j )
 
-    p_i.p_j is the probability that two items with independent classes have the same class; posterior read-outs rank by
+    p_i.p_j is the probability that two items with independent classes have the same class. Posterior read-outs rank by
     this score. The vectors are used as logits, one per class. The score is linear in p_j. Where all pairs count, the
     candidates of each class are therefore summed first. The result is exact, and the time is O((a + c) d) for vectors
     of width d. Add the loss to a cross-entropy. Training with only this loss fails, because the loss does not assign
@@ -57,7 +57,7 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 
 
 def _posteriors(logits: Tensor) -> Tensor:
-    """Return the softmax of rows (n, C); few columns take a sixth of the time if they are laid out in memory first."""
+    """Return the softmax of rows (n, C); few columns take a sixth of the time after a contiguous transpose."""
     return torch.softmax(logits, 1) if logits.shape[1] >= 16 else torch.softmax(logits.T.contiguous(), 0).T
 
 

@@ -34,16 +34,16 @@ def ranking(
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
         margin: required difference of the scores (1.0: the paper; the published configuration has 0.5). With trimmed
             relevance of unit vectors, S is in [0, 1], and a margin of 1 keeps every term above 0.
-        score: "dot" or "cosine" (a frame/word relevance replaces both), or "euclidean" or "squared-euclidean", where S
-            is minus the distance.
+        score: "dot", "cosine", "euclidean" or "squared-euclidean". A frame/word relevance replaces the first two; S is
+            minus the distance for the last two.
         full_reduce: "hinge_then_mean" or "mean_then_hinge".
 
     Returns:
         One term per positive, for anchors that have negatives; no terms for other anchors.
 
     Raises:
-        InputError: `full_reduce` or `score` is unknown, or `score` is a distance but the comparison has relevance
-            scores instead of vectors.
+        InputError: `full_reduce` or `score` is unknown, or `score` is a distance for a comparison with relevance scores
+            instead of vectors.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)

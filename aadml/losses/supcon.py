@@ -18,8 +18,8 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
 
     Args:
         comparison: a anchors against c candidates.
-        temperature: tau (0.07: the authors' code, whose factor tau / base temperature is then 1; the paper's ImageNet
-            runs and pytorch-metric-learning use 0.1).
+        temperature: tau (0.07: the authors' code, with a factor tau / base temperature of 1; 0.1: the paper's ImageNet
+            runs and pytorch-metric-learning).
 
     Returns:
         One term per anchor; no terms for anchors without positives. Without negatives, several positives still compete

@@ -26,7 +26,7 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
         Per anchor, the sum and the number of violating triplets; both are zero where P_i or N_i is empty.
 
     Raises:
-        InputError: `score` is unknown, or is a distance but the comparison has relevance scores instead of vectors.
+        InputError: `score` is unknown, or is a distance for a comparison with relevance scores instead of vectors.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)

@@ -1,4 +1,4 @@
-"""Description of the networks of a saved model, so that the model loads without the files that defined them."""
+"""Description of the networks of a saved model, for loading the model without the networks' own files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

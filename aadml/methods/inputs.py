@@ -36,7 +36,7 @@ class Scaling:
     unit: bool = False
 
     def features(self, features: Features, modality: Modality) -> Features:
-        """Scale the features (n, d) of one modality; features that are computed batch by batch are not changed.
+        """Scale the features (n, d) of one modality; features computed batch by batch are not changed.
 
         Rows outside memory are scaled when they are read.
         """

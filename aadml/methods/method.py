@@ -93,8 +93,7 @@ class Context:
         if self.classes and self.unlabelled and of_all:
             raise InputError(
                 f"{method} needs one class per clip, but {self.unlabelled} training or validation clips have no label; "
-                "omit these clips (--set unlabelled=drop), or choose the method few-labels or pairs, which learns from "
-                "unlabeled clips too"
+                "omit these clips (--set unlabelled=drop), or choose a method for unlabeled clips (few-labels or pairs)"
             )
         if not self.classes:
             raise InputError(
@@ -167,7 +166,7 @@ class Embedder(ABC):
         return None
 
     def architecture(self) -> Architecture:
-        """Return networks whose shape was read from files, so that a saved model can be built without those files."""
+        """Return networks whose shape was read from files, for building a saved model without those files."""
         return Architecture()
 
     def readout(self) -> Mapping[str, str | float]:

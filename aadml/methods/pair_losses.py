@@ -16,7 +16,7 @@ from aadml.objective.composition import ALL_PAIRS, LossSection, SelectionSection
 
 
 def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """Compute the negative log-likelihood that pairs have equal classes, with half the cosine of a pair as log-odds.
+    """Compute the negative log-likelihood of whether pairs have equal classes; the log-odds are half the cosine.
 
         T = mean over i, j of  log(1 + exp(theta_ij)) - S_ij theta_ij,   theta_ij = cos(x_i, y_j) / 2
 

@@ -108,8 +108,8 @@ def fingerprint(origin: JsonObject) -> JsonObject:
         origin: provenance of a modality, from a feature file.
 
     Returns:
-        `extractor` and `parameters` as plain JSON, and `source`, which `difference` does not compare; empty if the
-        extractor is unknown.
+        `extractor` and `parameters` as plain JSON, and `source` (not compared by `difference`); empty for an unknown
+        extractor.
     """
     name = origin.get("extractor")
     if name in (None, "", "unknown"):  # common layouts of feature files do not name their extractor

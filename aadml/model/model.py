@@ -281,7 +281,7 @@ class Model:
 
     @checked_call
     def export(self, path: str | Path) -> tuple[ExportedHead, ...]:
-        """Write one file for each modality, which embeds raw features (n, d) -> (n, e) without aadml; n may vary.
+        """Write one file for each modality, for embedding raw features (n, d) -> (n, e) without aadml; n may vary.
 
         Input and output are float32. In ONNX, the input has the name of the modality, and the output is "embedding".
         The file includes the scaling. Its metadata list modality, classes, similarity, extractor and the SHA-256 of the

@@ -53,8 +53,8 @@ class ModelRecord:
     Attributes:
         facts: facts of the model.
         weights: size and SHA-256 of `model.safetensors`.
-        audit: verdict of the audit; empty if there was no audit, or the folder has a file with the audit.
-        evaluation: evaluation of the model; None if the model was not scored, or the folder has a file with the
+        audit: verdict of the audit; empty without an audit, or if the folder has a file with the audit.
+        evaluation: evaluation of the model; None without an evaluation, or if the folder has a file with the
             evaluation.
     """
 

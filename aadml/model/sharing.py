@@ -22,7 +22,7 @@ _USER = "a model of the Hugging Face Hub"
 
 
 def push(model: "Model", name: str, *, license_id: str | None, private: bool | None) -> str:
-    """Upload a model with a card that has metadata, and return the address of the commit; see `Model.push_to_hub`.
+    """Upload a model with a card and metadata, and return the address of the commit; see `Model.push_to_hub`.
 
     Raises:
         InputError: the name is invalid, the hub cannot be reached, or the hub refuses the name or access.
@@ -47,7 +47,7 @@ def push(model: "Model", name: str, *, license_id: str | None, private: bool | N
 
 
 def downloaded(name: str, revision: str | None = None) -> Path:
-    """Return the folder of a model in the cache of the hub, which is updated if the hub can be reached.
+    """Return the folder of a model in the cache of the hub; update the cache if the hub can be reached.
 
     Only the two files of the model and its card are downloaded.
 

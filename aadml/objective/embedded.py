@@ -86,7 +86,7 @@ def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
 
 
 def _kept(batch: Embedded, side: Side) -> Tensor | None:
-    """Return the row numbers of the clips that have a side's modality; None if all clips have the modality."""
+    """Return the row numbers of the clips with a side's modality; None if all clips have the modality."""
     modalities = modalities_of(batch.vectors, side)
     if not any(modality in batch.present for modality in modalities):
         return None

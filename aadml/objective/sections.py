@@ -30,8 +30,8 @@ class EntrySection(OwnSection):
 
     Attributes:
         name: name of the entry.
-        options: options of the entry, and options that all entries of the registry share. All options are set, except
-            for an entry from outside aadml in a file, whose options are completed when the entry is built.
+        options: options of the entry, and options that all entries of the registry share. All options are set. For an
+            entry from outside aadml in a file, omitted options are set when the entry is built.
         key: key of the section in a config.
         table: registry of the entries.
         groups: dataclasses of the options that all entries share.

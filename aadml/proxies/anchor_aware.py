@@ -125,7 +125,7 @@ class AnchorAware(Unchanged):
             (m, d).
 
         Raises:
-            InputError: there is no bank, the reading is R5, which mixes the items of a batch, or the vectors are not
+            InputError: there is no bank, the reading is R5 (without proxies of single items), or the vectors are not
                 finite or have another width.
         """
         if self.reading == "R5":

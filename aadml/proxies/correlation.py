@@ -1,4 +1,4 @@
-"""Neighbor lists of a training set, fixed during an epoch; choices that the AADML paper leaves open are options."""
+"""Neighbor lists of a training set, fixed during an epoch, with options for what the AADML paper leaves open."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -6,11 +6,11 @@ groups are searched.
 
 An error bound of the products decides which scores are computed in float64. If the best products differ by more than
 the bound, their order is correct. Only the k neighbors are then scored. Otherwise all candidates are scored by a sum
-whose order does not depend on the position of a row: equal vectors have equal scores, and ties are broken by index. A
-query with more near-ties than the slack is searched again with float64 products. If the search still finds near-ties
-(coinciding vectors), the whole bank is scored for this query.
+whose order does not depend on the position of a row. Equal vectors then have equal scores, and ties are broken by
+index. A query with more near-ties than the slack is searched again with float64 products. If the search still finds
+near-ties (coinciding vectors), the whole bank is scored for this query.
 
-Queries and bank may have several views, one matrix each, whose rows are the same clips. The score of two clips is then
+Queries and bank may have several views: one matrix each, with the same clips as rows. The score of two clips is then
 their least cosine over the views.
 """
 

@@ -43,15 +43,15 @@ class Memory(Unchanged):
 
         candidates_i = { y_j : j in the batch }  and  { b_j : j in memory, not in the batch },   b without gradient
 
-    A stored clip of the anchor's class is a positive, or ignored if pairs are by id; other stored clips are negatives.
+    A stored clip of the anchor's class is a positive, or ignored if pairs are by id. Other stored clips are negatives.
     A clip of the batch is a candidate once, with its current embedding.
 
     Args:
         dimension: d of the embeddings.
         modalities: modalities of the embeddings.
-        size: "all": the training set as embedded at the start of the epoch, which is the bank of the anchor-aware
-            proxy; or the length of a queue of the last embeddings, including the batch's embeddings (the paper). At the
-            start of an epoch the queue contains random clips, embedded again.
+        size: "all" (the training set as embedded at the start of the epoch, like the bank of the anchor-aware proxy),
+            or the length of a queue of the last embeddings, including the batch's embeddings (the paper). At the start
+            of an epoch the queue contains random clips, embedded again.
         batch: "live" candidates of the batch, with gradient, or "fixed" candidates without (as in
             pytorch-metric-learning, where only anchors receive gradients).
     """
@@ -108,8 +108,8 @@ class Memory(Unchanged):
             The comparison with c candidates of the batch, then m stored candidates for each modality of `columns`.
 
         Raises:
-            InputError: the comparison has relevance scores or guides, or has no classes or no `within`; or `size` is
-                "all", but `refresh` was not called.
+            InputError: the comparison has relevance scores or guides, the comparison lacks classes or `within`, or
+                `refresh` was not called for `size` "all".
         """
         if comparison.relevance is not None or comparison.guides:
             raise InputError(

@@ -1,12 +1,12 @@
 """Readings of Equation 7 of the AADML paper: four ways for an anchor to attend over its neighbors.
 
 The paper assigns query, key and value in three different ways (Equation 7, section 4.2.1, Figure 2), and leaves open
-whether the softmax is over the neighbors or over one key at a time. Over one key a softmax is 1: the attention is an
-affine map of its value, and query and key have no gradient.
+whether the softmax is over the neighbors or over one key at a time. Over one key, a softmax is 1. The attention is then
+an affine map of the value, and query and key have no gradient.
 
-Two readings have no entry. R4 (caption of Figure 2: keys are the neighbors, all values are the anchor) is the same
-affine map as R1. R2 (section 4.2.1 literally: one call per neighbor, with the neighbor as value) is an affine map of
-the neighbors' mean.
+Two readings have no entry. R4 (caption of Figure 2: neighbors as keys, the anchor as all values) is the same affine map
+as R1. R2 (section 4.2.1 literally: one call per neighbor, with the neighbor as value) is an affine map of the
+neighbors' mean.
 
 Arguments of a reading, for a anchors with s keys each:
 

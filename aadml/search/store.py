@@ -85,7 +85,7 @@ class Item:
 
     @property
     def segment(self) -> Segment:
-        """Segment of the media, from the columns `start` and `end` if they contain times."""
+        """Segment of the media from the columns `start` and `end` if they contain times."""
         try:
             return segment_of(self.columns)
         except ValueError:

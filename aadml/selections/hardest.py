@@ -26,7 +26,7 @@ def hardest(
         positive: the positive to select: a "random" one, the anchor's "own" partner, the "hardest", or "all".
 
     Raises:
-        InputError: `score` is unknown, or is a distance but the comparison has relevance scores instead of vectors.
+        InputError: `score` is unknown, or is a distance for a comparison with relevance scores instead of vectors.
     """
     distance = dissimilarity(comparison, score)
     return comparison.narrow(
@@ -43,6 +43,6 @@ def batch_hard(comparison: Comparison, generator: torch.Generator, *, score: Sco
         score: measure of nearness, a key of SCORES.
 
     Raises:
-        InputError: `score` is unknown, or is a distance but the comparison has relevance scores instead of vectors.
+        InputError: `score` is unknown, or is a distance for a comparison with relevance scores instead of vectors.
     """
     return hardest(comparison, generator, score=score, positive="hardest")

@@ -32,7 +32,7 @@ def semi_hard(
         keep: keep the "nearest" of these negatives, or "all" of them.
 
     Raises:
-        InputError: `score` is unknown, or is a distance but the comparison has relevance scores instead of vectors.
+        InputError: `score` is unknown, or is a distance for a comparison with relevance scores instead of vectors.
     """
     distance = dissimilarity(comparison, score).detach()
     positives = drawn(comparison.positives, generator)
@@ -55,7 +55,7 @@ def semi_hard_two_sided(comparison: Comparison, generator: torch.Generator, *, s
         score: measure of nearness, a key of SCORES.
 
     Raises:
-        InputError: `score` is unknown, or is a distance but the comparison has relevance scores instead of vectors.
+        InputError: `score` is unknown, or is a distance for a comparison with relevance scores instead of vectors.
     """
     distance = dissimilarity(comparison, score).detach()
     positives = own_positives(comparison)

@@ -1,4 +1,4 @@
-"""Extractors, which compute features from the sound, the frames or the text of a clip; EXTRACTORS lists them.
+"""Extractors of features from the sound, the frames or the text of a clip. EXTRACTORS lists all extractors.
 
 An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch. This step consists of cheap
 computations and of computations that reduce the data (resizing, a log-mel front end, a complete descriptor without
@@ -44,7 +44,7 @@ class Fit(Protocol):
     """Transformation that is fitted to the features of the training clips and applied to the features of all clips."""
 
     def arrays(self, train: Iterable[Description]) -> dict[str, NDArray[np.float32]]:
-        """Fit to the features (t_i, d) of the training clips, read once; return the named arrays for the file."""
+        """Fit to the features (t_i, d) of the training clips, which are read once, and return the arrays by name."""
         ...
 
     def transformation(self, arrays: Mapping[str, NDArray[np.float32]]) -> Callable[[Description], Description]:
@@ -67,9 +67,8 @@ class Extractor:
         about: further provenance that does not change the features: versions of packages, names of weight files.
             `parameters` and `about` are stored in the feature file and are part of the key of every record of a job.
             `source` contains the options for building the same extractor from a trained model.
-        prepare: function from one decoded clip to an array (t, ...). It runs in a decoding process, so it must be
-            picklable (a module-level function, or a `functools.partial` of one), and its module should not import
-            torch.
+        prepare: function from one decoded clip to an array (t, ...). It runs in a decoding process and must therefore
+            be picklable (a module-level function, or a `functools.partial` of one). Its module should not import torch.
         describe: function from the prepared arrays of several clips to the features over time (t, d) of each clip, in
             order; it runs in the main process. The features of a clip must not depend on the other clips, to the last
             bit, because a resumed job forms other batches. Networks are therefore called on padded batches of one

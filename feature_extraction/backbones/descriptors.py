@@ -1,6 +1,6 @@
 """Descriptors without weights: statistics of a log-mel spectrogram, and gradients and colors of frames.
 
-Descriptors are computed in decoding processes, which do not import torch: the import would take seconds and 200 MB in
+Descriptors are computed in decoding processes, which do not import torch. Its import would take seconds and 200 MB in
 each process.
 """
 

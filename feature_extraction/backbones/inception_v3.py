@@ -1,6 +1,6 @@
 """Inception-V3 (Szegedy et al., CVPR 2016), pooled to 2048 dimensions, with torchvision's parameter names.
 
-The published files of torchvision and timm, and ports with the same names, can all be loaded; their classifier and
+The published files of torchvision and timm, and ports with the same names, can all be loaded. Their classifier and
 auxiliary head are not used. These files contain different networks of the same shape. The provenance of the features
 records the file.
 """
@@ -85,8 +85,8 @@ def network_input(frames: Tensor, *, transform_input: bool) -> Tensor:
     """Normalize frames for the weights.
 
     Torchvision's network reads images that are normalized by ImageNet's mean and deviation. The option
-    `transform_input`, which the published file needs and `pretrained=True` sets, maps these images to the range of
-    TensorFlow's images.
+    `transform_input` maps these images to the range of TensorFlow's images. The published file needs this option, and
+    `pretrained=True` sets the option.
 
     Args:
         frames: (n, h, w, 3) uint8 RGB.
@@ -114,7 +114,7 @@ def load_inception_v3(tensors: Mapping[str, Tensor], variant: InceptionVariant) 
         The network, in evaluation mode.
 
     Raises:
-        InputError: a tensor is missing, unknown, or has a wrong shape; tensors of the classifiers are not checked.
+        InputError: a tensor is missing or unknown, or has a wrong shape. Tensors of the classifiers are not checked.
     """
     build = _build(variant)
     with torch.device("meta"):
@@ -153,7 +153,7 @@ def inception_v3(
 
     Args:
         weights: `auto` (torchvision's file), `untrained`, a name in the table of weights, a weight file, or its folder.
-        variant: structure and input of the network, where they differ from the variant that the weights belong to.
+        variant: structure and input of the network, as differences from the variant of the weights.
         reduction: `none`; `own-pca` (PCA with whitening to 1024, fitted to the frames of the training clips and stored
             in the feature file); `youtube-8m` (the released matrices).
         eight_bit: whether reduced values are quantized to 8 bits, as in YouTube-8M.

@@ -191,7 +191,7 @@ def load_published(network: Panns, weights: Mapping[str, Tensor]) -> None:
         weights: parameter name -> tensor of the published file.
 
     Raises:
-        InputError: a weight is missing, unknown or has a wrong shape; the message contains the first such weight.
+        InputError: a weight is missing or unknown, or has a wrong shape. The message contains the first such weight.
     """
     expected = network.state_dict()
     state = {k: v for k, v in expected.items() if k.endswith("num_batches_tracked")}

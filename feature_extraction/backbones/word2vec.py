@@ -23,7 +23,7 @@ class WordTable:
     """Vectors of a vocabulary.
 
     Attributes:
-        words: id -> word; id 0 is the padding, and the last id is shared by all words without a vector.
+        words: id -> word. Id 0 is the padding, and all words without a vector share the last id.
         vectors: (v, d) float32; the vector of the padding is zero.
     """
 
@@ -128,7 +128,7 @@ def _nearly_orthogonal(vectors: Vector, seed: int) -> Vector:
 
 
 def _is_binary(file: BinaryIO, header: bytes) -> bool:
-    """Return whether a file is binary: its second line does not have as many numbers as the header states."""
+    """Return whether a file is binary. In a text file, the second line has as many numbers as the header states."""
     if not _counts(header):
         return False
     place = file.tell()

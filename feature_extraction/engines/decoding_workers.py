@@ -43,8 +43,8 @@ class DecodingSettings:
 
     Attributes:
         wanted: decoding and preprocessing by modality.
-        time_limit: seconds of processor time for one modality of a clip. The wall-clock limit is many times as long,
-            so that no clip fails because the machine is busy.
+        time_limit: seconds of processor time for one modality of a clip. The wall-clock limit is many times as long, so
+            that a busy machine does not make a clip fail.
         limits: limits of the media that are decoded.
         gives_way: whether decoders run with low priority because this process runs a network. Sharing processors slows
             a network more than a decoder, because the threads of a network wait for each other.
@@ -105,8 +105,8 @@ def decode_all(
 ) -> Generator[tuple[Task, list[DecodedPart]]]:
     """Decode clips in processes of this machine.
 
-    A clip whose process died is decoded again at the end, alone in a new process, because other clips may have damaged
-    the process or used up the memory. The clip fails only if the second process dies as well.
+    A clip whose process died is decoded again at the end, alone in a new process. Other clips may have damaged the
+    first process or used up the memory. The clip fails only if the second process dies as well.
 
     Args:
         tasks: the clips; the next clip is drawn when a process is free.
@@ -119,7 +119,7 @@ def decode_all(
         remaining modalities of the clip are not decoded.
 
     Raises:
-        RuntimeError: a process ended before it was ready, because the installation is defective.
+        RuntimeError: a process ended before it was ready (a defective installation).
     """
     suspects: list[Task] = []
     with decoders(settings, min(workers or processors(), clips)) as pool:
@@ -146,7 +146,7 @@ def decoded_by(
     Args:
         pool: result of `decoders`.
         tasks: the clips.
-        suspects: list that receives the clips whose process died; None yields these clips as `crashed`.
+        suspects: list for the clips whose process died. If it is None, these clips are yielded as `crashed`.
     """
     parts: dict[int, list[DecodedPart]] = {}
     for event in pool.work_off(tasks):

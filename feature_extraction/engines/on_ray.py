@@ -1,6 +1,6 @@
 """Decoding on Ray: one actor per processor of the cluster, each with its own decoding process.
 
-As on one machine, a file that crashes or hangs the decoder fails only its own clip: the process dies, but the actor
+As on one machine, a file that crashes or hangs the decoder fails only its own clip. The process dies, but the actor
 continues. When an actor is lost with its machine, another actor decodes its clip.
 """
 
@@ -35,7 +35,7 @@ class DecodingActor:
         self._pool = self._open.__enter__()
 
     def decode(self, task: Task) -> list[DecodedPart]:
-        """Return the parts of a clip; if the process dies, the clip is decoded once more in a new process."""
+        """Return the parts of a clip. If the process dies, the clip is decoded once more in a new process."""
         suspects: list[Task] = []
         decoded = [*decoded_by(self._pool, iter([task]), suspects)]
         ((_, parts),) = decoded or decoded_by(self._pool, iter(suspects))
@@ -52,8 +52,8 @@ def decode(
         settings: see `Engine`.
         clips: see `Engine`.
         workers: number of actors; None for one actor per processor of the cluster.
-        address: address of a running cluster; "" for the address in RAY_ADDRESS, or a new Ray on this machine if
-            RAY_ADDRESS is not set.
+        address: address of a running cluster. If it is empty, the address in RAY_ADDRESS is used. If RAY_ADDRESS is not
+            set either, Ray is started on this machine.
 
     Yields:
         Each task with its parts, in the order of completion.

@@ -20,7 +20,7 @@ Version 2 adds:
 - `/label` -1 for clips without a class, and in every row of a file without class names;
 - `/labels` uint8 (n, C) for clips with several classes; `/label` is the first class.
 
-A file is written in the lowest version that can store its content, and all versions can be read.
+A file is written in the lowest version that can store its content. All versions can be read.
 
 The root attribute `checksums` marks a file that ends with checksums of its blocks (`ground/block_checksums.py`). HDF5
 ignores the checksums, and `open_hdf5` verifies them. If they are missing, the file is damaged. A program that changes

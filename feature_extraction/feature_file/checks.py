@@ -34,10 +34,10 @@ def check(content: FeatureFile, place: str) -> None:
 
 
 def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) -> dict[str, ModalityRows]:
-    """Check the content of a feature file except the values of its modalities, which are checked when they are read.
+    """Check the content of a feature file; the values of its modalities are checked later, during reading.
 
     Args:
-        content: content to write, or content that was read; its features and sequences are ignored.
+        content: content to write, or content that was read. Its features and sequences are ignored.
         rows: features and sequences by modality.
         place: subject of the error message, usually a path.
 
@@ -74,7 +74,10 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
 
 
 def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *shape: int | str) -> None:
-    """Raise InputError unless an array has this type and shape; "d" is any length above 0, other names any length."""
+    """Raise InputError unless an array has this type and shape.
+
+    In `shape`, "d" is any length above 0, and another name is any length.
+    """
     fits = values.dtype == dtype and len(values.shape) == len(shape)
     fits = fits and all(
         length == wanted if isinstance(wanted, int) else length or wanted != "d"
@@ -180,7 +183,7 @@ def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:
 
 
 def _watched(rows: ModalityRows, present: NDArray[np.bool_] | None, place: str) -> ModalityRows:
-    """Return rows whose values are checked when they are read."""
+    """Return rows with a check of their values during reading."""
     sequence, times, offsets = rows.sequence, rows.times, rows.offsets
     if sequence is not None:
         sequence = replace(sequence, blocks=partial(_finite, sequence, f"{place}_sequence"))

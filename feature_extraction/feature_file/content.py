@@ -125,7 +125,7 @@ class JobPart:
         manifest: fingerprint of the manifest.
         pending: by modality, the transformation that `merge` fits. Until then, features and sequences are not
             transformed.
-        sequence: whether the merged file keeps features over time; a shard with a pending fit always has them.
+        sequence: whether the merged file keeps features over time. A shard with a pending fit always has them.
     """
 
     index: int
@@ -168,9 +168,10 @@ class FeatureFile:
         all_labels: (n, C) uint8, 1 for each class of a clip; None if no clip of the job has several classes.
         fingerprints: by modality, (n, 256) uint8 fingerprints, which identify clips after re-encoding; see
             `aadml.feature_extraction.media.fingerprints`. Older files and files of other programs have no fingerprints.
-        present: by modality, (n,) bool, mask of the clips that have the modality, for modalities that some clip lacks.
-            The features of a clip without the modality are zeros, and its sequence is empty.
-        texts: all texts, if some clip has several texts; the features of `text` are the first text of each clip.
+        present: by modality, (n,) bool, mask of the clips with the modality, for modalities that some clip lacks. The
+            features of a clip without the modality are zeros, and its sequence is empty.
+        texts: all texts, if some clip has several texts. The features of `text` are then those of the first text of
+            each clip.
     """
 
     features: Mapping[str, NDArray[np.float32]]

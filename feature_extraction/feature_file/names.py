@@ -14,7 +14,7 @@ _TAKEN = (
     *("id", "label", "labels", "split", "class_names", "column", "fitted", "fingerprint", "shard", "shard_rows"),
     *("modalities", "similarity", "all", "any", "both", "clip", "media", "ids", "present"),
 )
-"""Words that have another meaning in a feature file or in options that name modalities."""
+"""Words with another meaning in a feature file or in options that name modalities."""
 _ENDINGS = ("_offsets", "_present", "_row", "_sequence", "_times")
 """Endings of the names of further arrays of a modality."""
 
@@ -27,7 +27,7 @@ def check_modality(name: str, place: str) -> None:
         place: subject of the error message.
 
     Raises:
-        InputError: `name` has another form, or is a word that has another meaning.
+        InputError: `name` has other characters, is too long, or is a reserved word or ending.
     """
     if not is_modality(name):
         raise InputError(

@@ -1,8 +1,8 @@
 """Writer of all HDF5 files, and the file object below HDF5, which stores the error of a failed write.
 
-HDF5 cannot close a file that it could not write. On a full disk every attempt fails again, and the last attempt, at
-the end of the process, may crash. The file object therefore drops all later writes, and `hdf5_output` raises the error
-outside HDF5.
+HDF5 cannot close a file that it could not write. On a full disk every attempt fails again. The last attempt, at the end
+of the process, may crash. The file object therefore drops all later writes, and `hdf5_output` raises the error outside
+HDF5.
 """
 
 import io
@@ -84,7 +84,7 @@ def hdf5_output(path: Path) -> Iterator[Hdf5Writer]:
     """Open a new HDF5 file at the path of an existing empty file.
 
     Raises:
-        OSError: a write failed; the first such error is raised after the file is closed.
+        OSError: a write failed. The first such error is raised after the file is closed.
     """
     with Output(path, "r+b") as output:
         with h5py.File(_created(path, output)) as content:
@@ -98,7 +98,7 @@ def checksummed_hdf5(path: Path) -> Iterator[Hdf5Writer]:
     """Open a new HDF5 file at the path of an existing empty file; checksums are appended at the end.
 
     Raises:
-        OSError: a write failed; the first such error is raised after the file is closed.
+        OSError: a write failed. The first such error is raised after the file is closed.
     """
     with hdf5_output(path) as file:
         file.attrs[CHECKSUMS] = "blocks"
@@ -107,7 +107,7 @@ def checksummed_hdf5(path: Path) -> Iterator[Hdf5Writer]:
 
 
 def _created(path: Path, output: Output) -> Any:
-    """Create an HDF5 file in `output`; no property list that refers to `output` is left at the end of the process."""
+    """Create an HDF5 file in `output`, without a property list that refers to `output` until the process ends."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # closes objects that are still open with the file
     access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V110)

@@ -26,7 +26,7 @@ Group = Mapping[str, "h5py.Dataset | Group"]
 
 
 def is_feature_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether `path` is a feature file of any version; arrays are not read."""
+    """Return whether `path` is a feature file of any version, without reading arrays."""
     try:
         with open_hdf5(path) as file:
             return _attribute(file, "format") == FORMAT
@@ -41,11 +41,11 @@ def read_features(path: str | os.PathLike[str]) -> FeatureFile:
         path: a file written by `write_features`, or from an untrusted source.
 
     Returns:
-        Content of the file. Large contiguous arrays (`is_large`) are mapped from the file, which must therefore not be
-        changed in place; the writers of this package replace files by renaming.
+        Content of the file. Large contiguous arrays (`is_large`) are mapped from the file. The file must therefore not
+        be changed in place; the writers of this package replace files by renaming.
 
     Raises:
-        InputError: the file is missing, not a feature file, damaged, malicious, or inconsistent; the message contains
+        InputError: the file is missing, not a feature file, damaged, malicious, or inconsistent. The message contains
             the key.
     """
     with open_features(path) as (content, rows):
@@ -62,7 +62,8 @@ def open_features(path: str | os.PathLike[str]) -> Iterator[tuple[FeatureFile, d
         path: see `read_features`.
 
     Yields:
-        The other content, and the features and sequences, which are read and checked in blocks while the file is open.
+        The other content, then the features and sequences by modality. Both are read and checked in blocks while the
+        file is open.
 
     Raises:
         InputError: see `read_features`.

@@ -19,7 +19,7 @@ class FeatureRows:
     Attributes:
         shape: (n,) or (n, d).
         dtype: type of the values.
-        blocks: function that returns an iterator of all rows in order, in blocks; repeated calls are possible.
+        blocks: function that returns a new iterator of all rows in order, in blocks.
         mapped: the same values mapped from a file; None if they are not mapped.
     """
 

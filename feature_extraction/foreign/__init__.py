@@ -1,1 +1,1 @@
-"""Readers of untrusted files, which are inspected before declared sizes are allocated or links are followed."""
+"""Readers of untrusted files. A file is inspected before declared sizes are allocated or links are followed."""

@@ -1,4 +1,4 @@
-"""Reader of untrusted HDF5 files, which are first inspected in a process that can be killed."""
+"""Reader of untrusted HDF5 files. Every file is first inspected in a process that can be killed."""
 
 import functools
 import os
@@ -20,7 +20,7 @@ from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.processor_time import reached_limit
 
 CHECKSUMS = "checksums"
-"""Root attribute of a file that ends with checksums; if the checksums are missing, the file is damaged."""
+"""Root attribute of a file with checksums at its end. If the checksums are missing, the file is damaged."""
 
 _SECONDS = 0.5  # processor time for a small file, without the start of the process
 _OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS = 1e6, 60.0  # speed for a file of small objects, and its upper limit
@@ -37,7 +37,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         path: the file.
 
     Yields:
-        The open file, which has no links to other files and contains all content that it declares.
+        The open file, without links to other files and with all declared content.
 
     Raises:
         InputError: the file does not exist, is not HDF5 or is malicious, or HDF5 fails inside the `with` block. The
@@ -74,7 +74,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
 
 @contextmanager
 def _opened(place: str) -> Iterator[h5py.File]:
-    """Open a file; if it has checksums, its blocks are verified when they are read."""
+    """Open a file. If it has checksums, each block is verified during reading."""
     if not has_checksums(place):
         with h5py.File(place, "r") as file:
             if CHECKSUMS in file.attrs:
@@ -94,7 +94,7 @@ def _opened(place: str) -> Iterator[h5py.File]:
 
 
 def _verified(place: str, reader: CheckedReader) -> Any:
-    """Open a file that HDF5 reads through `reader`; no property list keeps a reference to `reader`."""
+    """Open a file that HDF5 reads through `reader`, without a property list that keeps a reference to `reader`."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # closes objects that are still open with the file
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, reader)
@@ -118,7 +118,7 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
         Key -> array of numbers or text, for each key of `wanted`.
 
     Raises:
-        InputError: the file cannot be read, or a key is missing or not an array; the message contains the key.
+        InputError: the file cannot be read, or a key is missing or not an array. The message contains the key.
     """
     with open_hdf5(path) as file:
         require_keys(path, wanted, tuple(file))
@@ -126,7 +126,7 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
 
 
 def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Collection[str]) -> None:
-    """Raise InputError if a requested key is not among the keys of a file; the message lists the keys."""
+    """Raise InputError if a requested key is not among the keys of a file. The message lists the keys."""
     missing = [key for key in wanted if key not in keys]
     if missing:
         present = ", ".join([*keys][:30]) or "none"

@@ -1,8 +1,9 @@
-"""Program that inspects an HDF5 file except its large arrays; it runs in a process that can be killed.
+"""Program for inspecting an HDF5 file, except its large arrays, in a process that can be killed.
 
-A file can make HDF5 loop without end, allocate declared sizes, follow links to other files, or crash the process, even
-if only names and sizes are read. This program reads these first, with limits on processor time and memory. It prints
-one line about the problem, or nothing if the file is safe. It imports no other module of the package.
+A file can make HDF5 loop without end, allocate declared sizes, follow links to other files, or crash the process.
+Reading names and sizes is sufficient for this. This program therefore reads them first, with limits on processor time
+and memory. It prints one line about the problem, or nothing if the file is safe. It imports no other module of the
+package.
 """
 
 import os

@@ -35,13 +35,14 @@ Cells = dict[str, str]
 def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
     """Return the header and the lines of a manifest of the clips of a table.
 
-    The columns `audio`, `video`, `visual`, `image` and `media` contain encoded files, which are written to a temporary
-    folder that exists until the process ends, or paths relative to the table. A clip without `audio` has the sound of
-    its video. Class numbers become names, a list of labels the column `labels`, and a list of texts the columns
-    `caption_1`, `caption_2`, ...; other lists are left out. Rows of a table without ids are numbered.
+    The columns `audio`, `video`, `visual`, `image` and `media` contain encoded files or paths relative to the table.
+    Encoded files are written to a temporary folder, which is deleted at the end of the process. A clip without `audio`
+    has the sound of its video. Class numbers become names. A list of labels becomes the column `labels`, and a list of
+    texts the columns `caption_1`, `caption_2`, and so on. Other lists are left out. Rows of a table without ids are
+    numbered.
 
     Args:
-        path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY, KEY.txt is its
+        path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY. KEY.txt is its
             text, KEY.cls its label, KEY.COLUMN.txt the value of a column, and KEY.json the values of several columns.
 
     Raises:

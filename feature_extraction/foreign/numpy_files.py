@@ -32,7 +32,7 @@ def npz_arrays(path: str | os.PathLike[str], wanted: Collection[str] | None = No
 
     Args:
         path: the file.
-        wanted: keys to read; keys that the file lacks are left out. None for all keys.
+        wanted: keys to read; None for all keys. Missing keys are left out.
 
     Returns:
         Key -> array, as stored.

@@ -40,7 +40,10 @@ HUB = "hf:"
 """Prefix of the name of a data set on the Hugging Face Hub."""
 
 _PROTOCOLS = ("s3", "gs", "gcs", "az", "abfs", "http", "https", "hf", "memory")
-"""Protocols of addresses; others of fsspec read files that refer to further files, or run templates of a file."""
+"""Supported protocols of addresses.
+
+Other protocols of fsspec follow references to further files, or run templates of a file.
+"""
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _SAVED = ("dataset_dict.json", "state.json")
 _SUFFIXES = (".parquet", ".tar", ".tgz", ".tar.gz")
@@ -53,7 +56,7 @@ _BLOCK, _RESERVE = 1 << 20, 1 << 28  # bytes of a remote source per write, and b
 
 
 def local_path(source: str | os.PathLike[str]) -> Path:
-    """Return the path of a source; a remote source is copied once per process, until the process ends.
+    """Return the path of a source; a remote source is copied to a temporary folder once per process.
 
     Args:
         source: a path, an address of `fsspec` ("s3://bucket/clips.h5", "memory://clips.parquet"), or "hf:NAME", a data
@@ -77,7 +80,7 @@ def is_remote(source: str | os.PathLike[str]) -> bool:
 
 
 def _check_address(source: str) -> None:
-    """Raise InputError for a chained address, a protocol that is not in `_PROTOCOLS`, or a wrong name of the hub."""
+    """Raise InputError for a chained address, an unknown protocol, or an invalid name of a data set on the hub."""
     if source.startswith(HUB) and "://" not in source:
         name = source.removeprefix(HUB)
         if not _HUB_NAME.fullmatch(name) or Path(name).exists():
@@ -129,10 +132,10 @@ def _failures_of(source: str) -> Iterator[None]:
 
 
 def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
-    """Copy the files beside a remote file to the same relative paths beside its copy; a missing file stays missing.
+    """Copy the files beside a remote file to the same relative paths beside its copy. Missing files are left out.
 
     Args:
-        source: an address that was copied by `local_path`; data sets of the hub have no files beside them.
+        source: an address that was copied by `local_path`. Data sets of the hub have no files beside them.
         copy: path of the copy.
         files: paths; paths outside the folder of the copy are left out.
 
@@ -232,13 +235,12 @@ def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
     """Read columns of a table of clips: lists of numbers as (n, d), everything else as (n,).
 
     Args:
-        path: see `is_table`. In a tar, `KEY.audio.npy` is the value of clip KEY in the column `audio`, `KEY.split.txt`
-            of the column `split`, and `KEY.cls` of the column `label`. A data set with named splits has the column
-            `split`.
-        wanted: columns to read; columns that the table lacks are left out.
+        path: see `is_table`. In a tar, the files `KEY.audio.npy`, `KEY.split.txt` and `KEY.cls` are the values of clip
+            KEY in the columns `audio`, `split` and `label`. A data set with named splits has the column `split`.
+        wanted: columns to read. Missing columns are left out.
 
     Raises:
-        InputError: the table cannot be read, or a column has gaps or lists of different lengths.
+        InputError: the table cannot be read, or a column has missing values or lists of different lengths.
         MissingExtraError: pyarrow or datasets is not installed.
     """
     place = Path(path)
@@ -314,7 +316,7 @@ def _parts(path: Path) -> Iterator[TablePart]:
 
 
 def _refuse_compressed(path: Path) -> None:
-    """Raise ValueError if a data set has compressed values, which `datasets` does not write and which may expand."""
+    """Raise ValueError if a data set has compressed values, which `datasets` never writes."""
     arrow = optional("pyarrow", str(path), "aadml[parquet]")
     for file in path.rglob("*.arrow"):
         with arrow.memory_map(str(file)) as content:
@@ -375,7 +377,7 @@ def _all_columns(table: Any, _: Collection[str] | None) -> Any:
 
 
 def _parquet(file: Path, schema: Any, wanted: Collection[str] | None) -> Any:
-    """Read columns of a Parquet file; the first column if none is wanted, for the number of rows."""
+    """Read columns of a Parquet file. If none is wanted, the first column is read for the number of rows."""
     arrow = optional("pyarrow", str(file), "aadml[parquet]")
     names = [name for name in schema.names if wanted is None or name in wanted] or schema.names[:1]
     batches = list(_parquet_batches(file, names, _ROWS))
@@ -411,7 +413,7 @@ def _limit(path: Path) -> int:
 
 
 def _lines(path: Path) -> Any:
-    """Read JSON Lines with ids as text, so that "2020-01-01" is not a date; numbers remain numbers."""
+    """Read JSON Lines. A text id such as "2020-01-01" is not read as a date, and numbers remain numbers."""
     arrow, reader = (optional(name, str(path), "aadml[parquet]") for name in ("pyarrow", "pyarrow.json"))
     schema = arrow.schema([(name, arrow.string()) for name in _IDS])
     options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
@@ -463,11 +465,14 @@ def _array(column: Any, place: str, limit: int) -> NDArray[Any]:
     while hasattr(values.type, "value_type") and not hasattr(values.type, "index_type"):
         lengths = values.value_lengths().to_numpy(zero_copy_only=False) if hasattr(values, "value_lengths") else None
         if values.null_count or (lengths is not None and len(set(lengths.tolist())) > 1):
-            raise InputError(f"{place} has gaps or lists of different lengths; store one list of equal length per clip")
+            raise InputError(
+                f"{place} has missing values or lists of different lengths; store one list per clip, all of the same "
+                "length"
+            )
         values = values.flatten()
         shape.append(len(values) // max(np.prod(shape, dtype=int), 1))
     if values.null_count:
-        raise InputError(f"{place} has {values.null_count} gaps; fill them, or leave the rows out")
+        raise InputError(f"{place} has {values.null_count} missing values; fill them in, or leave the rows out")
     array: NDArray[Any] = values.to_numpy(zero_copy_only=False)
     if array.dtype == object:
         longest = max((len(str(value)) for value in array), default=0)
@@ -486,7 +491,7 @@ def is_tar(path: Path) -> bool:
 
 
 class _LimitedStream:
-    """Stream that raises ValueError after a number of bytes, so that oversized headers are not read."""
+    """Stream that raises ValueError after a number of bytes, and thus does not read oversized headers."""
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
         self._file, self._limit, self._left = file, limit, limit

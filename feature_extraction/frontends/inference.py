@@ -55,8 +55,8 @@ def loaded(build: Callable[[], Network], state: Mapping[str, Tensor]) -> Network
 def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
     """Build a network with random weights from a seed.
 
-    Weights are normal with variance 2 / fan-in, biases are zero, and a batch normalization is the identity. The states
-    of the global random generators do not change.
+    Weights are drawn from a normal distribution with variance 2 / fan-in. Biases are zero, and a batch normalization is
+    the identity. The states of the global random generators do not change.
 
     Args:
         build: function that returns the network.

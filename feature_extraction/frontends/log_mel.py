@@ -1,7 +1,7 @@
 """Log-mel spectrograms: one implementation, and the settings of each network.
 
 Arrays are computed by NumPy with SciPy's Fourier transform, so that decoding processes do not import PyTorch. Tensors
-use PyTorch's transform, which is twice as fast, on threads that wait without spinning.
+use PyTorch's transform, which is twice as fast. Its threads wait without spinning.
 
 Sources of the settings: VGGish (Hershey et al., ICASSP 2017; tensorflow/models, `vggish_params`), PANNs (Kong et al.,
 TASLP 2020; `audioset_tagging_cnn`), CRNN (Xie et al., DCASE 2022; `contrastive-negative-sampling`).
@@ -98,8 +98,8 @@ def log_mel(waveform: "Tensor", settings: LogMelSettings) -> "Tensor": ...
 def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | Tensor":
     """Compute log-mel spectrograms.
 
-    Sound that is too short for one frame, or for the reflection, is padded with zeros at its end. The result has no
-    gradient. The values of a clip depend neither on the other clips nor on the number of threads.
+    Sound too short for one frame or for the reflection is padded with zeros at its end. The result has no gradient. The
+    values of a clip depend neither on the other clips nor on the number of threads.
 
     Args:
         waveform: (b, s) or (s,) mono samples in [-1, 1] at `settings.sample_rate`; float32 or float64, a NumPy array
@@ -229,7 +229,7 @@ def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple
     """Return the windows of a chunk of frames, and groups of neighboring bands as (bands, bins, filters).
 
     Nearly all weights are zero, so a group needs few bins. BLAS computes the product of a group on the calling core.
-    Larger products would use its threads, which spin while they wait.
+    Larger products would use its threads, which spin while waiting.
     """
     height = _CHUNK // settings.fft
     window = np.zeros((height, settings.fft))

@@ -25,7 +25,7 @@ DAMAGED = (
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a regular file is a zip archive (such as an npz), even a damaged one; pipes are never opened."""
+    """Return whether a file is a zip archive (such as an npz), intact or damaged. Only regular files are opened."""
     try:
         return path.is_file() and zipfile.is_zipfile(path)
     except zipfile.BadZipFile:

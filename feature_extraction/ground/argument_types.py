@@ -1,4 +1,6 @@
-"""Type checks of the arguments of public functions: NumPy values become Python values, wrong types raise InputError.
+"""Type checks of the arguments of public functions.
+
+NumPy values become Python values, and wrong types raise InputError.
 
 Names of external code (`module:name`) among the arguments have consent, because a person typed them.
 """
@@ -34,7 +36,7 @@ _WORDS: Mapping[object, str] = {
 
 @cache
 def checked(function: F, home: str, name: str) -> F:
-    """Wrap a public function so that the types of its arguments are checked before it runs.
+    """Wrap a public function in a check of the types of its arguments.
 
     Texts, paths, numbers, functions and classes are checked. Arrays, mappings and the items of containers are left to
     the function. Messages describe a class by its attribute IN_WORDS.
@@ -55,10 +57,10 @@ def checked_call(function: F) -> F:
 
 
 def with_consent(*files: str) -> Callable[[F], F]:
-    """Return a decorator like `checked_call`; a call with `trust_code=True` also consents to the code that files name.
+    """Return a decorator like `checked_call`. A call with `trust_code=True` also consents to the code that files name.
 
     Args:
-        files: arguments that are files or folders; an error message contains the first of these that is set.
+        files: arguments that are files or folders. Error messages contain the first of these arguments with a value.
     """
     return lambda function: _wrapped(function, function.__name__, files=files)
 

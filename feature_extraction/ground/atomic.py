@@ -31,7 +31,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     try:
         _require_file_path(final)
         final.parent.mkdir(parents=True, exist_ok=True)
-        # the name is stored before the file exists, because Ctrl-C may interrupt its creation
+        # the name is stored before the creation of the file, which Ctrl-C may interrupt
         temporary = final.parent / f".{final.stem[:80]}.{secrets.token_hex(4)}.partial{final.suffix}"
         temporary.touch(0o600, exist_ok=False)
         yield temporary
@@ -50,12 +50,12 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
 
 
 def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[[Path], bool]) -> None:
-    """Raise InputError if an output would replace a file of another kind; called before long work.
+    """Raise InputError if an output would replace a file of another kind.
 
     Args:
         path: output path.
         kind: noun phrase for messages, such as "a feature file".
-        is_one: function that returns whether an existing file is of that kind; an empty file may always be replaced.
+        is_one: function that returns whether an existing file is of that kind. An empty file may always be replaced.
 
     Raises:
         InputError: `path` cannot be a file, or a file of another kind exists there.
@@ -71,13 +71,13 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
-    """Return the target of a symbolic link, which need not exist; any other path is returned unchanged."""
+    """Return the target of a symbolic link (an existing file or not), or any other path unchanged."""
     link = Path(path)
     return Path(os.path.realpath(link)) if link.is_symlink() else link
 
 
 def _require_file_path(final: Path) -> None:
-    """Raise InputError for a path that cannot be a file: a rename would replace the device or the link itself."""
+    """Raise InputError for a path that cannot be a regular file, such as a device, which a rename would replace."""
     if final.is_symlink():
         raise InputError(f"{final}: is a symbolic link to itself; pass the path of a file to write")
     if final.is_dir():

@@ -3,8 +3,8 @@
 Content of n bytes is followed by the checksums of its blocks of 64 KiB (8 bytes each, little endian), the SHA-256 of
 these checksums and n, n itself (8 bytes) and `aadml checksums2`. A reader verifies the blocks that it reads.
 
-The checksum of a block is its XXH3 of 64 bits (https://xxhash.com), which reads memory about as fast as a copy does.
-Like every checksum that is stored with its data, it detects damage but not forgery.
+The checksum of a block is its XXH3 of 64 bits (https://xxhash.com), about as fast as a copy of the memory. Like every
+checksum that is stored with its data, it detects damage but not forgery.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ def _digest(sums: bytes, size: int) -> bytes:
 
 
 class CheckedReader(io.RawIOBase):
-    """Reader of the content of a file with a trailer; it verifies every block that it reads.
+    """Reader of the content of a file with a trailer, with verification of every block.
 
     Args:
         path: the file.

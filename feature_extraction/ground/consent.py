@@ -2,10 +2,10 @@
 
 A name read from a file (model, run, feature file, index, sweep, config) resolves only to built-in entries and installed
 entry points, because the file may come from an untrusted source. Importing a module runs its code. `module:name` is
-imported if a person typed that name (command line, Python argument), or consented to the code that files name:
-`--trust-code`, in Python `trust_code=True`. Child processes inherit the decision.
+imported if a person typed that name (command line, Python argument). With `--trust-code` (in Python `trust_code=True`),
+a person consents to the code that files name. Child processes inherit the decision.
 
-The same holds for addresses ("s3://bucket/clips.h5", "hf:NAME"): an address that only a file contains is not opened.
+The same holds for addresses ("s3://bucket/clips.h5", "hf:NAME"). An address that only a file contains is not opened.
 """
 
 import re
@@ -133,7 +133,7 @@ def require_consent(place: str, kind: str = "") -> None:
 
 
 def require_address_consent(address: str, shown: str) -> None:
-    """Raise InputError for an address that a file contains and that no person typed.
+    """Raise InputError for an address that comes from a file and lacks consent.
 
     Args:
         address: "PROTOCOL://PLACE" or "hf:NAME".

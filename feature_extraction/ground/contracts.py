@@ -1,7 +1,7 @@
 """Contracts of registries: classes that state the arguments and the result of an entry.
 
 A contract is a `Protocol` class with `__call__`, for functions and factories, or the class of the entries. The
-signature is checked when an entry from outside is looked up, the result when the entry is called.
+signature of an entry from outside is checked during the lookup, and its result during the call.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def require_result(value: T, contract: type, kind: str, entry: object) -> T:
         entry: the entry, or its name.
 
     Raises:
-        InputError: the result breaks the contract; the message contains the expected signature.
+        InputError: the result breaks the contract. The message contains the expected signature.
     """
     wanted = _result(contract)
     if not _fits(value, wanted):

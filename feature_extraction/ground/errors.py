@@ -16,8 +16,8 @@ class AadmlError(Exception):
 class InputError(AadmlError, ValueError):
     """Error for invalid input: the message contains the problem, the invalid value, and the remedy.
 
-    The command line prints the message as one line and exits with 2. Characters that cannot be printed are escaped, and
-    long values are shortened to 80 characters.
+    The command line prints the message as one line and exits with 2. Unprintable characters are escaped, and long
+    values are shortened to 80 characters.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -52,7 +52,7 @@ def cause(error: BaseException) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text with unprintable characters escaped, and long quoted values and very long words shortened to 80.
+    """Return a text with unprintable characters escaped, and long quoted values and words shortened to 80 characters.
 
     A command in backticks is not shortened, so that a user can run the command.
     """

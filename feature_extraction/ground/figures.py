@@ -76,7 +76,7 @@ def panels(drawings: Sequence[Callable[["Axes"], float]]) -> "Figure":
 
 
 def label(name: object, width: int = LONGEST) -> str:
-    """Return a printable name of at most `width` characters; matplotlib hides "_...", so a space precedes the "_"."""
+    """Return a printable name of at most `width` characters. A space precedes "_...", which matplotlib would hide."""
     plain = " ".join("".join(letter if letter.isprintable() else " " for letter in str(name)).split())
     short = plain if len(plain) <= width else f"{plain[: width - 1]}…"
     return f" {short}" if short.startswith("_") else short
@@ -102,7 +102,7 @@ def legend(axes: "Axes") -> float:
 
 
 def svg(figure: "Figure") -> str:
-    """Return a figure as an SVG element that scales with the page; equal figures produce equal text."""
+    """Return a figure as an SVG element that scales with the page. Equal figures produce equal text."""
     matplotlib, out = optional("matplotlib", "a figure", "aadml[plot]"), io.StringIO()
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the reader's fonts draw the text

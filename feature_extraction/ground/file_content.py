@@ -66,7 +66,7 @@ def content_of(path: str, stamp: tuple[int, ...]) -> str:
 
     Args:
         path: path of the file.
-        stamp: result of `stamp_of`; for (), the digest is that of an empty file, since reading a pipe would block.
+        stamp: result of `stamp_of`. For (), the digest is that of an empty file, since reading a pipe would block.
 
     Returns:
         Hexadecimal digest; "" for an unreadable file, because the decoder reports its error.

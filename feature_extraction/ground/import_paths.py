@@ -31,7 +31,7 @@ def search_beside(path: Path) -> None:
 
 
 def imported(place: str) -> Any:
-    """Import an object of this project or of an installed package; errors are defects and are not converted."""
+    """Import an object of this project or of an installed package. Errors are defects and are not converted."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
@@ -78,7 +78,7 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
 
     Returns:
         The import path of the object, and the file of its module or the folder of its package. In a folder without
-        `__init__.py`, the file is a module of its own in that path; None if there is no such file.
+        `__init__.py`, the import path starts at the file itself. The file is None if it does not exist.
 
     Raises:
         UntrustedCodeError: the name was neither typed nor consented to.
@@ -112,7 +112,7 @@ def _find(module: str) -> None:
 
 
 def _is_file(spec: ModuleSpec | None) -> bool:
-    """Return whether a module is a file or has an `__init__.py`; such modules take precedence over plain folders."""
+    """Return whether a module is a file or has an `__init__.py`, and thus takes precedence over plain folders."""
     return spec is not None and spec.origin is not None
 
 

@@ -88,7 +88,7 @@ class OnlyWith:
 
 @dataclass(frozen=True)
 class NoOption:
-    """Marker of an argument that is not an option; its value is passed by the code that builds the entry."""
+    """Marker of an argument that is not an option. The code that builds the entry passes its value."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Options: annotated keyword-only arguments are the schema of a config section.
 
 The type of an argument declares the possible values: `Annotated[float, Interval(gt=0, le=100)]`, with the constraints
-of `annotated_types` and the markers of `option_types`; the `Args` of the docstring describe the option. Values from
+of `annotated_types` and the markers of `option_types`. The `Args` of the docstring describe the option. Values from
 files and command lines are checked by `validation`. A direct call from Python is not checked.
 """
 
@@ -253,7 +253,7 @@ def completed(entry: Callable[..., object], given: OptionValues, where: str, *, 
 def without_removed(entry: Callable[..., object], given: OptionValues, where: str, *, name: str = "") -> OptionValues:
     """Return options without the options that only earlier versions had.
 
-    An attribute `removed_options` of the entry, or of a group of its options, maps options of files of earlier versions
+    An attribute `removed_options` of the entry, or of a group of its options, maps options in files of earlier versions
     to the value that the entry now implements (see `removing`).
 
     Args:

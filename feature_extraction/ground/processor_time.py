@@ -12,7 +12,7 @@ _CLOCK = 2  # CPUCLOCK_SCHED of Linux
 def limit_processor_time(seconds: float) -> None:
     """End this process after further seconds of processor time, summed over its threads.
 
-    The operating system sends an unhandled signal, which also ends native code that never returns.
+    The operating system sends an unhandled signal, which also ends native code in an endless loop.
 
     Args:
         seconds: limit in seconds; 0 removes the limit.
@@ -28,7 +28,7 @@ def processor_seconds(process: int) -> float:
         process: id of the process.
 
     Returns:
-        Seconds; 0.0 if the process has ended, or if the operating system has no such clock.
+        Seconds; 0.0 if the process has ended or the operating system has no such clock.
     """
     try:
         return time.clock_gettime(~process << 3 | _CLOCK)

@@ -38,7 +38,7 @@ class Bar:
         self.close()
 
     def start_from(self, done: int) -> None:
-        """Set the number of units that were done before the start; the rate does not count these units."""
+        """Set the number of units done before the start, which the rate does not count."""
         self._bar.initial = done
         self.show(done)
 

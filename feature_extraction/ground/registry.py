@@ -48,7 +48,7 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     """Return `table[name]`.
 
     Raises:
-        InputError: the entry does not exist; the message contains the nearest name, if any, and all names.
+        InputError: the entry does not exist. The message contains the nearest name, if any, and all names.
     """
     require_entry(table, name, kind)
     return table[name]
@@ -83,9 +83,9 @@ class RegistryEntry:
 class Registry(Mapping[str, T]):
     """Entries by name: those of this project, and those of the entry points of installed packages.
 
-    Every "package.module:name" is also an entry, but is not listed; it is imported only with consent (see
-    `consent.py`). If the name of an entry of an installed package is taken, by this project or by another package, the
-    entry has its import path as its name.
+    Every "package.module:name" is also an entry, but is not listed. Its import needs consent (see `consent.py`). If the
+    name of an entry of an installed package is taken, by this project or by another package, the entry has its import
+    path as its name.
 
     Args:
         kind: kind of the entries, for messages ("loss").

@@ -44,7 +44,7 @@ WHOLE = Segment()
 
 
 def segment_of(columns: Mapping[str, str]) -> Segment:
-    """Return the segment in the columns `start` and `end`; a missing column or an empty cell sets no limit.
+    """Return the segment in the columns `start` and `end`. A missing column or an empty cell sets no limit.
 
     Raises:
         ValueError: a cell is not a number of seconds, or the end is not after the start.

@@ -1,7 +1,7 @@
 """Validation of options from files and command lines against the schema of a function or class.
 
-Pydantic checks values strictly and as JSON: a list is valid for a tuple and 1 for a float, but "3" is not a number and
-true is not a count. Pydantic is imported at the first check. This module rewords its errors.
+Pydantic checks values strictly and as JSON. A list is valid for a tuple, and 1 for a float. "3" is not a valid number,
+and true is not a valid count. Pydantic is imported at the first check. This module rewords its errors.
 """
 
 import json

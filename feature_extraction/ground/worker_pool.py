@@ -1,9 +1,9 @@
-"""Pool of worker processes with a deadline for each task; a task that hangs or crashes does not affect others.
+"""Pool of worker processes with a deadline for each task. A task that hangs or crashes does not affect others.
 
-Native code may crash its process, or never return, and no signal handler or thread can end such code. Each worker
-therefore processes one task at a time. The pool waits for messages until the deadline, kills a late worker, and starts
-another. Workers inherit `sys.path`, but no threads, locks or open files. Only the parent process receives Ctrl-C, and a
-worker without a parent exits. Warnings of workers go to the logger "aadml" of the parent process.
+Native code may crash its process or never return. No signal handler or thread can end such code. Each worker therefore
+processes one task at a time. The pool waits for messages until the deadline, kills a late worker, and starts another.
+Workers inherit `sys.path`, but no threads, locks or open files. Only the parent process receives Ctrl-C, and a worker
+without a parent exits. Warnings of workers go to the logger "aadml" of the parent process.
 """
 
 import logging
@@ -86,7 +86,7 @@ class _Worker(Generic[T]):
     processed: float = 0.0  # processor time of the process before the task
 
     def is_late(self) -> bool:
-        """Return whether the deadline has passed; a worker with unread messages is never late."""
+        """Return whether the deadline has passed. A worker with unread messages is never late."""
         return time.monotonic() > self.deadline and not self.connection.poll()
 
 
@@ -142,7 +142,7 @@ class WorkerPool(Generic[T]):
             Events as they occur; the last event of every task is Finished or Lost.
 
         Raises:
-            RuntimeError: a worker ended before it was ready, which is a defect of the installation.
+            RuntimeError: a worker ended before it was ready (a defective installation).
             Exception: `work` raised this exception.
         """
         waiting = iter(tasks)
@@ -180,7 +180,7 @@ class WorkerPool(Generic[T]):
         try:
             worker.connection.send(task)
         except OSError:
-            worker.hung_up = True  # the worker died while it was idle, and is replaced; the task is lost
+            worker.hung_up = True  # the idle worker died and is replaced; the task is lost
 
     def _received(self, deadline: float) -> list[Event[T]]:
         """Wait for messages until the deadline and return their events."""

@@ -42,7 +42,7 @@ class Conditions:
         one_thread: whether each worker computes with a single thread, because the workers run in parallel.
         gives_way: whether workers run with low priority. Sharing processors slows a network in the parent process more
             than the workers, because the threads of a network wait for each other.
-        grace: seconds for which a worker may finish its task when the pool closes; the result is discarded.
+        grace: seconds in which a worker may finish its task when the pool closes. The result is discarded.
         setup: called once in each worker.
     """
 
@@ -70,9 +70,9 @@ def start(work: Work[Any], conditions: Conditions) -> tuple[Any, Connection]:
 def _script_left_alone() -> Iterator[None]:
     """Prevent a new process from running the main script again.
 
-    `multiprocessing` runs the main file in every new process, because this file may define the functions to
-    call. The pool's work is not defined there, and a script without `if __name__ == "__main__"` would start processes
-    without end.
+    `multiprocessing` runs the main file in every new process, because this file may define the functions to call. The
+    main file never defines the pool's work. A script without `if __name__ == "__main__"` would start processes without
+    end.
     """
     main = sys.modules["__main__"]
     hidden = {name: vars(main).pop(name) for name in ("__file__", "__spec__") if name in vars(main)}

@@ -15,7 +15,7 @@ Calls = dict[nn.Module, int]  # module -> time of a call, counted from 0
 def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | Literal["all"]) -> list[nn.Module]:
     """Return the modules to train if only the last blocks are trained.
 
-    The blocks are the items of the module list that runs last; lists inside a block do not count. The blocks of a
+    The blocks are the items of the module list that runs last. Lists inside a block do not count. The blocks of a
     network in stages are therefore its stages. Modules that run after the blocks (a normalization, a pooler, a
     projection) are always trained.
 
@@ -25,7 +25,7 @@ def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | L
         blocks: number of blocks to train, from the end; "all" for every module that runs.
 
     Returns:
-        Modules whose direct parameters are trained; their submodules are separate items.
+        Modules whose direct parameters are trained. Their submodules are separate items.
 
     Raises:
         InputError: the network has fewer blocks.
@@ -85,5 +85,5 @@ def _calls(network: nn.Module, run: Callable[[], object]) -> tuple[Calls, Calls]
 
 
 def _called(module: nn.Module) -> Iterator[nn.Module]:
-    """Yield a called module; for torch's attention, which uses its parts without calling them, yield all parts."""
+    """Yield a called module, or all parts of torch's attention, which uses its parts without calling them."""
     return module.modules() if isinstance(module, nn.MultiheadAttention) else iter((module,))

@@ -106,7 +106,7 @@ def _values(processor: Any, samples: NDArray[np.float32]) -> Item:
 
 
 def _stacked_mel(processor: Any, samples: NDArray[np.float32]) -> Item:
-    """Return the log-mel input of a window; an odd last frame, which the network would mask, is dropped."""
+    """Return the log-mel input of a window without an odd last frame, which the network would mask."""
     return {"input_features": _processed(processor, samples, pad_to_multiple_of=None)["input_features"]}
 
 

@@ -95,8 +95,8 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
     Args:
         snapshot: files of the model.
         kind: class of `transformers` ("AutoTokenizer").
-        needs: file names; at least one of the files must exist, because `transformers` would replace missing files
-            with defaults.
+        needs: file names. At least one of the files must exist; `transformers` would replace missing files with
+            defaults.
         options: options of the `from_pretrained` of the class.
 
     Raises:

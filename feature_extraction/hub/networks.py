@@ -1,4 +1,4 @@
-"""Pretrained towers that are ready to run; the result of an item does not depend on the other items."""
+"""Pretrained towers that are ready to run. The result of an item does not depend on the other items."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -129,7 +129,10 @@ def _window(snapshot: Snapshot, tower: PictureTower) -> int:
 
 
 def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pictures, Colors]:
-    """Read the sizes and colors from the files of a model; the defaults come from its processor."""
+    """Read the resizing, cropping and color normalization from the files of a model.
+
+    The defaults are those of its processor.
+    """
     known = _processor(snapshot, tower)
     try:
         size, resample = dict(known.size or {}), _FILTERS.get(int(known.resample), "bicubic")
@@ -159,7 +162,7 @@ def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pic
 
 
 def _processor(snapshot: Snapshot, tower: PictureTower) -> Any:
-    """Load the processor of pictures; for video, the settings of its processor, whose class needs torchvision."""
+    """Load the processor of pictures. For video, return only the settings, since the class needs torchvision."""
     if not tower.frames:
         return processor_of(snapshot, "AutoImageProcessor", _FILES, backend="pil")
     *files, nested = (snapshot.settings(name) for name in _VIDEO_FILES)

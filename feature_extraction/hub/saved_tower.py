@@ -18,8 +18,8 @@ class SavedTower:
         pooling: name of the pooling.
         weights: checksum of the weights.
         dimension: dimension of the vectors.
-        adapted: linear layers with low-rank adapters, by name. A saved model then contains only the adapters, and the
-            weights are read from the model on the hub or from the folder with the checksum.
+        adapted: linear layers with low-rank adapters, by name. A saved model then contains only the adapters. The
+            weights are read from the model on the hub, or from the folder whose weights have the checksum.
     """
 
     model: str

@@ -4,14 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 TAIL = 0.05
-"""Share of a window; a shorter rest of a clip is left out, since clips of "ten seconds" are often a bit longer."""
+"""Share of a window. A shorter rest of a clip is left out, since clips of "ten seconds" are often a bit longer."""
 
 
 def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
     """Compute the start of each window, as a sample index.
 
-    A clip shorter than a window forms one window. A longer clip is not padded: its last window is moved back to end
-    with the clip, but is left out if less than the share `TAIL` of a window remains.
+    A clip shorter than a window forms one window. A longer clip is not padded. Its last window is moved back to end
+    with the clip, or is left out if less than the share `TAIL` of a window remains.
 
     Args:
         samples: number of samples of the clip.

@@ -33,7 +33,7 @@ class Assembled:
 
     Attributes:
         head: content except features and sequences.
-        rows: features and sequences by modality; their values are computed when they are written.
+        rows: features and sequences by modality, computed during writing.
     """
 
     head: FeatureFile
@@ -45,7 +45,7 @@ class Account:
     """Outcome of the clips of a job.
 
     Attributes:
-        extractors: extractors of the written modalities; a modality that every clip lacks is not written.
+        extractors: extractors of the written modalities. A modality that every clip lacks is not written.
         failures: failed clips, in the order of the manifest.
         lacking: absent modalities of kept clips: the sound of a silent video, the picture of a recording.
         warnings: (id, warning) for each warning about a kept clip.
@@ -96,7 +96,7 @@ def assemble(
 
     Args:
         plan: plan of the job.
-        ledger: records of the job, which are read again while the result is written.
+        ledger: records of the job, which are read again during writing.
         missing: failures of modalities that have no file: position in the job -> modality -> failure.
 
     Returns:
@@ -217,7 +217,7 @@ def _texts(rows: Mapping[str, ModalityRows], present: Mapping[str, NDArray[np.bo
 
 
 def _rows(plan: ExtractionPlan, extractor: Extractor, track: Track, ledger: Ledger) -> ModalityRows:
-    """Return the unfitted rows of one modality, whose values are read from the ledger when they are written."""
+    """Return the unfitted rows of one modality; their values are read from the ledger during writing."""
     n, lengths, kind = len(track.lengths), track.lengths, np.dtype(np.float32)
     width = extractor.dimension if extractor.fit is None else track.width or extractor.dimension
     read = partial(track.descriptions, ledger)

@@ -22,7 +22,7 @@ def wanted_of(extractor: Extractor, *, keeps_time: bool = False) -> Wanted:
 class Describer:
     """Context manager that extracts features from prepared clips in batches; its exit processes incomplete batches.
 
-    At most one batch is in the network while one batch per modality is collected, so that memory stays bounded.
+    At most one batch is in the network while one batch per modality is collected. This limits the memory.
 
     Args:
         extractors: extractors by modality; only extractors with `describe` are used.

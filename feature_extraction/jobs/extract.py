@@ -1,7 +1,7 @@
 """Extraction from a manifest to a feature file: decode clips, compute features, record them in a ledger, assemble them.
 
-The file is assembled from the ledger in the order of the manifest. The same command therefore produces the same bytes,
-however often the job was killed and however many processes it used.
+The file is assembled from the ledger in the order of the manifest. The same command therefore produces the same bytes
+after any number of interruptions, and with any number of processes.
 """
 
 import base64
@@ -40,7 +40,7 @@ class ExtractionOutcome(Account):
     """Result of a job.
 
     Attributes:
-        path: the feature file; None if every clip of a job without shards failed, so that an earlier file is kept.
+        path: the feature file; None if every clip of a job without shards failed. An earlier file is then kept.
         clips: number of clips of the manifest or its shard.
         reused: number of clips taken from the ledger.
         seconds: duration of this call.

@@ -10,7 +10,7 @@ from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.media import REASONS
 
 ABSENT = {"audio": "no-audio", "visual": "no-video", "text": "no-text"}
-"""Modality -> reason of a clip that does not have the modality; other reasons mean that it could not be read."""
+"""Modality -> reason of a clip without the modality. Other reasons mean that the modality could not be read."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Failure:
 
 
 def deciding_reason(reasons: Collection[str], modalities: int) -> str:
-    """Return the reason why a clip fails, the first in the order of `REASONS`; "" if the clip is kept.
+    """Return the first reason for the failure of a clip, in the order of `REASONS`; "" if the clip is kept.
 
-    A clip that has some of the modalities and lacks the others is kept.
+    A clip with only some of the modalities is kept.
 
     Args:
         reasons: one reason for each absent modality.

@@ -31,7 +31,7 @@ def fitted(
         pool: pooling of the transformed features over time.
 
     Returns:
-        The transformed rows, whose values are computed when they are read, and the fitted arrays.
+        The transformed rows, computed during reading, and the fitted arrays.
 
     Raises:
         InputError: the transformation cannot be fitted, for example because there are too few training clips.

@@ -27,7 +27,7 @@ from aadml.feature_extraction.media import Damaged, Limits
 from aadml.feature_extraction.weights.hub_names import PREFIX
 
 DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}
-"""Extractors of a job that names no extractors; they need no weights."""
+"""Extractors, without weights, of a job that names no extractors."""
 
 NONE = "none"
 """Name that excludes a modality from DEFAULTS."""
@@ -61,32 +61,32 @@ def extract(
     noise.
 
     Only modalities with a named extractor are extracted. If no extractor is named, the extractors are `log-mel` for
-    sound and `hog-color` for pictures. A modality that every clip lacks is not written. A clip that lacks one modality
-    (a silent video) and has another is kept, with a mask.
+    sound and `hog-color` for pictures. A modality that every clip lacks is not written. A clip that lacks only some of
+    the modalities (a silent video) is kept, with a mask.
 
     Args:
-        manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split. The columns start
-            and end (seconds) cut a segment of the media. Or a table that contains the media: a Parquet file, a
-            WebDataset tar, a data set saved by `datasets`, or "hf:NAME"; files also by address.
+        manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split. The columns start and
+            end (seconds) cut a segment of the media. A table that contains the media is also valid: a Parquet file, a
+            WebDataset tar, a data set saved by `datasets`, or "hf:NAME". Files may also be addresses.
         output: feature file to write. The same call continues an interrupted job.
         audio: audio extractor, `package.module:name` or `hf:MODEL`; by default log-mel, if no extractor is named.
             "none" excludes sound from the default extractors.
         visual: visual extractor, as for audio; by default hog-color, if no extractor is named.
         text: text extractor, as for audio, for the column text or caption; by default none.
-        recipe: preset of the audio and visual extractors with their options (`aadml list feature-recipes`); options and
+        recipe: preset of the audio and visual extractors with their options (`aadml list feature-recipes`). Options and
             weights that are passed override those of the preset.
         options: options of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
         weights: source of the weights, for extractors with weights: "auto" (the published file), a file or its folder,
             or "untrained" (random values).
         windows: length, or length/step, of the clips that each recording is cut into: "10s" or "10s/5s". Their ids are
             `ID@10.0-20.0`, and the columns start, end (seconds) and recording are added. A last window shorter than
-            half of the length is left out; a shorter recording is one clip.
+            half of the length is left out. A recording shorter than the length is one clip.
         engine: decoding engine: "local", "ray" (this machine, or RAY_ADDRESS), or "ray:ADDRESS" for a running cluster.
         workers: number of decoding processes; by default one per processor.
         time_limit: limit on the processor time to decode one modality of a clip, in seconds.
         max_seconds: maximum length of a clip (a window, or a segment of the manifest), in seconds; longer clips fail.
-        damaged: "keep" skips damaged parts of a clip if at least half of its length can be decoded, with a warning;
-            "drop" makes the clip fail.
+        damaged: "keep" skips damaged parts of a clip, with a warning, if at least half of its length can be decoded.
+            "drop" makes a damaged clip fail.
         shard: (i, n) for only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the parts.
         retry_failed: try failed clips again.
         sequence: keep the features over time beside the pooled features.
@@ -133,11 +133,11 @@ def choose_extractors(
     """Build extractors by name, each with its options; see `extract`. Their provenance includes the recipe.
 
     Args:
-        names: names by modality, None for a modality without a name; if there is no name at all, DEFAULTS are used.
+        names: names by modality; None for a modality without a name. If every name is None, DEFAULTS are used.
         options: options by modality.
         weights: source of the weights, for the extractors with an option `weights`; see `extract`.
         recipe: a key of RECIPES, instead of the names for sound and pictures.
-        manifest: clips of the job; default extractors are built only for modalities that have media in the manifest.
+        manifest: clips of the job. Default extractors are built only for modalities with media in the manifest.
 
     Raises:
         InputError: a name or option is unknown, no extractor accepts the options or weights, or weights are not

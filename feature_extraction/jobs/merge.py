@@ -51,14 +51,14 @@ class _ShardPart:
 
 
 def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Merged:
-    """Merge the shards of one job; the result equals that of a job without shards byte for byte.
+    """Merge the shards of one job. The result equals that of a job without shards byte for byte.
 
     A transformation that needs the training clips of all shards (a whitening) is fitted during the merge. Features are
     read and written in blocks.
 
     Args:
-        paths: feature files of all shards, in any order, or the name passed to `extract`, which is replaced by all
-            shards `<stem>.<i>-of-<n>.h5`; empty for the shards of `output`.
+        paths: feature files of all shards, in any order. The name passed to `extract` is replaced by all shards
+            `<stem>.<i>-of-<n>.h5`, and an empty list by the shards of `output`.
         output: the feature file to create; its list of failures is written beside it.
 
     Returns:

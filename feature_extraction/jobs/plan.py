@@ -132,7 +132,7 @@ class ExtractionPlan:
 def fingerprint(manifest: Manifest) -> str:
     """Compute the SHA-256 of the ids, classes, splits and further columns of a manifest, in hexadecimal digits.
 
-    The fingerprint is equal for all shards of a job; the paths of manifest and media have no effect.
+    The fingerprint is equal for all shards of a job. The paths of manifest and media have no effect.
     """
     digest = hashlib.sha256()
     for number, row in enumerate(manifest.rows):  # text of a JSON list, without building the list

@@ -47,7 +47,7 @@ def shard_path(output: str | os.PathLike[str], shard: tuple[int, int]) -> Path:
     if (int(named["index"]), int(named["count"])) != shard:
         raise InputError(
             f"{place}: is the name of shard {named['index']}/{named['count']}, but the job is shard {index}/{count}; "
-            f"pass {named['stem']}{place.suffix}, and the shard is added to the name"
+            f"pass {named['stem']}{place.suffix}, without the shard"
         )
     return place
 
@@ -56,8 +56,7 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     """Return the shards to merge.
 
     Args:
-        names: files of shards, or names of jobs, which are replaced by all their shards; empty for the shards of
-            `output`.
+        names: files of shards, or names of jobs instead of all their shards; empty for the shards of `output`.
         output: the feature file to create.
 
     Returns:

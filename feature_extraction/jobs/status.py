@@ -22,7 +22,7 @@ WINDOW = 300.0
 
 @dataclass(frozen=True)
 class Status:
-    """Status of a job, from one note per second; a killed job may have done slightly more than its last note states.
+    """Status of a job, from one note per second. A killed job may have done slightly more than its last note states.
 
     Attributes:
         path: feature file of the job.
@@ -34,8 +34,8 @@ class Status:
         rate: clips per second over the last five minutes, without reused clips; None if no clip was done.
         rate_overall: clips per second over the total time of all processes of the job.
         running: seconds of processor time of each clip that is being decoded, without clips on Ray.
-        seconds_left: remaining time at the current rate, at least the processor time of the longest running clip, which
-            on average is half done; None if it is unknown.
+        seconds_left: remaining time at the current rate, but at least the processor time that the longest running clip
+            has used; None if it is unknown.
         command: command that continues a stopped job; "" for a job started from Python, and for several shards.
         folder: working directory of the command.
         shards: status of each shard, if `path` is the common name of several shards.

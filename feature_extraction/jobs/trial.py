@@ -1,4 +1,4 @@
-"""Trial of extractors on noise before a job, so that an extractor that cannot work is reported before decoding."""
+"""Trial of extractors on noise before a job. A defective extractor is thus reported before decoding."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -54,10 +54,10 @@ def weights(
     """List, obtain or verify weight files.
 
     Args:
-        action: `list` reads no content; `get` downloads or copies the files that are absent, and verifies all;
-            `verify` compares the present files with the published checksums and with those of the first use.
-        name: a weight file, a recipe of features (all files of the recipe), or, for `get`, `hf:MODEL[@revision]`; None
-            for all files, for `list` and `verify`.
+        action: `list` reads no content. `get` downloads or copies absent files, and verifies all files. `verify`
+            compares the present files with the published checksums and with those of the first use.
+        name: a weight file, or a recipe of features for all files of the recipe. `get` also accepts
+            `hf:MODEL[@revision]`. `list` and `verify` accept None for all files.
         folder: folder of files to copy to the cache instead of a download, for `get`.
 
     Returns:
@@ -90,7 +90,7 @@ def fetch(names: Iterable[str], folder: Path | None = None) -> None:
         folder: folder of files to copy to the cache; None for a download.
 
     Raises:
-        InputError: a file cannot be obtained, or differs from the published file; the message lists the other absent
+        InputError: a file cannot be obtained, or differs from the published file. The message lists the other absent
             files.
     """
     names = list(names)

@@ -71,8 +71,8 @@ def read_windows(text: str) -> Windows:
 def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -> Manifest:
     """Replace each row of a manifest by the windows of its recording or segment, with ids such as `ID@10.0-20.0`.
 
-    The columns `start` and `end` contain the times of a window in seconds, and `recording` the name of its recording. A
-    recording that cannot be opened remains one clip, whose extraction reports the reason.
+    The columns `start` and `end` contain the times of a window in seconds. The column `recording` contains the name of
+    its recording. A recording that cannot be opened remains one clip, whose extraction reports the reason.
 
     Args:
         manifest: the recordings.

@@ -70,10 +70,10 @@ def variant_of(weights: ResolvedWeights, overrides: VariantOptions) -> Inception
 
     Args:
         weights: the file.
-        overrides: fields of the variant that the user set; they take precedence over the content of the file.
+        overrides: fields that the user set. These fields take precedence over the content of the file.
 
     Returns:
-        The variant; a warning lists the fields that are neither known nor set, and their options.
+        The variant. A warning lists the fields that are neither known nor set, and their options.
     """
     variant, doubtful = _by_content(weights)
     guessed = [name for name in doubtful if getattr(overrides, name) is None]

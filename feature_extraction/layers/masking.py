@@ -46,8 +46,8 @@ def masked_batch_norm(values: Tensor, norm: nn.BatchNorm2d, mask: Tensor | None)
 def _batch_norm(values: Tensor, norm: nn.BatchNorm2d) -> Tensor:
     """Normalize (b, c, t, f), with a correct gradient for any memory layout.
 
-    On a CPU, the backward pass of torch 2.13 exchanges rows and columns if an axis has length 1 and the layouts of
-    gradient and values differ. The gradient is therefore copied to the layout of the values.
+    On a CPU, the backward pass of torch 2.13 exchanges rows and columns of values with an axis of length 1 if the
+    layouts of gradient and values differ. The gradient is therefore copied to the layout of the values.
     """
 
     def same_layout(gradient: Tensor) -> Tensor:

@@ -18,8 +18,7 @@ def spec_augment(
 
     Args:
         spectrogram: (b, c, t, bands).
-        lengths: (b,) frames of each item, so that stripes lie in the sound and not in the padding; None if all
-            items have t frames.
+        lengths: (b,) frames of each item, to keep stripes out of the padding; None if all items have t frames.
         time_stripes: stripes of frames per item.
         time_width: exclusive upper bound of the width of a stripe, in frames.
         band_stripes: stripes of bands per item.

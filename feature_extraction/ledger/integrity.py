@@ -14,7 +14,7 @@ def damages_of_ledger(folder: Path) -> list[str]:
         folder: the folder `<output>.work`.
 
     Returns:
-        A message for each damaged line or record; an unfinished last line does not count as damage.
+        A message for each damaged line or record. An unfinished last line does not count as damage.
 
     Raises:
         InputError: the folder cannot be read.

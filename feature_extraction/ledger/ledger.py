@@ -58,7 +58,7 @@ class Ledger:
     def find_content(self, content: str, modality: str, settings: str) -> Record | None:
         """Return the newest successful record of equal content under any clip id; None if there is none.
 
-        The first call builds an index; records that are appended later are not found.
+        The first call builds an index. Records that are appended later are not found.
         """
         if self._contents is None:
             self._contents = Positions()
@@ -92,7 +92,7 @@ class Ledger:
             values: (d,) or (t, d); None for a failure.
 
         Raises:
-            InputError: the disk is full or the file cannot be written; earlier records are kept.
+            InputError: the disk is full or the file cannot be written. Earlier records are kept.
         """
         data = b""
         if values is not None:
@@ -106,7 +106,7 @@ class Ledger:
         """Append a note about the job.
 
         Raises:
-            InputError: the disk is full or the file cannot be written; earlier records are kept.
+            InputError: the disk is full or the file cannot be written. Earlier records are kept.
         """
         self._append(line_of_note(note, self._values_end), b"")
 

@@ -75,7 +75,7 @@ def line_of_note(note: Note, end: int) -> bytes:
 
 
 def notes_of(records: Path) -> Iterator[Note]:
-    """Yield the notes of a file of records, which may be in use; damaged notes are left out."""
+    """Yield the intact notes of a file of records, which may be in use."""
     wanted = b" %016x " % NOTE
     with records.open("rb") as file:
         for line in file:

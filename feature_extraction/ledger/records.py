@@ -55,7 +55,7 @@ class Record:
         settings: fingerprint of all settings that determine the values.
         content: SHA-256 of the file, with the times of a segment; for a text, the first 64 bits of its SHA-256.
         stamp: size, times and inode of the file when it was read (or the stamp of a text), then the bytes of the times
-            of a segment; an equal stamp means equal content.
+            of a segment. Equal stamps mean equal content.
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
         warnings: warnings about an accepted clip.

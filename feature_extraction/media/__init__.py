@@ -1,6 +1,6 @@
-"""Decoding of sound and frames of media files; a file that cannot be decoded fails for a reason from a fixed list.
+"""Decoding of sound and frames of media files. Every failure has a reason from a fixed list.
 
-PyAV decodes sound and frames. OpenCV is about as fast, but does not report truncated streams, decodes a cover
+PyAV decodes sound and frames. OpenCV is about as fast, but does not report truncated streams. It also decodes a cover
 picture as a video, and opens playlists and addresses. Here OpenCV only resizes the frames.
 
 Python opens a file, and FFmpeg receives its bytes. FFmpeg therefore does not interpret the name (no `concat:`, no

@@ -4,8 +4,8 @@ Fingerprints of the same recording are near each other. They contain no class an
 
 The fingerprint of sound is the loudness in 16 bands and 16 parts of the clip relative to the loudest part, clipped at
 -12 dB, so that volume and noise have no effect. The loudness is smoothed over time, because an encoder's padding shifts
-the sound. The fingerprint of frames is four gray pictures of 8 x 8, the means of four parts of the clip, minus their
-common mean.
+the sound. The fingerprint of frames consists of four gray pictures of 8 x 8. These are the means of four parts of the
+clip, minus their common mean.
 """
 
 from functools import cache

@@ -58,7 +58,7 @@ def decoded_frames(
 
 
 def _cut(track: MediaSource, segment: Segment, grid: "_Grid", clock: "_Clock") -> Iterator[Any]:
-    """Yield the frames of a segment; the grid begins with the frame that is shown at the start of the segment."""
+    """Yield the frames of a segment; the grid begins with the frame shown at the start of the segment."""
     origin, end = track.beginning + segment.start, 0.0
     for number, frame in enumerate(track.frames(segment.start)):
         time = number / clock.rate if frame.time is None else frame.time

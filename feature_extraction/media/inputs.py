@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 
-_LATE = 0.05  # share of a step; a clip that ends less than this after the start of a step does not have this step
+_LATE = 0.05  # share of a step; a last step with less than this share of the clip is left out
 
 Damaged = Literal["keep", "drop"]
 
@@ -51,8 +51,8 @@ class Sound:
     Attributes:
         sample_rate: sample rate in Hz; the sound is resampled once.
         seconds: number of seconds to decode from the beginning of each clip; None for all.
-        edition: version of the decoding rules, by which clips of another version are decoded again; version 3 skips
-            damaged packets.
+        edition: version of the decoding rules. Clips of another version are decoded again. Version 3 skips damaged
+            packets.
     """
 
     edition: ClassVar[int] = 3
@@ -70,8 +70,8 @@ class Frames:
         height: height of frames after resizing in the decoding process; None for no resizing.
         width: width of frames after resizing, as for `height`; the aspect ratio may change.
         limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a warning.
-        edition: as in `Sound`; version 2 introduced the time grid, version 3 mirrors mirrored frames back, and version
-            4 skips damaged packets and converts more than 8 bits per color as FFmpeg does.
+        edition: as in `Sound`. Version 2 introduced the time grid, and version 3 mirrors mirrored frames back. Version
+            4 skips damaged packets, and converts more than 8 bits per color as FFmpeg does.
     """
 
     edition: ClassVar[int] = 4
@@ -123,7 +123,7 @@ class Limits:
         seconds: maximum duration of sound or video.
         pixels: maximum size of a frame, before and after resizing.
         streams: maximum number of streams of a file.
-        damaged: "keep" decodes the rest of a damaged stream if at least half of its length remains, with a warning;
+        damaged: "keep" decodes the rest of a damaged stream, with a warning, if at least half of its length remains.
             "drop" makes any damage a failure.
     """
 

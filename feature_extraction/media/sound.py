@@ -62,7 +62,7 @@ def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
 
 
 class _Times:
-    """Times of the frames of a track; frames lose their times, because gaps in the times are not gaps in the sound.
+    """Times of the frames of a track. Frames lose their times, because gaps in the times are not gaps in the sound.
 
     Attributes:
         begin: time of the first sample in seconds.
@@ -160,9 +160,9 @@ def _trimmed(samples: NDArray[np.float32], track: MediaSource, rate: int, skippe
 
 
 def _resampled(frames: Iterator[tuple[Any, float]], rate: int) -> Iterator[NDArray[np.float32]]:
-    """Yield mono blocks (s,); a gap, or a change of layout or rate in the stream, starts a new resampler.
+    """Yield mono blocks (s,). A gap, or a change of layout or rate in the stream, starts a new resampler.
 
-    The channels are interleaved, because PyAV reads beyond its arrays if there are more than seven planes.
+    The channels are interleaved, because PyAV reads beyond its arrays of more than seven planes.
     """
     kind: tuple[str, str, int] | None = None
     resampler: Any = None

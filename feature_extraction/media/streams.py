@@ -15,8 +15,10 @@ from aadml.feature_extraction.media.inputs import MediaFailure
 from aadml.feature_extraction.media.truncation import Ending
 
 LEAD = 1.0
-"""Seconds decoded before a segment, since frames refer to earlier frames, and seeking is not exact; a segment that
-begins earlier is decoded from the beginning of the file."""
+"""Seconds decoded before a segment, since frames refer to earlier frames and seeking is not exact.
+
+A segment that begins earlier is decoded from the beginning of the file.
+"""
 
 _MARGINS = (LEAD, 10.0)  # the second one for files with key frames that are far apart
 _ROUNDING = 1e-3  # seconds by which times may be rounded
@@ -66,7 +68,7 @@ class MediaSource:
         return float((self.stream.start_time or 0) * self.stream.time_base)
 
     def frames(self, since: float = 0.0) -> Iterator[Any]:
-        """Decode the stream; truncated packets, and packets that cannot be decoded, are skipped as damage.
+        """Decode the stream; packets that are truncated or cannot be decoded are skipped as damage.
 
         Args:
             since: time in seconds after the beginning of the file. The first frame is shown at this time or before, or
@@ -154,7 +156,7 @@ class MediaSource:
 
         Args:
             segment: part of the recording.
-            end: end of the stream or of the segment, in seconds after the beginning of the file.
+            end: end of the decoded stream, in seconds after the beginning of the file.
         """
         held = end - segment.start
         if segment.is_whole or (held > 0 and (segment.end == math.inf or not _is_short(held, segment.length))):
@@ -173,7 +175,7 @@ class MediaSource:
             end: seconds of the clip.
             lost: seconds within the clip that were lost.
             segment: part of the recording that is the clip.
-            complete: whether the clip has all seconds that are wanted, so that the rest of the stream is not needed.
+            complete: whether the clip has all wanted seconds, so that the rest of the stream is not needed.
 
         Raises:
             MediaFailure: less than half of the length was decoded.

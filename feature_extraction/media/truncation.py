@@ -70,7 +70,7 @@ def ending(file: IO[bytes]) -> Ending:
 
 
 def is_media(file: IO[bytes]) -> bool:
-    """Return whether a file begins like a media file; a damaged file may still have its original beginning."""
+    """Return whether a file begins like a media file. A damaged file may still have its original beginning."""
     file.seek(0)
     head = file.read(189)
     return (
@@ -97,8 +97,8 @@ def _ending(file: IO[bytes], size: int, head: bytes) -> Ending:
 def _end_of_boxes(file: IO[bytes], size: int) -> int:
     """Return the sum of the lengths of the boxes; 0 if the last length is unstated or the structure is unknown.
 
-    The first 4 bytes of a box are its length. The value 1 refers to the 8 bytes after the name, and the value 0 means
-    that the box extends to the end of the file.
+    The first 4 bytes of a box are its length. The value 1 refers to the 8 bytes after the name. For the value 0, the
+    box extends to the end of the file.
     """
     position = 0
     while position + _BOX_HEADER <= size:
@@ -129,7 +129,7 @@ def _end_of_segment(file: IO[bytes]) -> int:
 
 
 def _variable_length(file: IO[bytes]) -> int | None:
-    """Read an EBML length: the leading zeros of the first byte count the bytes that follow; all ones mean unknown."""
+    """Read an EBML length. The leading zeros of the first byte count the following bytes; all ones mean unknown."""
     first = file.read(1)
     if not first or not first[0]:
         return None
@@ -139,7 +139,7 @@ def _variable_length(file: IO[bytes]) -> int | None:
 
 
 def _ending_of_wav(file: IO[bytes], size: int) -> Ending:
-    """Compare the end of a WAV with its chunk of samples; a writer to a pipe sets the size to 0 or to the maximum."""
+    """Compare the end of a WAV with its chunk of samples. A writer to a pipe sets the size to 0 or to the maximum."""
     position, long_size = 12, 0
     while position + 8 <= size:
         file.seek(position)

@@ -1,4 +1,4 @@
-"""Download of a published file, which is verified before it is renamed; an interrupted download is continued."""
+"""Download of a published file, with verification of its content. An interrupted download is continued."""
 
 import errno
 import hashlib
@@ -30,7 +30,7 @@ def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
     Args:
         url: address of the file, http or https.
         target: final path; an existing file is kept.
-        check: function that raises InputError for wrong content; the content is then deleted.
+        check: function that raises InputError for wrong content. The content is then deleted.
 
     Raises:
         InputError: the server cannot be reached, does not have the file, closes the connection, or sends other content;
@@ -111,7 +111,7 @@ def _opened(url: str, start: int = 0) -> Any:
 
 
 def _write(response: Any, part: Path, start: int, length: int) -> None:
-    """Write a response to a part that has `start` bytes already; `length` is the size of the file, 0 if unknown."""
+    """Write a response to a part of `start` bytes; `length` is the size of the file, or 0 if unknown."""
     with part.open("ab" if start else "wb") as file, Bar(length or None, "B", part.name[1:-14], scaled=True) as bar:
         while piece := response.read(_PIECE):
             file.write(piece)

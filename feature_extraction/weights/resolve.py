@@ -1,4 +1,4 @@
-"""Weights selected by a user: a name of the table, a file or a folder; published files are recognized by content."""
+"""Weights selected by a user: a name of the table, a file or a folder. Published files are recognized by content."""
 
 from dataclasses import dataclass
 from pathlib import Path

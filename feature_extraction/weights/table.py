@@ -155,8 +155,8 @@ def weights_path(name: str, folder: Path | None = None) -> Path:
             the folder of files at $AADML_MIRROR.
 
     Raises:
-        InputError: the file is absent and cannot be obtained (the message contains file, address and folder), or its
-            content differs from the published file.
+        InputError: the file is absent and cannot be obtained, or its content differs from the published file. In the
+            first case, the message contains file, address and folder.
     """
     entry = published(name)
     path = weights_folder() / entry.file
@@ -195,7 +195,7 @@ def published(name: str) -> WeightFile:
     """Return an entry of `WEIGHTS`.
 
     Raises:
-        InputError: there is no such entry; the message contains the nearest name, if any.
+        InputError: there is no such entry. The message contains the nearest name, if any.
     """
     return lookup(WEIGHTS, name, "published weight file")
 
@@ -238,7 +238,7 @@ def recognize(checksum: str, path: Path) -> str | None:
 
     Args:
         checksum: SHA-256 of the file.
-        path: path of the file, which may have any name; read again for the MD5 that some publishers state.
+        path: path of the file, which may have any name. The file is read again for the MD5 that some publishers state.
 
     Raises:
         DamagedFileError: `checksums.json` of the cache is damaged.
@@ -252,7 +252,7 @@ def recognize(checksum: str, path: Path) -> str | None:
 
 
 def _verify(entry: WeightFile, path: Path) -> None:
-    """Raise DamagedFileError if a file does not have the published content, or the content of its first use."""
+    """Raise DamagedFileError if a file differs from the published content, or from the content of its first use."""
     size, place = path.stat().st_size, weights_folder() / entry.file
     if entry.size is not None and size != entry.size:
         raise DamagedFileError(

@@ -38,7 +38,7 @@ def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], net
         network: name of the network, for the message.
 
     Raises:
-        InputError: a tensor is missing, unknown, or has another shape; the message contains the first such tensor.
+        InputError: a tensor is missing or unknown, or has another shape. The message contains the first such tensor.
     """
     missing = [f"tensor {name} is missing" for name in expected if name not in state]
     unknown = [f"{name} is not a tensor of this network" for name in state if name not in expected]
@@ -83,7 +83,7 @@ def refuse_keras(path: Path) -> None:
             kind = "a model of Keras" if "model.weights.h5" in archive.namelist() else kind
     if kind:
         raise InputError(
-            f"{path}: is {kind}; weights of Keras are not read, because their names do not identify the layers; pass "
+            f"{path}: is {kind}, and the names of Keras do not identify the layers of the weights; pass "
             "the published file of the network (see `aadml weights list`), or save the tensors as .safetensors with "
             "the names of the PyTorch network"
         )
@@ -116,14 +116,14 @@ def _foreign(path: Path) -> dict[str, Tensor]:
 
 
 def _numpy_arrays() -> list[Any]:
-    """Return the types that rebuild a NumPy array, which are safe; older files (VGGish's PCA, PANNs) need them."""
+    """Return the types that rebuild a NumPy array. They are safe, and older files (VGGish's PCA, PANNs) need them."""
     rebuild = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
     named = [(f, f"numpy.{core}.multiarray.{name}") for name, f in rebuild.items() for core in ("core", "_core")]
     return [np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in ("f2", "f4", "f8", "i4", "i8", "u1", "?")), *named]
 
 
 def _is_numpy_archive(path: Path) -> bool:
-    """Return whether an archive is an npz file, not a PyTorch file; raise InputError for a decompression bomb."""
+    """Return whether an archive is an npz file, not a PyTorch file. Raise InputError for a decompression bomb."""
     try:
         with zipfile.ZipFile(path) as archive:
             refuse_zip_bomb(archive, path.stat().st_size)

@@ -103,7 +103,7 @@ def _handle(buffer: memoryview, at: int) -> tuple[int, int]:
 
 
 def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes, memoryview]]:
-    """Yield the entries of a block; keys share prefixes, and the restart points at the end are not needed."""
+    """Yield the entries of a block. Keys share prefixes; the restart points at the end are not needed."""
     if content[offset + size] != 0:
         raise InputError("its blocks are compressed; save the checkpoint again as version 1")
     block = content[offset : offset + size]

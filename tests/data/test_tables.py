@@ -219,7 +219,7 @@ def test_what_is_missing_or_damaged_ends_in_one_line(rows, tmp_path, monkeypatch
         (tmp_path / name).write_bytes(b"PAR1 not a table" * 9)
         with pytest.raises(DamagedFileError, match="cannot be read as a"):
             open_data(tmp_path / name)
-    for values, problem in (([1.0], "lists of different lengths"), (None, "gaps or lists")):
+    for values, problem in (([1.0], "lists of different lengths"), (None, "missing values or lists")):
         write_parquet(tmp_path / "c.parquet", {**rows, "audio": [values, *rows["audio"][1:]]})
         with pytest.raises(InputError, match=f"c.parquet: audio has .*{problem}"):
             open_data(tmp_path / "c.parquet")

@@ -40,3 +40,14 @@ def test_a_failed_command_is_reported_with_its_last_lines(tmp_path):
     place.work, place.variables = tmp_path, {"PATH": "/usr/bin:/bin"}
     with pytest.raises(StepError, match=r"^sh -c .*: exit status 3: the reason$"):
         place.run("sh", "-c", "echo the reason >&2; exit 3")
+
+
+def test_lowest_versions_are_checked():
+    place = release_installs.Environment.__new__(release_installs.Environment)
+    pinned = {requirement.name: floor for requirement, floor in map(release_installs.floor_of, release_installs.CORE)}
+    place.pip = lambda command: "".join(f"{name}=={version}\n" for name, version in pinned.items())
+    case = Case("core, lowest", "python", (), "lowest")
+    release_installs.check_floors(place, case)
+    lowest, pinned["numpy"] = pinned["numpy"], "2.9.0"
+    with pytest.raises(StepError, match=f"numpy 2.9.0 is not at its lowest version {lowest}"):
+        release_installs.check_floors(place, case)

@@ -12,7 +12,7 @@ _STORE_SECONDS = 5.0  # the store of the job is in the launcher, which outlives 
 
 
 class ProcessLost(Exception):  # noqa: N818 - an event of the job, not a defect of this worker
-    """Error for another worker that ended or does not respond, or for a launcher that stops this worker."""
+    """Error for another worker that ended or does not respond, or for a stop by the launcher."""
 
 
 def started() -> bool:
@@ -53,7 +53,7 @@ def one_voice() -> None:
 
 
 def claim_last_word() -> bool:
-    """Return whether this worker is the first of the job to report why it ends; if so, enable its stderr."""
+    """Return whether this worker is the first of the job to report its end; if so, enable its stderr."""
     return not started() or _claim()
 
 

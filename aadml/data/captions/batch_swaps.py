@@ -103,7 +103,7 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
 
 
 def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
-    """Swap an item with an item of another batch if no batch then has duplicates; return whether a swap was made."""
+    """Try to swap an item with an item of another batch, without making duplicates; return whether a swap was made."""
     batch = batches[number : number + 1]
     item = batch[:, place]
     others = torch.cat([batch[:, :place], batch[:, place + 1 :]], 1)

@@ -50,8 +50,8 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         captions: largest number of captions of a clip; further captions are left out.
 
     Returns:
-        The splits, with `audio` (Waveforms) and `text` (Captions). Clips whose sound is missing or truncated, captions
-        without a word after cleaning, and further captions are left out; the notes list them.
+        The splits, with `audio` (Waveforms) and `text` (Captions). The notes list the omitted rows: clips with missing
+        or truncated sound, captions without a word after cleaning, and captions beyond the largest number.
 
     Raises:
         InputError: `path` is not captioned sound, a split has no captions or no usable sound, or the cleaning is

@@ -100,8 +100,8 @@ def _used_rows(count: int, size: int, seed: int) -> Tensor:
 def _seeded_nearest(vectors: Tensor, size: int, codes: Codes, generator: torch.Generator) -> Tensor:
     """Build each batch from the next unused item in random order and the items most similar to it.
 
-    The similarities of several seeds are computed in one matrix product. A seed that another batch has used is skipped,
-    so the result is the same as for one seed at a time.
+    The similarities of several seeds are computed in one matrix product. Used seeds are skipped, so the result is the
+    same as for one seed at a time.
     """
     order = torch.randperm(len(vectors), generator=generator).tolist()
     unused = torch.ones(len(vectors), dtype=torch.bool, device=vectors.device)

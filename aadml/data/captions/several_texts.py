@@ -82,7 +82,7 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Return captioned sound (whose rows are pairs), with `drawn_by` set if each epoch draws one caption per clip.
+    """Return captioned sound (rows are pairs), with `drawn_by` set for drawing one caption per clip in each epoch.
 
     Args:
         splits: captioned sound, whose labels are numbers of clips.

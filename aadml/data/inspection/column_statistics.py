@@ -67,7 +67,7 @@ def compute_statistics(values: NDArray[np.float32], present: NDArray[np.bool_]) 
 
 
 def row_hashes(values: NDArray[np.float32]) -> list[bytes]:
-    """Return a hash of each row (n, d); equal rows have equal hashes, and a negative zero counts as zero."""
+    """Return a hash of each row (n, d), the same for equal rows; a negative zero counts as zero."""
     everywhere = np.ones(len(values), dtype=np.bool_)
     blocks = (np.ascontiguousarray(block + np.float32(0)) for block in _blocks(values, everywhere))
     return [hashlib.blake2b(row, digest_size=16).digest() for block in blocks for row in block]

@@ -55,7 +55,7 @@ class Examination:
         splits: split -> number of clips.
         classes: class -> split -> number of clips; empty if the clips have no labels.
         modalities: modality -> its dimensions, range and other statistics, over the clips that have the modality.
-        present: modality that some clips lack -> split -> number of clips that have the modality.
+        present: modality that some clips lack -> split -> number of clips with the modality.
         duplicates: "id", a modality or "all modalities" -> duplicate ids, feature rows of the modality, or rows of all
             modalities together.
         near_duplicates: clips of two splits that differ only by noise or encoding, among the searched clips.
@@ -109,8 +109,8 @@ def inspect(
         media: manifest of the same clips, to find which known recipe computed the features.
 
     Raises:
-        InputError: the file does not exist, has no known layout, or is inconsistent; the manifest lists none of its
-            clips; or a retrieval task cannot be loaded or has options.
+        InputError: the file does not exist, has no known layout, is inconsistent or shares no clip with the manifest,
+            or a retrieval task cannot be loaded or has options.
         MissingExtraError: a package that the task needs is not installed.
     """
     if str(path).startswith(TASK):

@@ -206,7 +206,7 @@ def _variant(name: str, switched: Sequence[bool]) -> VariantOptions:
 
 
 def _at_rate(frames: NDArray[np.uint8], rate: int) -> NDArray[np.uint8]:
-    """Return the frames of a lower rate; a step that has just begun at the end of the clip is dropped."""
+    """Return the frames of a lower rate, without a step that has just begun at the end of the clip."""
     kept = frames[:: RATES[-1] // rate]
     started = (len(frames) - 1) % (RATES[-1] // rate) + 1
     return kept[:-1] if len(kept) > 1 and started / RATES[-1] < _LATE / rate else kept
@@ -264,7 +264,7 @@ def _apart(features: NDArray[np.float64], clips: Sequence[Rows], read: Callable[
 
 
 def _decoded(media: Sequence[Part], inputs: Sound | Frames) -> dict[int, NDArray[Any]]:
-    """Decode clips in worker processes; return position -> sound or frames, without clips that cannot be decoded."""
+    """Decode clips in worker processes; return position -> sound or frames, without undecodable clips."""
     settings = DecodingSettings({"media": Wanted(inputs, np.asarray, 0.0)}, time_limit=120.0, limits=Limits())
     tasks = (Task(number, {"media": path}, segment) for number, (path, segment) in enumerate(media))
     parts = {task.number: parts[0].prepared for task, parts in decode_all(tasks, settings, clips=len(media), workers=2)}

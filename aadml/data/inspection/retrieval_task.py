@@ -97,8 +97,8 @@ def examine_task(task: str) -> TaskExamination:
     Args:
         task: a folder, a table of clips, or the name of a task of mteb. The folder has `corpus`, `queries` and `qrels`
             (or `default`), each a folder or a file of Parquet, JSON Lines or TSV, or a data set saved by `datasets`. A
-            table of clips is "FOLDER#a2v": its sounds (a) are queries for the videos (v) of the same label, or of the
-            same clip if there are no labels. The other letters are i (image) and t (text).
+            table of clips is "FOLDER#a2v": its sounds (a) are queries for the videos (v) of the same label (of the same
+            clip for lack of labels). The other letters are i (image) and t (text).
 
     Raises:
         InputError: the task is unknown, a part is missing or cannot be read, or a column is missing.

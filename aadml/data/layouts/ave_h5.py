@@ -27,7 +27,7 @@ _BLOCK = 64  # number of clips pooled at once, since the pictures of all clips d
 def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read AVE's features, averaged over seconds and positions: audio (n, 128) and visual (n, 512).
 
-    The class of a clip is the most frequent class of its seconds; background counts only if there is no other class.
+    The class of a clip is the most frequent class of its seconds, or background for lack of another class.
 
     Raises:
         InputError: a file or key is missing or ambiguous, or the files are inconsistent.

@@ -95,7 +95,7 @@ def read_table(path: Path, views: Mapping[str, str]) -> LayoutArrays:
 def _one_row_per_clip(columns: Columns) -> Columns:
     """Join the rows with one id, which `aadml embed` writes for each caption of a clip, to a clip with several texts.
 
-    Columns are returned unchanged if ids are unique, or if rows with the same id differ in more than the text.
+    Columns with unique ids stay unchanged. So do columns whose rows with the same id differ in more than the text.
     """
     names, words = columns.beside.get("id"), columns.features.get("text")
     if (

@@ -16,7 +16,7 @@ KEYS = ("*_train", "*_test")
 
 
 def read_views(path: Path, chosen: Mapping[str, str]) -> LayoutArrays:
-    """Read the views of an npz that `chosen` assigns to modalities; a part `valid` or `val` is read if present.
+    """Read the views of an npz (`chosen`: modality -> view), with a part `valid` or `val` if present.
 
     Raises:
         InputError: fewer than two views are chosen, a view or key is missing, values are pickled, or parts are

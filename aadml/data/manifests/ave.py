@@ -45,7 +45,8 @@ def ave(
     for name in files:
         if not (source / name).is_file():
             raise InputError(
-                f"{source}: lacks '{name}'; add Annotations.txt with the three order files (.h5) or lists (Set.txt)"
+                f"{source}: lacks '{name}'; add Annotations.txt with trainSet.txt, valSet.txt and testSet.txt, or with "
+                "the order files train_order.h5, val_order.h5 and test_order.h5"
             )
     annotations = read_annotations(source / ANNOTATIONS)
     split_of = read_splits(source, annotations)

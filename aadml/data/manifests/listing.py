@@ -104,8 +104,8 @@ class Listing:
 def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) -> None:
     """Write a manifest: `id,media,label,split` and further columns; paths below its folder are relative to the folder.
 
-    If the picture is in another file, the columns are `audio,visual` instead of `media`. If clips have several labels,
-    the column is `labels` instead of `label`; without labels, both columns are absent.
+    If the picture is in another file, the columns are `audio,visual` instead of `media`. For clips with several labels,
+    the column is `labels` instead of `label`. Without labels, both columns are absent.
 
     Raises:
         InputError: there are no entries, an id repeats, a label contains the separator of labels, or the path cannot be

@@ -51,8 +51,8 @@ def manifest(
             `clock_limit`, `folds`); None and False mean the default.
 
     Returns:
-        The path of the manifest. Videos of a data set that have no file are listed in `<manifest>.missing.txt`, one
-        name per line (the YouTube id, except for VEGAS).
+        The path of the manifest. A data set's videos without a file are listed in `<manifest>.missing.txt`, one name
+        per line (the YouTube id, except for VEGAS).
 
     Raises:
         InputError: a data set, column or option is unknown, shares are impossible, ids repeat, files are missing, or
@@ -73,7 +73,7 @@ def manifest(
         listing = _without_missing(listing, source, skip=skip_missing)
     if "seed" not in schema(list_clips) and seed is not None and not draws(listing, split):
         raise InputError(
-            f"--seed {seed}: no split is drawn, because {source} defines the splits; pass also --split {DEFAULT_RULE}"
+            f"--seed {seed} has no effect, because {source} defines the splits; pass --split {DEFAULT_RULE} as well"
         )
     if listing.entries:
         listing = with_splits(listing, split, split_by, seed or 0)
@@ -109,7 +109,7 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
 
 
 def _refuse_known(source: Path) -> None:
-    """Raise InputError if a source is or contains the table of a data set, which the listing would ignore."""
+    """Raise InputError if a source is or contains the table of a data set, instead of ignoring the table."""
     files = [source] if source.is_file() else sorted(file for file in source.iterdir() if file.is_file())
     tables = {name: entry for name, entry in MANIFESTS.items() if isinstance(entry, PublishedTables)}
     for file in files:

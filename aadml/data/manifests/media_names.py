@@ -64,8 +64,8 @@ class MediaIndex:
         """Return the first existing file with one of the names, or else a path for the first name.
 
         Args:
-            names: names or ends of paths, with or without an ending. If no file exists and the name has no ending,
-                ".mp4" is added.
+            names: names or ends of paths, with or without an ending. If no file exists, the path of a name without
+                ending ends in ".mp4".
 
         Raises:
             InputError: several files have the name.

@@ -30,11 +30,11 @@ class PublishedTables:
 
     Args:
         page: page or loader that documents the layout.
-        tables: pattern of a table's name -> split of its clips; "" if the column `split` has the split, or if the data
-            set has no splits. A `.json` table contains lists of videos by label.
+        tables: pattern of a table's name -> split of its clips; "" for a table with a column `split`, or for a data set
+            without splits. A `.json` table contains lists of videos by label.
         columns: names of the columns of tables without a header, or column of the header -> name. The names `video`,
             `start`, `end` (seconds), `label`, `split` and `caption` have a meaning.
-        names: templates of file names of a clip, without ending (see `media_name`); the first file that exists is used.
+        names: templates of file names of a clip, without ending (see `media_name`); the first existing file is used.
             `{table}` is the last word of the table's name.
         id: template of the id of a clip.
         comment: beginning of lines that are left out.
@@ -66,7 +66,7 @@ class PublishedTables:
 
         Raises:
             InputError: there is no table, a table has another form, two files have the same name, or `whole_recordings`
-                is set but the tables have no times.
+                is set for tables without times.
         """
         tables = self.tables_in(source)
         if not tables:
@@ -155,7 +155,7 @@ class PublishedTables:
 
 
 def _groups(rows: Sequence[Cells]) -> list[list[Cells]]:
-    """Group rows by clip: rows with a caption are joined by video and start, and any other row is a clip."""
+    """Group rows by clip: rows with a caption by video and start, any other row alone."""
     groups: dict[object, list[Cells]] = {}
     for number, row in enumerate(rows):
         key = (row["split"], row["video"], row.get("start")) if _CAPTION in row else number

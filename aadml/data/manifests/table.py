@@ -56,7 +56,7 @@ def table(
     first_label: bool = False,
     no_labels: bool = False,
 ) -> Listing:
-    """List the clips of a table whose columns have the names of manifest columns, or names that `columns` maps.
+    """List the clips of a table with the column names of manifests, or with names mapped by `columns`.
 
     Args:
         source: a CSV file, UTF-8; the separator of its columns is detected in its first line.
@@ -250,8 +250,8 @@ def _notes(clips: Sequence[ListedClip], names: Mapping[str, str], *, labeled: bo
         )
     if several:
         notes.append(
-            f"{several} clips have several labels, which are kept; methods that train on classes leave these clips "
-            "out, unless --first-label keeps only the first label of each"
+            f"{several} clips have several labels, and methods that train on classes leave these clips out; pass "
+            "--first-label to keep only the first label of each clip"
         )
     return notes
 

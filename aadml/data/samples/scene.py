@@ -1,4 +1,4 @@
-"""Input and output of the events: their traits, their sound and their picture."""
+"""Traits of an event (`Scene`), its sound and picture (`Event`), and the times of its beats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -33,8 +33,7 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
         The content, and the manifest.
 
     Raises:
-        InputError: the file is not a manifest, has no column for a modality, or has no text although `modalities` has
-            "text".
+        InputError: the file is not a manifest, has no column for a modality, or has no text for the modality "text".
     """
     if not is_manifest(path):
         raise InputError(f"{path}: is not a CSV file, but networks (towers) are trained on media; pass a manifest")

@@ -18,7 +18,7 @@ _EMPTY = (1e8, 1e6, 1e7)  # penalty for a class without train, valid, test clips
 _COVERED = (0, 2)  # a class with one group is in train; a class with two groups is also in test
 _SMALLEST = 0.1  # clips; lower bound of a wanted count as divisor
 _ROUNDS = 20
-_SWAPPED = 200  # groups that may be swapped; if there are more, the others suffice to reach the shares
+_SWAPPED = 200  # groups that may be swapped; any other groups suffice to reach the shares
 _ATTEMPTS = 400  # divided by the number of groups: number of placements, each in a different order
 _LEAST = 1e-6  # smallest change of the objective that counts
 
@@ -50,11 +50,11 @@ def divide(
 ) -> list[str]:
     """Return a random split for each clip, as close to the shares, overall and in each class, as groups allow.
 
-    Each group is placed where it lowers the objective most; larger groups are first. Then groups are moved or swapped
-    while a move lowers the objective. This is repeated in random orders and from random divisions if there are few
-    groups, and the division with the lowest objective is returned. The objective is the sum over splits of the squared
-    distance from the wanted count divided by that count, for all clips and for the clips of each class. A class with
-    one group is in train. A class with more groups has train and test clips, if these shares are above 0.
+    The groups, larger ones first, are placed one by one in the split with the lowest objective. Then groups are moved
+    or swapped while a move lowers the objective. With few groups, this is repeated in random orders and from random
+    divisions. The division with the lowest objective is returned. The objective is a sum over splits, for all clips and
+    for the clips of each class: the squared difference from the wanted count, divided by the wanted count. A class with
+    one group is in train. A class with several groups has train and test clips, if these shares are above 0.
 
     Args:
         labels: the classes of each of n clips: none, one or several.

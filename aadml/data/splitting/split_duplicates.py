@@ -190,6 +190,6 @@ def _joint(both: StoredRows, present: NDArray[np.bool_]) -> Iterator[_Similarity
 
 
 def _nonzero(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return the mask (n,) of the rows that are not all zero; only these rows are compared."""
+    """Return the mask (n,) of the rows to compare: the rows that are not all zero."""
     blocks = (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
     return np.concatenate([np.empty(0, np.bool_), *(block.any(axis=1) for block in blocks)])

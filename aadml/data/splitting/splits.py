@@ -21,7 +21,7 @@ from aadml.feature_extraction.manifest import SPLITS
 
 
 def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, name: str = "") -> Splits:
-    """Return the train, valid and test clips; a validation split is drawn from train if the data have none.
+    """Return the train, valid and test clips. Draw a missing validation split from train.
 
     Args:
         content: the data.

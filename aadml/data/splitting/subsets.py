@@ -26,7 +26,7 @@ def few_a_class(
         splits: the data, divided.
         count: number of training clips per class.
         validation: number of validation clips per class as a share of `count` (at least one clip), for a validation
-            split that was drawn from train; None leaves the validation split unchanged.
+            split drawn from train; None leaves the validation split unchanged.
         seed: seed of the draw.
         keep_unlabelled: remove only the label of the other training clips, not the clips.
 

@@ -28,7 +28,7 @@ def of_each_positive(
         near: the positives.
         negatives: (a, c) zeros and ones, without positives; None: all entries that are not positives.
         shares: (a, c) shares of the positives; u is a share divided by the mean share of its anchor. None: u = 1.
-        room: buffer (a, c) for the gradient, which may be `logits`; None: the gradient is a new tensor.
+        room: buffer (a, c) for the gradient (may be `logits`); None for a new tensor.
 
     Returns:
         One term per positive, for anchors that have negatives; no terms for other anchors.
@@ -64,7 +64,7 @@ def mean_over_positives(
         near: the positives.
         rivals: (a, c) zeros and ones, including the positives; None: all entries.
         shares: (a, c) shares of the positives, not negative; None: equal shares.
-        room: buffer (a, c) for the gradient, which may be `logits`; None: the gradient is a new tensor.
+        room: buffer (a, c) for the gradient (may be `logits`); None for a new tensor.
 
     Returns:
         One term per anchor, for anchors that have positives; no terms for other anchors.

@@ -5,10 +5,10 @@ with respect to each score. Scores of vectors are inner products or functions of
 vectors are two more matrix products, with the gradients of the scores.
 
 Products are computed for a slab of rows, as they are slow for few rows. Losses and their gradients are computed for a
-block of rows of the slab, which stays in a core's cache. If there is only one slab, the gradients of its scores are
-stored, and the backward pass multiplies them with the vectors. Otherwise the forward pass multiplies them, and the
-backward pass multiplies the result by the incoming gradient. If the incoming gradient differs between anchors, the
-backward pass computes the blocks a second time. Second derivatives raise an error.
+block of rows of the slab, which stays in a core's cache. With only one slab, the gradients of its scores are stored,
+and the backward pass multiplies them with the vectors. Otherwise the forward pass multiplies them, and the backward
+pass multiplies the result by the incoming gradient. If the incoming gradient differs between anchors, the backward pass
+computes the blocks a second time. Second derivatives raise an error.
 """
 
 import math
@@ -71,7 +71,7 @@ class Rows:
         comparison: the whole comparison.
         place: position of the rows in the comparison.
         columns: (c,) one number per candidate, or None if the loss needs no numbers per candidate.
-        room: (r, c) buffer for the gradients, writable once the scores have been read; None: there is no buffer.
+        room: (r, c) buffer for the gradients, writable once the scores have been read; None without a buffer.
     """
 
     scores: Tensor

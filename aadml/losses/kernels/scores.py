@@ -91,7 +91,7 @@ class Scores:
         return _cut(slice(0, len(self.left)), max(self._height(SLAB), self._height(self._block), width))
 
     def blocks(self, rows: slice) -> list[slice]:
-        """Divide the rows of a slab into blocks, whose losses are computed together; two blocks or fewer are joined."""
+        """Divide the rows of a slab into blocks for computing losses; two blocks or fewer are joined."""
         height = self._height(self._block)
         return _cut(rows, 2 * height if rows.stop - rows.start <= 2 * height else height)
 
@@ -151,7 +151,7 @@ def _cut(rows: slice, height: int) -> list[slice]:
 
 
 def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0) -> Scores:
-    """Return the scores of a comparison, times a factor; scores that a selection computed are reused.
+    """Return the scores of a comparison, times a factor; scores computed by a selection are reused.
 
     Args:
         comparison: a anchors against c candidates.
@@ -176,7 +176,7 @@ def dissimilarities(comparison: Comparison, name: Score) -> Scores:
     """Return scores that are smaller for nearer candidates, see SCORES.
 
     Raises:
-        InputError: the score is unknown, or is a distance but the comparison has relevance scores instead of vectors.
+        InputError: the score is unknown, or is a distance for a comparison with relevance scores instead of vectors.
     """
     lookup(SCORES, name, "score")
     return scores_of(comparison, name, 1.0 if "euclidean" in name else -1.0)

@@ -37,7 +37,7 @@ def fitted_codes(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
         codes: (C, k) initial codes, plus and minus one.
 
     Returns:
-        (C, k) codes whose loss is not above that of `codes`; a bit without effect on the loss stays unchanged.
+        (C, k) codes with a loss not above that of `codes`. A bit without effect on the loss stays unchanged.
     """
     exact, fitted = vectors.double(), codes.double().clone()
     gram = exact.T @ exact  # (k, k)

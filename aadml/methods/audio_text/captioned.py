@@ -72,7 +72,7 @@ class AudioText(LearnedMethod):
         super().fit(settled(prepare(train)), settled(with_sound(prepare(valid))), session)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; clips whose sound cannot be decoded are omitted, with a warning."""
+        """Embed sound and captions; clips with undecodable sound are omitted, with a warning."""
         return self.learner.embed_clips(with_sound(self.learner.prepared(clips)))
 
 

@@ -116,7 +116,7 @@ def divided(epochs: int, shares: Sequence[float]) -> list[int]:
 
 
 def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
-    """Return the model that is trained first, and whose vectors define the batches; None if the options need no model.
+    """Return the model to train first, for building the batches; None if the options need no model.
 
     Args:
         options: options of the curriculum.

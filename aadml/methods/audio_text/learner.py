@@ -90,7 +90,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return replace(clips, features=inputs)
 
     def settled(self, clips: Clips) -> Clips:
-        """Return clips with the vectors of settled networks; clips whose sound cannot be decoded are omitted."""
+        """Return clips with the vectors of settled networks; clips with undecodable sound are omitted."""
         for modality in clips.modalities:
             tower = self.tower(modality)
             if tower.settled and not isinstance(clips[modality], Tensor):
@@ -110,7 +110,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
             self.curriculum.check_clips(train)
 
     def players(self) -> Mapping[str, Player]:
-        """Return a player of all parameters that are not frozen, and a player for each single side of a curriculum."""
+        """Return the player "all" and, with a curriculum, the players "audio" and "text" (one tower each)."""
         players = {"all": self._player("audio", "text")}
         if self.curriculum is not None:
             players |= {side: self._player(side) for side in ("audio", "text")}

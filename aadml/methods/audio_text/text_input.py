@@ -33,7 +33,7 @@ class BertInput(ResizedBuffers):
 
     Attributes:
         dimension: dimension d of a caption's vector.
-        source: "untrained", or the folder of the weights, which is not read if `config` is passed.
+        source: "untrained", or the folder of the weights (not read if `config` is passed).
     """
 
     __call__: Callable[..., Tensor]

@@ -85,7 +85,7 @@ class CaptionTower(nn.Module):
         return self.frozen and self.frozen_mode == "eval"
 
     def train(self, mode: bool = True) -> "CaptionTower":
-        """Set training or evaluation mode; a network that is frozen in evaluation mode stays in it."""
+        """Set training or evaluation mode; a settled network stays in evaluation mode."""
         super().train(mode)
         if self.settled:
             self.network.eval()
@@ -105,8 +105,8 @@ def build_tower(
     """Build the tower of a modality from the options of a method.
 
     Raises:
-        InputError: the towers have no heads, and the network's dimension differs from that of the common space, or a
-            file of weights cannot be read.
+        InputError: a file of weights cannot be read, or a tower without a head has another dimension than the common
+            space.
     """
     source, architecture, hidden = getattr(options, modality), context.architecture or Architecture(), 1024
     if source.startswith(PREFIX):

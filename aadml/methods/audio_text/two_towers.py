@@ -28,7 +28,7 @@ _BuildPrior = Callable[[Training], Method]
 
 
 class ThreeStages(AudioText):
-    """Two towers that are trained in stages, after an ancillary model whose vectors determine the batches.
+    """Two towers, trained in stages after an ancillary model whose vectors determine the batches.
 
     Args:
         learner: two towers.

@@ -105,6 +105,6 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
 
 
 def _signed(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Flip directions so that the largest weight of `first`, in magnitude, is positive; equal data have equal bytes."""
+    """Flip signs to make the largest weight of `first` in magnitude positive; equal data then have equal bytes."""
     signs = first.gather(0, first.abs().argmax(0, keepdim=True)).sign()
     return first * signs, second * signs

@@ -84,12 +84,12 @@ class TripletLearner(Learner):
     Cluster CCA (see `c_cca`) is solved on the training clips. A branch for each modality maps the projections through
     hidden layers and an output layer (tanh, dropout), then a sigmoid. Triplets of a batch train the branches. The
     released code also passes a flag that omits the cluster part, and accumulates this part in the wrong shape. The
-    toolkit always includes the cluster part. The code does not define the distance of the triplets. With the cosine,
-    a margin of 0.5 could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. The code's
+    toolkit always includes the cluster part. The code does not define the distance of the triplets. With the cosine, a
+    margin of 0.5 could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. The code's
     triplets never have an anchor's partner as positive, and their loss is the mean over all triplets (`fidelity:
-    source`). The toolkit includes the partner, because it is the item to be retrieved, and takes the mean over the
-    triplets with a loss above zero (`repaired`). The code's batch-hard form mines over a list of triplets, and is
-    not reproduced. The published schedule has 10 epochs of 500 batches.
+    source`). The toolkit includes the partner, the item to be retrieved, and takes the mean over the triplets with a
+    loss above zero (`repaired`). The code's batch-hard form mines over a list of triplets, and is not reproduced. The
+    published schedule has 10 epochs of 500 batches.
 
     Args:
         context: dimensions of the two modalities.

@@ -38,8 +38,8 @@ class CurriculumLearner(Learner):
 
     Stage 2 starts from the best weights of stage 1 with a new optimizer. No code was released, and the abstract names
     only the stages and the interpolation. Network, margin and label loss are those of AADML, from the same group. The
-    nearest negative is mostly the point on an "anchor-negative" line that is nearest to the anchor, so that there are
-    always hard triplets.
+    nearest negative is mostly the point of an "anchor-negative" line nearest to the anchor, so there are always hard
+    triplets.
 
     Args:
         context: dimensions and classes.

@@ -29,7 +29,7 @@ class ContrastiveLearner(LearnedScale, Learner):
         L = mean over directions of  mean over i of  -log( exp(s cos(x_i, y_i)) / sum over j of exp(s cos(x_i, y_j)) )
 
     The scale s is learned, between 1 and 100. All other clips of the batch are negatives, even clips of the same class,
-    which lowers scores of retrieval by class. The AADML paper does not state how CLIP was applied to features for its
+    which lowers scores of retrieval by class. The AADML paper does not describe the use of CLIP on features for its
     table, so heads and schedule are configurable.
 
     Args:

@@ -33,7 +33,7 @@ class InstanceLearner(Learner):
         stage 2:  L + sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
 
     Every training clip is a class, so that partners share a row of W. No code in PyTorch was released, and the AADML
-    paper does not state how the method was applied to features. Sizes, dropout and schedule are therefore configurable.
+    paper does not describe the use of the method on features. Sizes, dropout and schedule are therefore configurable.
     The classifier has a row for each training clip and is not used for embedding.
 
     Args:

@@ -48,7 +48,7 @@ class Matching(LearnedScale):
 
     Raises:
         InputError: the loss ignores the weights of neighbors, proxies replace the candidates of a bank, neighbors in
-            the space of a DCCA do not have exactly two modalities, or a direction has a modality that `space` lacks.
+            the space of a DCCA do not have exactly two modalities, or `space` lacks a modality of a direction.
     """
 
     __call__: Callable[..., dict[str, Tensor]]
@@ -94,7 +94,7 @@ class Matching(LearnedScale):
         self.objective.check_size(len(train), None)
 
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
-        """Compute bank and neighbors for an epoch; duplicates are searched once, or in each epoch if texts change.
+        """Compute bank and neighbors for an epoch, and find duplicates (once, or in each epoch if texts change).
 
         Args:
             train: the training clips.

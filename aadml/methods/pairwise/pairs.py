@@ -56,7 +56,7 @@ class PairLearner(Learner):
         embedding: see `EmbeddingOptions`.
         loss: the `loss` section; the next four arguments are sections too.
         selection: selection of the pairs in the loss.
-        proxy: proxies that replace clips in training; anchor-aware proxies use no labels in this method.
+        proxy: proxies that replace clips in training. Anchor-aware proxies use no labels in this method.
         neighbors: positives besides a clip's partner, determined without labels, and their weights.
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
 

@@ -178,7 +178,7 @@ class HubInput(ResizedBuffers):
         return self
 
     def prepared(self, features: Features, loading: Loading) -> Features:
-        """Return n media or captions as items of the network; features that are items are returned unchanged.
+        """Return n media or captions as items of the network; items are returned unchanged.
 
         Args:
             features: features of n items.
@@ -300,7 +300,10 @@ class HubInput(ResizedBuffers):
         return again(run, use_reentrant=False, preserve_rng_state=False) if self._tuning.micro_batch else run()
 
     def _step(self) -> int:
-        """Return a seed that differs for every call in an epoch, whose number is in the seed of the process."""
+        """Return a different seed for every call in an epoch.
+
+        The seed also depends on the epoch, through the seed of the process.
+        """
         if torch.initial_seed() != self._epoch:
             self._epoch, self._calls = torch.initial_seed(), 0
         self._calls += 1

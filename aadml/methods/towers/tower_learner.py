@@ -1,4 +1,4 @@
-"""Learners whose input vectors are computed by pretrained networks, which are trained too or frozen."""
+"""Learners with input vectors of pretrained networks, which are trained too or frozen."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -29,7 +29,7 @@ class TowerMethod(LearnedMethod):
         super().fit(*self.learner.begun(train, valid), session)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed every modality of `clips`; clips that cannot be decoded are omitted with a warning."""
+        """Embed every modality of `clips`; undecodable clips are omitted, with a warning."""
         return self.learner.embed_clips(self.learner.decodable(clips))
 
 

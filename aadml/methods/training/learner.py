@@ -49,7 +49,8 @@ class Batch:
         index: (b,) rows in the training set.
         generator: generator of the draws of selections and losses; dropout and noise use torch's global generator.
         epoch: position of the epoch in its stage.
-        present: modality -> (b,) bool, whether a clip has the modality, if some training clips lack it.
+        present: modality -> (b,) bool, whether a clip has the modality; only for modalities that some training clips
+            lack.
     """
 
     features: Mapping[Modality, Any]
@@ -139,13 +140,13 @@ class Validation:
 
 
 class Learner(nn.Module, Embedder):
-    """A trainable method, whose fitted numbers are all parameters or buffers, so that `state_dict` is complete.
+    """A trainable method with all fitted numbers as parameters or buffers, so that `state_dict` is complete.
 
     Attributes:
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
         takes_criterion: whether `training.criterion` may be another score; False if the stages have different scores.
-        in_bfloat16: whether `training.precision` may be bfloat16: "no", "possible" or "shown". "shown" means that runs
-            of several seeds scored the same in both precisions (docs/lab/speed.md), so that "auto" may choose bfloat16.
+        in_bfloat16: whether `training.precision` may be bfloat16: "no", "possible" or "shown". "shown" (equal scores in
+            both precisions over several seeds, see docs/lab/speed.md) lets "auto" choose bfloat16.
         divides_batches: whether several processes may train the learner. Its losses then receive the features of the
             process's own rows (`group.together` gathers the outputs), and return the process's part of a sum.
         learns_beside_batches: whether the loss uses features of training clips outside the batch.

@@ -43,14 +43,14 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
     Args:
         learner: learner to train, on its device.
         train: clips to fit on.
-        valid: clips to choose the epoch on; if there are none, the last epoch is chosen.
+        valid: clips for choosing the epoch; without clips, the last epoch is chosen.
         settings: the `training` section.
         session: log, best weights, state to continue from.
         seed: seed of all draws.
 
     Raises:
-        InputError: the loss became NaN or infinite before any epoch was stored, or `training.criterion` is set although
-            the stages have different scores.
+        InputError: the loss became NaN or infinite before any epoch was stored, or `training.criterion` is set for
+            stages with different scores.
     """
     with torch.random.fork_rng(devices=[]), group.divided():
         clips = _to_device(train, learner.device)

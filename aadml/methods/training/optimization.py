@@ -167,6 +167,6 @@ _COMPILED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
 
 @cache
 def _without_compiler(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
-    """Return an optimizer whose methods do not import `torch._dynamo`, which only compiled steps need (1.2 s)."""
+    """Return an optimizer whose methods do not import `torch._dynamo` (1.2 s, needed only for compiled steps)."""
     plain = {name: inspect.unwrap(getattr(kind, name)) for name in _COMPILED}
     return type(kind.__name__, (kind,), {**plain, "step": torch.no_grad()(inspect.unwrap(kind.step))})

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aadml.methods.training.learner import Learner
 
 Record = Mapping[str, float | str]
-"""Statistics of one epoch, which are one line of the log; the stage is a string."""
+"""Statistics of one epoch (one line of the log); the stage is a string."""
 
 
 def numbers(record: Record) -> dict[str, float]:
@@ -111,7 +111,7 @@ class Session:
             self._callbacks.on_epoch(record)
 
     def warn(self, message: str) -> None:
-        """Report a warning once; messages that differ only before the first colon (the epoch) count as one."""
+        """Report a warning once; the text before the first colon (the epoch) does not count in the comparison."""
         kind = message.split(":", 1)[-1]
         if all(kind != known.split(":", 1)[-1] for known in self.warnings):
             self.warnings.append(message)

@@ -46,21 +46,21 @@ class Training:
         schedule_factor: factor of the learning rate at each change.
         schedule_threshold: smallest rise above the best score so far that ends a plateau.
         schedule_floor: smallest learning rate of any schedule.
-        warmup: epochs, or a part of an epoch, at the beginning of each stage in which the learning rate rises linearly,
-            step by step; 0 for none.
+        warmup: epochs, or a part of an epoch, of linear rise of the learning rate (step by step) at the beginning of
+            each stage; 0 for none.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
         select: "best" keeps the epoch of the best validation score, and "last" keeps the last epoch.
-        criterion: validation score that chooses the epoch, and that plateaus and patience follow. "auto" uses the score
-            of the method (mean MAP for most); any other value is a metric of `aadml list metrics` that is better when
-            larger ("recall@10"), averaged over the directions.
+        criterion: validation score for choosing the epoch, for plateaus and for patience. "auto" uses the score of the
+            method (mean MAP for most). Any other value is a metric of `aadml list metrics` ("recall@10"), averaged over
+            the directions; larger values of the metric must be better.
         patience: epochs without a rise of the validation score after which training stops; 0 never stops early.
         train_map: epochs between two scores of the training clips (their MAP and loss, and the loss of the validation
             clips). The scores are for the log only: training does not depend on them. 0 never computes them.
         drop_last: leave out a last batch that is smaller than `batch`, unless it is the only batch.
         precision: precision of the products of hidden layers, and of a loss's generator, in training: "float32",
-            "bfloat16" or "auto". "auto" is bfloat16 for wide layers of methods that score the same in both precisions,
-            on machines that multiply bfloat16 in hardware (docs/lab/speed.md). The config of a run records the choice.
-            Weights, losses, optimizers and all evaluation are float32.
+            "bfloat16" or "auto". "auto" is bfloat16 for wide layers of methods with equal scores in both precisions, on
+            machines with bfloat16 multiplication in hardware (docs/lab/speed.md). The config of a run records the
+            choice. Weights, losses, optimizers and all evaluation are float32.
     """
 
     removed_options: ClassVar[Mapping[str, int]] = {"micro_batch": 0, "valid_every": 1}

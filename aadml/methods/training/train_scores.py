@@ -15,7 +15,7 @@ PAIRS = 200_000_000
 
 
 def can_be_scored(train: Clips) -> bool:
-    """Return whether all features are vectors; features computed batch by batch are too slow to embed again."""
+    """Return whether all features are vectors. Other features are too slow to embed again."""
     return all(isinstance(features, Matrix) for features in train.features.values())
 
 

@@ -125,6 +125,6 @@ def test_weights_of_keras_are_refused_with_what_to_do(tmp_path, name, in_folder)
     else:
         with h5py.File(tmp_path / name, "w") as file:
             file["layers/conv2d/vars/0"] = np.ones((3, 3))
-    with pytest.raises(InputError, match=r"Keras.* are not read, .*; pass the published file") as caught:
+    with pytest.raises(InputError, match=r"Keras.* do not identify the layers .*; pass the published file") as caught:
         load_weights(str(tmp_path if in_folder else tmp_path / name), "inception-v3")
     assert name in str(caught.value)

@@ -168,7 +168,8 @@ def install(place: Environment, wheel: Path, case: Case) -> None:
         project = ("-r", str(ROOT / "pyproject.toml"), *extras)
         place.pip("install", *constraints, "--resolution", "lowest-direct", *project)
         place.pip("install", "--no-deps", str(wheel))
-        check_floors(place, case)
+        if len(case.extras) < 2:  # one extra may need a later version than another
+            check_floors(place, case)
     else:
         place.pip("install", *constraints, f"aadml[{','.join(case.extras)}] @ {wheel.as_uri()}")
     if case.headless:  # as docs/site/install.md says

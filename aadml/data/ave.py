@@ -201,7 +201,9 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
         InputError: there is no class Clock, or Clock has at most 100 clips.
     """
     if CLOCK not in content.class_names:
-        raise InputError(f"there is no class {CLOCK}, so its clips cannot be drawn; pass features of AVE's classes")
+        raise InputError(
+            f"the features have no class {CLOCK}, but {', '.join(content.class_names[:5])}; pass features of AVE's classes"
+        )
     clock = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
     if len(clock) <= CLOCK_LIMIT:
         raise InputError(

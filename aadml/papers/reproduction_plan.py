@@ -57,7 +57,7 @@ class ReproductionPlan(Execution):
         return "".join(f'<p class="warning">{text(sentence)}</p>' for sentence in self.warnings)
 
     def marked(self, table: Table) -> Table:
-        """Return a table with the sentence on shortened schedules in its caption."""
+        """Return a table with the warnings about shortened schedules, if there are any, in its caption."""
         return replace(table, caption=" ".join([*self.warnings, table.caption]))
 
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:

@@ -264,8 +264,8 @@ def audit(
 ) -> AuditReport:
     """Run checks in fresh processes and return a finding for each check.
 
-    Checks and references (passes over the unchanged clips) run in random order, and all start by embedding the same
-    noise. An encoder therefore cannot distinguish references from the passes of checks.
+    Checks and references (passes over the unchanged clips) run in random order. All passes except that of `history`
+    embed the same noise first, so an encoder cannot distinguish references from these passes.
 
     Args:
         pipeline: the pipeline under audit.

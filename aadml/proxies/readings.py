@@ -56,8 +56,8 @@ def pooling(attention: Attention, inputs: Keys) -> Tensor:
 def batch_mixing(attention: Attention, inputs: Keys) -> Tensor:
     """Return R5 (a, d): the batch as one sequence, so that every anchor attends to the whole batch.
 
-    Queries are the batch, keys the j-th neighbors of all anchors, values the anchors. The result is the mean over j,
-    and depends on the composition of the batch.
+    Attention number j has the batch as queries, the j-th neighbors of all anchors as keys, and the anchors as values.
+    The result is the mean over j, and depends on the composition of the batch.
     """
     queries = inputs.queries.expand_as(inputs.keys)
     calls = [

@@ -58,7 +58,7 @@ class FirstRanks:
         return (self._first_above(0.5 - _ROUNDING) + self._first_above(0.5 + _ROUNDING)) / 2
 
     def _first_above(self, share: float) -> int:
-        """Return the first rank up to which more than `share` of the queries have a relevant item."""
+        """Return the smallest k for which more than `share` of the queries have a relevant item among the first k."""
         low, high = 1, int((self.above + self.size - self.hits).max()) + 1
         while low < high:
             middle = (low + high) // 2

@@ -42,7 +42,8 @@ def fitted_without_test(run: Run, split: str) -> Finding:
         split: split whose clips are changed.
 
     Returns:
-        FAIL if the weights depend on the clips of the split, or if the MAP of the run exceeds that of its repetition.
+        FAIL if the weights depend on the clips of the split. Also FAIL if the weights are not reproduced, and the MAP
+            of the run exceeds the MAP of its repetition by more than `REPEATED`.
         Otherwise PASS. Captioned sound is not checkable.
     """
     if is_captioned(run.config.data):

@@ -229,7 +229,9 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
 def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
     before = read_environment(store.manifest)
     if before.data.sha256 != prepared.sha256:
-        raise InputError(f"{prepared.splits.name}: the data changed since {store.folder} was begun; start a new run")
+        raise InputError(
+            f"{prepared.splits.name}: the data have changed since {store.folder} was begun; start a new run"
+        )
     return before
 
 

@@ -136,8 +136,8 @@ def parse_axis(text: str) -> Axis:
     try:
         content = strict_yaml.load(f"[{listed}]")
     except InputError as error:
-        problem = str(error).removeprefix("line 1: ")
-        raise InputError(f"--over {text}: {problem}; separate the values by commas") from error
+        problem = str(error).removeprefix("line 1: ").partition("; ")[0]
+        raise InputError(f"--over {text}: {problem}; write YAML values, separated by commas") from error
     parts = content if isinstance(content, list) else [content]
     return Axis(key, tuple(value for part in parts for value in _range(part, text) or [part]))
 

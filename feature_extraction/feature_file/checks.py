@@ -37,7 +37,7 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     """Check the content of a feature file; the values of its modalities are checked later, during reading.
 
     Args:
-        content: content to write, or content that was read. Its features and sequences are ignored.
+        content: content to write, or content that was read. Only the values in `rows` are checked.
         rows: features and sequences by modality.
         place: subject of the error message, usually a path.
 
@@ -200,10 +200,10 @@ def _finite(rows: FeatureRows, place: str, present: NDArray[np.bool_] | None = N
         if not finite.all():
             row = start + int(np.argmin(finite.all(axis=1)))
             raise InputError(f"{place}: row {row} contains NaN or infinity; write finite values")
-        if present is not None and block[~present[start : start + len(block)]].any():
-            raise InputError(
-                f"{place}: contains values of a clip for which {place}_present is false; write zeros for that clip"
-            )
+        absent = block.any(axis=1) & ~present[start : start + len(block)] if present is not None else np.zeros(0, bool)
+        if absent.any():
+            row = start + int(absent.argmax())
+            raise InputError(f"{place}: row {row} contains values, but {place}_present is false there; write zeros")
         yield block
         start += len(block)
 

@@ -36,8 +36,7 @@ class FileSum:
         """
         if len(data) != self.size:
             raise DamagedFileError(
-                f"{place}: is damaged, as it has {len(data)} bytes, but {self.size} were written; "
-                "restore the file from a copy"
+                f"{place}: is damaged ({len(data)} bytes instead of {self.size}); restore the file from a copy"
             )
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise DamagedFileError(

@@ -32,7 +32,7 @@ class DamagedValues(Exception):  # noqa: N818 - a finding about the disk
 
 
 class Ledger:
-    """Records of a job, opened by `open_ledger`; the newest record of a clip and modality is used."""
+    """Records of a job, opened by `open_ledger`. The newest record of a clip, modality and settings is used."""
 
     def __init__(self, records: BinaryIO, values: BinaryIO, place: str) -> None:
         self._records, self._values = records, values

@@ -92,8 +92,8 @@ def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatc
     rows = {row.id: row for row in manifest.rows}
     if rows.keys().isdisjoint(content.ids):
         raise InputError(
-            f"{manifest.path}: none of the ids of the features is in this manifest (such as '{content.ids[0]}'); pass "
-            "the manifest of the same clips"
+            f"{manifest.path}: contains none of the ids of the features, such as '{content.ids[0]:.80}'; pass the "
+            "manifest of the same clips"
         )
     matches = []
     for modality, match in (("audio", _audio), ("visual", _visual)):

@@ -315,10 +315,10 @@ def exp_of_falls(values: Tensor) -> Tensor:
 
 
 def exp_over_mean(values: Tensor) -> Tensor:
-    """Replace exponents, relative to the log of their mean exponential, by their exponentials, in place.
+    """Compute exp(x) in place, for x minus the log of the mean exponential.
 
-    The exponential of an entry of the mean is at most the number of entries. The exponentials of all other entries are
-    only kept finite, so that a mask can set them to 0.
+    Results for entries that the mean includes are at most their number. All other results are only kept finite, so that
+    a mask can set them to 0.
     """
     return values.clamp_max_(HIGHEST).mul_(PER_BIT).exp2_()
 

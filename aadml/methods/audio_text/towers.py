@@ -33,7 +33,7 @@ _AT_ONCE = 32
 
 
 class PannsInput(nn.Module):
-    """A PANNs network with its front end."""
+    """A PANNs network with the settings of its front end."""
 
     __call__: Callable[..., Tensor]
     settings: LogMelSettings = PANNS

@@ -87,7 +87,7 @@ class TripletLearner(Learner):
     toolkit always includes the cluster part. The code does not define the distance of the triplets. With the cosine, a
     margin of 0.5 could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. The code's
     triplets never have an anchor's partner as positive, and their loss is the mean over all triplets (`fidelity:
-    source`). The toolkit includes the partner, the item to be retrieved, and takes the mean over the triplets with a
+    source`). The toolkit includes the partner as a positive, and takes the mean over the triplets with a
     loss above zero (`repaired`). The code's batch-hard form mines over a list of triplets, and is not reproduced. The
     published schedule has 10 epochs of 500 batches.
 

@@ -92,7 +92,11 @@ def _require_file_path(final: Path) -> None:
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True) -> None:
     """Write `data` to `path`, completely or not at all; see `atomic_path` for `durable` and the errors."""
     with atomic_path(path, durable=durable) as temporary:
-        temporary.write_bytes(data)
+        handle = os.open(temporary, os.O_WRONLY)
+        try:
+            append_all(handle, data)
+        finally:
+            os.close(handle)
 
 
 def append_all(handle: int, data: bytes) -> None:

@@ -202,7 +202,8 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
     """
     if CLOCK not in content.class_names:
         raise InputError(
-            f"the features have no class {CLOCK}, but {', '.join(content.class_names[:5])}; pass features of AVE's classes"
+            f"the features have no class {CLOCK}, but {', '.join(content.class_names[:5])}; pass features of AVE with "
+            "all classes"
         )
     clock = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
     if len(clock) <= CLOCK_LIMIT:

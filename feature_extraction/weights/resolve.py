@@ -7,7 +7,7 @@ from torch import Tensor
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import sha256
-from aadml.feature_extraction.weights.table import WEIGHTS, recognize, weights_path
+from aadml.feature_extraction.weights.table import WEIGHTS, recognize, weights_folder, weights_path
 from aadml.feature_extraction.weights.tensor_files import read_tensors, refuse_keras
 
 _ENDINGS = (".safetensors", ".pth", ".pt", ".ckpt", ".npz")
@@ -52,9 +52,10 @@ def load_weights(choice: str, default: str) -> ResolvedWeights:
         )
     path = _in_folder(path, WEIGHTS[default].file) if path.is_dir() else path
     checksum = sha256(path)
+    cache = weights_folder() / "converted" / f"{checksum}.safetensors"
     published = recognize(checksum, path)
     file = WEIGHTS[published].file if published else path.name
-    return ResolvedWeights(read_tensors(path), published, checksum, file)
+    return ResolvedWeights(read_tensors(path, cache=cache), published, checksum, file)
 
 
 def _in_folder(folder: Path, published: str) -> Path:

@@ -1,8 +1,10 @@
 """Tensors of weight files: safetensors, PyTorch state dicts, NumPy archives, TensorFlow checkpoints.
 
-Only tensors are read: pickles by `torch.load(weights_only=True)`, archives with `allow_pickle=False`.
+Only tensors are read: pickles by `torch.load(weights_only=True)`, archives with `allow_pickle=False`. Formats that are
+slow to read are cached as safetensors.
 """
 
+import logging
 import pickle
 import struct
 import zipfile
@@ -15,13 +17,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from aadml.feature_extraction.foreign.numpy_files import npz_arrays, refuse_zip_bomb
 from aadml.feature_extraction.ground.archives import DAMAGED, is_archive
+from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
 from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
+
+_log = logging.getLogger(__name__)
 
 # exceptions of a damaged pickle besides DAMAGED
 _MISREAD = (IndexError, AttributeError, AssertionError, struct.error)
@@ -53,12 +58,14 @@ def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], net
             raise InputError(f"{network} weights: {problems[0]} ({count}); pass a weight file of this network")
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
+def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
     """Read all tensors of a weight file.
 
     Args:
         path: a safetensors file, recognized by its suffix, or a PyTorch, NumPy or TensorFlow file, recognized by its
             content.
+        cache: path of the converted copy of exactly this content, read if it exists, else written; None for no copy.
+            A copy that is damaged or cannot be written causes no error, only another conversion.
 
     Returns:
         Name -> tensor on the CPU; wrappers such as PANNs' `model` are removed.
@@ -71,7 +78,16 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     if path.suffix == ".safetensors":
         return _safetensors(path)
     refuse_keras(path)
-    return _foreign(path)
+    if cache is not None and cache.is_file():
+        with suppress(InputError):  # damaged
+            return _safetensors(cache)
+    tensors = _foreign(path)
+    if cache is not None:
+        try:
+            write_tensors(cache, tensors)
+        except (OSError, InputError) as error:
+            _log.warning("%s: the converted copy is not cached (%s)", path, error)
+    return tensors
 
 
 def refuse_keras(path: Path) -> None:
@@ -87,6 +103,16 @@ def refuse_keras(path: Path) -> None:
             "the published file of the network (see `aadml weights list`), or save the tensors as .safetensors with "
             "the names of the PyTorch network"
         )
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors of any shape as a safetensors file, completely or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    with atomic_path(path) as temporary:
+        save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, temporary)
 
 
 def _safetensors(path: Path) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from aadml.feature_extraction.backbones.vggish import VGGish, vggish
 from aadml.feature_extraction.frontends.inference import seeded
 from aadml.feature_extraction.self_test import examine, vggish_statistics
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
-from tests.feature_extraction.weight_files import write_tensors
+from aadml.feature_extraction.weights.tensor_files import write_tensors
 
 
 @pytest.fixture(autouse=True)

@@ -28,9 +28,8 @@ from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.layers.inception_blocks import Conv, Mixed, Unit
 from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS, InceptionVariant, VariantOptions
 from aadml.feature_extraction.weights.table import WEIGHTS
-from aadml.feature_extraction.weights.tensor_files import read_tensors
+from aadml.feature_extraction.weights.tensor_files import read_tensors, write_tensors
 from tests.feature_extraction.inception_files import heads
-from tests.feature_extraction.weight_files import write_tensors
 
 
 def randomized(network: nn.Module, seed: int = 0) -> nn.Module:

@@ -22,8 +22,7 @@ from aadml.feature_extraction.frontends.quantization import quantize
 from aadml.feature_extraction.frontends.whitening import vggish_pca
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import sha256
-from aadml.feature_extraction.weights.tensor_files import read_tensors
-from tests.feature_extraction.weight_files import write_tensors
+from aadml.feature_extraction.weights.tensor_files import read_tensors, write_tensors
 
 
 def described(made, sounds):

@@ -4,8 +4,8 @@ import pytest
 
 from aadml.feature_extraction.backbones.inception_v3 import inception_v3
 from aadml.feature_extraction.layers.inception_variants import InceptionVariant, VariantOptions
+from aadml.feature_extraction.weights.tensor_files import write_tensors
 from tests.feature_extraction.inception_files import published_tensors
-from tests.feature_extraction.weight_files import write_tensors
 
 
 def test_1008_classes_mean_the_graph_of_2015(tmp_path, caplog):

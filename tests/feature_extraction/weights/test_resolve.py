@@ -17,8 +17,8 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
+from aadml.feature_extraction.weights.tensor_files import write_tensors
 from tests.feature_extraction.inception_files import published_tensors
-from tests.feature_extraction.weight_files import write_tensors
 
 BUILDS = {
     "inception-v3": published_tensors,

@@ -13,7 +13,7 @@ from aadml.feature_extraction.weights import table as weights
 from aadml.feature_extraction.weights.download import download
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.table import WEIGHTS, verify, weights_folder, weights_path
-from tests.feature_extraction.weight_files import write_tensors
+from aadml.feature_extraction.weights.tensor_files import write_tensors
 from tests.feature_extraction.weights.toy_server import CONTENT, leftovers, toy
 
 
@@ -157,6 +157,7 @@ def test_ones_own_file_is_read_as_it_is_and_told_by_its_checksum(server, tmp_pat
     digest = hashlib.sha256((tmp_path / "own.pth").read_bytes()).hexdigest()
     assert (found.sha256, found.name) == (digest, "own.pth")
     assert found.published is None
+    assert (weights_folder() / "converted" / f"{digest}.safetensors").is_file()
     with pytest.raises(InputError, match=r"weights mine.pth is neither a file nor the name of a published file"):
         load_weights("mine.pth", "vggish")
 

@@ -7,8 +7,7 @@ import torch
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import sha256
-from aadml.feature_extraction.weights.tensor_files import check_state, read_tensors
-from tests.feature_extraction.weight_files import write_tensors
+from aadml.feature_extraction.weights.tensor_files import check_state, read_tensors, write_tensors
 
 STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.tensor([1.5]), "count": torch.tensor(3)}
 
@@ -78,6 +77,15 @@ def test_other_content_is_refused_by_what_it_is(tmp_path):
             read_tensors(tmp_path / file)
 
 
+def test_what_was_converted_is_kept_and_read_the_next_time(tmp_path):
+    torch.save(STATE, tmp_path / "state.pth")
+    kept = tmp_path / "cache" / "kept.safetensors"
+    assert_state(read_tensors(tmp_path / "state.pth", cache=kept))
+    assert_state(read_tensors(kept))
+    write_tensors(kept, {"marked": torch.ones(1)})
+    assert read_tensors(tmp_path / "state.pth", cache=kept).keys() == {"marked"}
+
+
 def test_checkpoints_are_tensors_too(tmp_path):
     folder = Path(__file__).with_name("checkpoints")
     tensors = read_tensors(folder / "version1.ckpt")
@@ -95,6 +103,17 @@ def test_the_checksum_is_of_the_content_wherever_it_lies(tmp_path):
     assert sha256(tmp_path / "elsewhere") == before
     (folder / "x").write_bytes(b"2")
     assert sha256(tmp_path / "model") != before
+
+
+def test_a_converted_copy_that_is_damaged_or_cannot_be_kept_costs_its_conversion(tmp_path, caplog):
+    torch.save(STATE, tmp_path / "state.pth")
+    kept = tmp_path / "kept.safetensors"
+    kept.write_bytes(b"cut short")
+    assert_state(read_tensors(tmp_path / "state.pth", cache=kept))
+    assert_state(read_tensors(kept))
+    (tmp_path / "file").touch()
+    assert_state(read_tensors(tmp_path / "state.pth", cache=tmp_path / "file" / "kept.safetensors"))
+    assert "is not cached" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,8 @@ def page_of(folder: Path) -> str:
     """Return the text of the page from the CSV files of a folder."""
     ledger, names = Ledger((folder,)), _given(folder)
     found = {name: findings_of(name, ledger) for name in names}
-    parts = [_INTRODUCTION, "## Where it stands", _standing(found, names)]
+    of_r5 = r5_section(ledger)
+    parts = [_INTRODUCTION, "## Where it stands", _standing(found, names, of_r5[1] if of_r5 else "")]
     parts += ["## The questions", markdown(answers(found, ledger))]
     parts += ["## What was run, and what was not", markdown(set_table(_facts(folder), ledger))]
     drawn = [drawn_name(share) for share in SHARED]
@@ -96,12 +97,12 @@ def page_of(folder: Path) -> str:
     parts += [_not_run(names), _cost(ledger)]
     for name in names:
         parts += _of_set(name, found[name], ledger)
-    parts += r5_section(ledger)
+    parts += of_r5
     parts += section_of_shares(ledger)
     return "\n\n".join(part.rstrip("\n") for part in [*parts, _LAST] if part) + "\n"
 
 
-def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:
+def _standing(found: Mapping[str, Findings], names: Sequence[str], cause: str) -> str:
     lines = []
     for name, one in found.items():
         if name in OTHER_SETS:
@@ -118,6 +119,7 @@ def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:
     if _is_own(names):
         both = overall({name: found[name].primary if name in found else () for name in PRIMARY_SETS})
         lines.append(f"- **Both primary sets, by the plan's rule**: {both}.")
+    lines += [f"- **Cause of a gain of R5**: {cause}"] if cause else []
     readings = _READINGS if any(one.reading for one in found.values()) else ""
     return "\n".join([*lines, *([f"\n{readings}"] if readings else [])])
 

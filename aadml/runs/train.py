@@ -84,7 +84,7 @@ def train_run(
         The model with its evaluation, as written to `evaluation.json`.
 
     Raises:
-        InputError: the data changed since the run began, or training cannot continue.
+        InputError: the data have changed since the run began, or training cannot continue.
     """
     note = on_note or (lambda message: None)
     _begin(prepared, store, note)

@@ -40,7 +40,7 @@ def test_a_run_whose_data_changed_or_went_is_told(tmp_path):
     write_features(tmp_path / "own.h5", CONTENT)
     folder = aadml.fit(tmp_path / "own.h5", method="random", runs=tmp_path / "runs").folder
     write_features(tmp_path / "own.h5", replace(CONTENT, labels=np.roll(CONTENT.labels, 1)))
-    with pytest.raises(InputError, match=f"the data changed since {folder} was trained; pass --data"):
+    with pytest.raises(InputError, match=f"the data have changed since {folder} was trained; pass --data"):
         load_run(folder)
     (tmp_path / "own.h5").unlink()
     with pytest.raises(InputError, match=f"restore the data of {folder}, or pass --data"):

@@ -143,7 +143,7 @@ def test_one_of_other_data_is_refused(manifest, alone, tmp_path):
     text = manifest.read_text()
     try:
         manifest.write_text(text.replace("Tone number 3.", "Tone number three."))
-        with pytest.raises(InputError, match="the data changed"):
+        with pytest.raises(InputError, match="the data have changed"):
             train_into(changed, tmp_path / "second", priors=kept.parent)
     finally:
         manifest.write_text(text)

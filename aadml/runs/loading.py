@@ -170,7 +170,7 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
     except InputError as error:
         raise type(error)(f"{error} (restore the data of {folder}, or pass --data F.h5)") from error
     if read_environment(manifest).data.sha256 != data_hash(splits):
-        raise InputError(f"{splits.name}: the data have changed since {folder} was trained; pass --data to use other data")
+        raise InputError(f"{splits.name}: the data have changed since {folder} was trained; pass --data for other data")
     return Run(manifest, config, splits, model)
 
 

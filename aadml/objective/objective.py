@@ -12,7 +12,7 @@ from aadml.comparison.features import Modality
 from aadml.comparison.processes import group
 from aadml.feature_extraction.feature_file.names import MODALITIES, is_modality
 from aadml.feature_extraction.ground.contracts import require_result
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, one_line
 from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.losses.contract import LossFunction
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
@@ -132,6 +132,10 @@ class Objective(nn.Module):
         reduced: options for reducing all terms to one number.
         divided: whether each process computes the loss of its own anchors only, instead of all anchors.
 
+    Attributes:
+        compiled: whether losses are compiled in training mode (see `compiled`); False at first. The gradient of a
+            compiled loss can be computed only once.
+
     Raises:
         InputError: a direction has another form, or the number of losses is neither 1 nor that of the directions.
     """
@@ -159,6 +163,8 @@ class Objective(nn.Module):
         self.proxy = proxy
         self.reduction, self.combine = reduced.reduction, reduced.combine
         self.divided = divided
+        self.compiled = False
+        self._graphs: dict[Loss, Loss] = {}
 
     def forward(self, batch: Embedded, generator: torch.Generator, encode: Encode | None = None) -> dict[str, Tensor]:
         """Return the objective of a batch; with several processes, each process returns its part of the sum.
@@ -250,6 +256,8 @@ class Objective(nn.Module):
 
     def _part(self, loss_of: Loss, comparison: Comparison) -> tuple[Tensor, Tensor]:
         """Return this process's part of the loss of a direction, and of its share of active terms."""
+        if self.compiled and self.training:
+            loss_of = self._graphs[loss_of] = self._graphs.get(loss_of) or compiled(loss_of)
         if not self.divided:
             terms = terms_of(loss_of, comparison)
             counts = Counts.of(terms)
@@ -267,6 +275,24 @@ def terms_of(loss: Loss, comparison: Comparison) -> Terms:
         InputError: the loss does not return Terms.
     """
     return require_result(loss(comparison), LossFunction, "loss", loss)
+
+
+def compiled(loss: Loss) -> Loss:
+    """Compile a loss with `torch.compile`, as one graph, at its first call.
+
+    The call raises InputError if the loss cannot be compiled.
+    """
+    graph: Loss = torch.compile(loss, fullgraph=True)
+
+    def call(comparison: Comparison) -> Terms:
+        try:
+            return graph(comparison)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            raise InputError(
+                f"training.compile: the loss cannot be compiled ({one_line(str(error))[:80]}); set it to false"
+            ) from error
+
+    return call
 
 
 def _share(here: Counts, everywhere: Counts) -> Tensor:

@@ -208,11 +208,11 @@ def test_every_option_of_a_method_acts_is_refused_or_is_named(method):
     assert not silent(config, own_options(config))
 
 
-OF_ENCODERS = {"precision", "drop_last"}
-"""Keys of the loop that act on wider or more batches than these."""
+OF_OTHER_LEARNERS = {"precision", "drop_last", "compile"}
+"""Keys of the loop that act on wider learners, on more batches, or on metric losses."""
 
 
-@pytest.mark.parametrize("key", [key for key in schema(Training) if key not in OF_ENCODERS])
+@pytest.mark.parametrize("key", [key for key in schema(Training) if key not in OF_OTHER_LEARNERS])
 def test_every_key_of_the_loop_acts(key):
     option = schema(Training)[key]
     base = {"epochs": 6, "batch": 8, "schedule_every": 1, "learning_rate": 0.05, "weight_decay": 0.1}

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from aadml.comparison import Comparison
 from aadml.comparison.features import Modality
@@ -67,10 +67,10 @@ class CurriculumLearner(Learner):
         self.share = first_share
         semi_hard = partial(SELECTIONS["semi-hard"], margin=margin, keep="all")
         loss, directions = partial(triplet, margin=margin), all_directions(context)
-        self.objectives = {
+        self.objectives = nn.ModuleDict({
             FIRST: Objective(loss, semi_hard, None, directions=directions),
             SECOND: Objective(loss, self._hard, None, directions=directions),
-        }
+        })  # fmt: skip
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Return two stages: semi-hard triplets, then hard triplets from the best weights of the first stage."""

@@ -11,6 +11,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.methods.architecture import Architecture
 from aadml.methods.method import Context, Method
+from aadml.methods.training.compilation import compiled_objectives
 from aadml.methods.training.learner import Learner
 from aadml.methods.training.loop import train as run_training
 from aadml.methods.training.precision import resolved
@@ -38,6 +39,7 @@ class LearnedMethod(Method):
         self.takes_missing, self.needs_same_texts = learner.takes_missing, learner.needs_same_texts
         self.divides_batches, self.precision = learner.divides_batches, resolved(settings.precision, self.learner)
         self.settings = replace(settings, precision=self.precision)
+        compiled_objectives(self.learner, settings)
         self._seed = context.seed
 
     @property

@@ -14,6 +14,7 @@ from aadml.comparison.processes import group
 from aadml.data.captions.several_texts import of_epoch
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
+from aadml.methods.training.compilation import compiled_objectives
 from aadml.methods.training.learner import Epoch, Learner, Stage, Validation, batch_of
 from aadml.methods.training.optimization import Optimization, Step
 from aadml.methods.training.precision import computed_in, resolved
@@ -98,6 +99,7 @@ class _Loop:
             )
         stages = self.learner.stages(self.settings.epochs)
         self.precision = resolved(self.settings.precision, self.learner)
+        self.compiled = compiled_objectives(self.learner, self.settings)
         self.optimization = Optimization(self.learner.players(), self.settings)
         self._continue(_of_first(self.session.resume()))
         self.session.plan(sum(stage.epochs for stage in stages), self.progress.epochs_done)
@@ -166,6 +168,8 @@ class _Loop:
                 prefix = "" if len(players) == 1 else f"{name} "
                 first = not any(key.startswith(prefix) for key in scalars)
                 probed = first and (epoch.number % PROBED_EVERY == 0 or epoch.number + 1 == epoch.total)
+                for objective in self.compiled:
+                    objective.compiled = not probed  # a probe computes gradients twice
                 for key, value in self.optimization.step(name, player, batch, probed=probed).items():
                     scalars.setdefault(prefix + key, []).append(value.detach().float())
                 if first:

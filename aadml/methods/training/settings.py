@@ -61,6 +61,8 @@ class Training:
             "bfloat16" or "auto". "auto" is bfloat16 for wide layers of methods with equal scores in both precisions, on
             machines with bfloat16 multiplication in hardware (docs/lab/speed.md). The config of a run records the
             choice. Weights, losses, optimizers and all evaluation are float32.
+        compile: compile the metric loss with `torch.compile`, which takes seconds at the first step and a C++ compiler.
+            Results then differ by rounding.
     """
 
     removed_options: ClassVar[Mapping[str, int]] = {"micro_batch": 0, "valid_every": 1}
@@ -85,6 +87,7 @@ class Training:
     train_map: CountOrZero = 10
     drop_last: bool = False
     precision: Precision = "float32"
+    compile: bool = False
 
     def __post_init__(self) -> None:
         if self.criterion != AUTO:

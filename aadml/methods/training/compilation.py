@@ -1,0 +1,23 @@
+"""Compilation of metric losses in training."""
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.losses.kernels.generated_negatives import GenerativeLoss
+from aadml.methods.training.learner import Learner
+from aadml.methods.training.settings import Training
+from aadml.objective.objective import Objective
+
+
+def compiled_objectives(learner: Learner, settings: Training) -> list[Objective]:
+    """Return the objectives of a learner whose losses are compiled; none without `training.compile`.
+
+    Raises:
+        InputError: `training.compile` is true, but the learner has no metric loss, or its loss has a generator.
+    """
+    if not settings.compile:
+        return []
+    objectives = [module for module in learner.modules() if isinstance(module, Objective)]
+    if not objectives:
+        raise InputError("training.compile: this method has no metric loss to compile; set it to false")
+    if any(isinstance(loss, GenerativeLoss) for objective in objectives for loss in objective.losses):
+        raise InputError("training.compile: a loss with a generator cannot be compiled; set it to false")
+    return objectives

@@ -1,0 +1,68 @@
+"""`training.compile`: equal results, steps that stay uncompiled, and methods and losses that cannot be compiled."""
+
+import pytest
+import torch
+
+from aadml.configuration.from_arguments import assemble
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file.writing import write_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.runs.prepare import prepare
+
+SMALL = {"training.epochs": 2, "training.batch": 20, "training.learning_rate": 0.005}
+
+
+@pytest.fixture
+def features(tmp_path):
+    path = tmp_path / "features.h5"
+    write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8), difficulty=0.2))
+    return str(path)
+
+
+def trained(features, name, compiles):
+    settings = SMALL | {"training.compile": compiles}
+    prepared = prepare(assemble(data=features, settings=settings, loss=name))
+    prepared.model.method.fit(prepared.splits.train, prepared.splits.valid)
+    return prepared.model.method.state()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of torch, while it traces
+@pytest.mark.parametrize("name", ["aa-hard-triplet", "xbm-contrastive", "proxy-anchor"])
+def test_compiled_losses_train_the_same_weights(features, name):
+    torch._dynamo.reset()
+    eager, compiled = trained(features, name, compiles=False), trained(features, name, compiles=True)
+    assert all(torch.allclose(eager[key], compiled[key], atol=1e-4) for key in eager)
+
+
+def test_the_steps_that_compute_gradients_twice_are_not_compiled(features, monkeypatch):
+    sizes = []
+
+    def compiled(loss, *, fullgraph):
+        assert fullgraph
+        return lambda comparison: (sizes.append(len(comparison.anchors)), loss(comparison))[1]
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    weights = trained(features, "aa-triplet", compiles=True)
+    assert (
+        sizes == [20] * 2 * 2 * 2 * 2
+    )  # the last two of three batches of two epochs, two directions, proxies and clips
+    assert all(
+        torch.equal(weights[key], value) for key, value in trained(features, "aa-triplet", compiles=False).items()
+    )
+
+
+def test_a_method_or_a_loss_that_cannot_be_compiled_is_refused_before_training(features):
+    with pytest.raises(InputError, match=r"training\.compile: this method has no metric loss"):
+        prepare(assemble(data=features, method="acmr", settings={"training.compile": True}))
+    with pytest.raises(InputError, match=r"training\.compile: a loss with a generator cannot be compiled"):
+        prepare(assemble(data=features, loss="daml-triplet", settings={"training.compile": True}))
+
+
+def test_what_the_compiler_cannot_follow_is_an_input_error(features, monkeypatch):
+    def fails(comparison):
+        raise torch._dynamo.exc.Unsupported("a branch on data\nfar below")
+
+    monkeypatch.setattr(torch, "compile", lambda loss, *, fullgraph: fails)
+    with pytest.raises(InputError, match=r"training\.compile: the loss cannot be compiled \(a branch on data"):
+        trained(features, "aa-triplet", compiles=True)

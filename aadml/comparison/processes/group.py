@@ -112,9 +112,13 @@ def own_device(device: torch.device) -> torch.device:
 def own(total: int) -> slice:
     """Return the rows of this worker among `total` rows, which are divided evenly and in order."""
     place = _place.get()
-    size, more = divmod(total, place.count)
-    start = place.rank * size + min(place.rank, more)
-    return slice(start, start + size + (place.rank < more))
+    return _rows_of(place.rank, place.count, total)
+
+
+def _rows_of(rank: int, workers: int, total: int) -> slice:
+    size, more = divmod(total, workers)
+    start = rank * size + min(rank, more)
+    return slice(start, start + size + (rank < more))
 
 
 def together(total: int, encode: Callable[[], dict[Name, Tensor]]) -> dict[Name, Tensor]:
@@ -148,11 +152,7 @@ def drawn_rows(rows: int) -> tuple[int, slice]:
 
 def gathered(part: Tensor, total: int) -> Tensor:
     """Gather the rows (own, d) of all workers (total, d), without gradient."""
-    if not _is_divided():
-        return part
-    rows = part.new_zeros(total, *part.shape[1:])
-    rows[own(total)] = part
-    return _reduced(rows)
+    return _all_rows(part, total) if _is_divided() else part
 
 
 def portion(value: Tensor) -> Tensor:
@@ -225,9 +225,7 @@ class _Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: slice, total: int, *parts: Tensor) -> tuple[Tensor, ...]:
         ctx.rows, ctx.widths = rows, [part.shape[1] for part in parts]
-        gathered_rows = parts[0].new_zeros(total, sum(ctx.widths))
-        gathered_rows[rows] = torch.cat(parts, 1)
-        return tuple(torch.split(_reduced(gathered_rows), ctx.widths, 1))
+        return tuple(torch.split(_all_rows(torch.cat(parts, 1), total), ctx.widths, 1))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
@@ -236,11 +234,28 @@ class _Gathered(torch.autograd.Function):
 
 def _reduced(values: Tensor, how: Any = distributed.ReduceOp.SUM) -> Tensor:
     """Reduce values over all workers, through the CPU if workers share a GPU."""
-    apart = values.is_cuda and "nccl" not in distributed.get_backend_config()
-    wire = values.cpu() if apart else values.contiguous().clone()
+    wire = _sent(values.clone())
     with _answered():
         distributed.all_reduce(wire, how)
     return wire.to(values.device)
+
+
+def _all_rows(part: Tensor, total: int) -> Tensor:
+    """Gather the rows (own, ...) of all workers (total, ...)."""
+    workers = count()
+    most = -(-total // workers)
+    wire = _sent(torch.cat([part, part.new_zeros(most - len(part), *part.shape[1:])]))
+    pieces = [torch.empty_like(wire) for _ in range(workers)]
+    with _answered():
+        distributed.all_gather(pieces, wire)
+    counts = [len(range(total)[_rows_of(rank, workers, total)]) for rank in range(workers)]
+    return torch.cat([piece[:size] for piece, size in zip(pieces, counts, strict=True)]).to(part.device)
+
+
+def _sent(values: Tensor) -> Tensor:
+    """Return values as a message, on the CPU if workers share a GPU."""
+    apart = values.is_cuda and "nccl" not in distributed.get_backend_config()
+    return values.cpu() if apart else values.contiguous()
 
 
 def _from_first(data: bytes) -> bytes:

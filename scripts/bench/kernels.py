@@ -6,11 +6,11 @@ Usage: kernels.py [--batches 400 1000 4000] [--dimensions 10 128 1024] [--rounds
 Processor time of forward and backward from embeddings in one thread, with everything that a batch needs: minimum and
 median of rounds in which all sides alternate, each with several steps. "plain" is `plain_losses.py`, and "compiled" the
 same under `torch.compile`. "ours compiled" compiles our loss, with a comparison as input, and includes the eager
-construction and reduction. The last column is the time of its first call, which compiles it. "bound" is the matrix products
-of scores and gradients, or for posterior-nca the class sums without gradient. Ratios are the time of a peer divided by
-ours, by the minimum and by the median; a ratio below 1, where ours is slower, is bold. `--both` computes both
-directions. `--page` writes the table into a page, between the comments with that name. The values of all sides are
-compared.
+construction and reduction. The last column is the time of its first call, which compiles it. "bound" is the matrix
+products of scores and gradients, or for posterior-nca the class sums without gradient. Ratios are the time of a peer
+divided by ours, by the minimum and by the median; a ratio below 1, where ours is slower, is bold. `--both` computes
+both directions. `--page` writes the table into a page, between the comments with that name. The values of all sides
+are compared.
 """
 
 import argparse

@@ -88,6 +88,8 @@ class MaskCodes:
         On a CPU, numbers and an output in the type of scores are several times as fast as integers and booleans.
         """
         left, right = getattr(self, codes)
+        if torch.compiler.is_compiling():  # the compiler fuses the comparison with its use
+            return compare(left[rows, None], right).to(kind)
         if kind != torch.bool and left.device.type == "cpu":
             left, right = (number.to(kind) for number in self._ranks(codes).numbers)
         left = left[rows, None]
@@ -113,8 +115,7 @@ class MaskCodes:
         ranks = self._prepared.get(codes)
         if ranks is None:
             ranks = _Ranks.of(*getattr(self, codes))
-            if not torch.compiler.is_compiling():  # compiled code does not fill the cache
-                self._prepared[codes] = ranks
+            self._prepared[codes] = ranks
         return ranks
 
 
@@ -157,4 +158,4 @@ def rows_of(mask: Tensor | RowsOfMask, rows: slice, kind: torch.dtype) -> Tensor
     if not isinstance(mask, Tensor):
         return mask(rows, kind)
     bits = mask[rows] if mask.ndim == 2 else mask.expand(rows.stop - rows.start, -1)
-    return bits.view(torch.uint8).to(kind)
+    return (bits if torch.compiler.is_compiling() else bits.view(torch.uint8)).to(kind)

@@ -5,10 +5,12 @@ Usage: kernels.py [--batches 400 1000 4000] [--dimensions 10 128 1024] [--rounds
 
 Processor time of forward and backward from embeddings in one thread, with everything that a batch needs: minimum and
 median of rounds in which all sides alternate, each with several steps. "plain" is `plain_losses.py`, and "compiled" the
-same under `torch.compile`. "bound" is the matrix products of scores and gradients, or for posterior-nca the class sums
-without gradient. Ratios are the time of a peer divided by ours, by the minimum and by the median; a ratio below 1,
-where ours is slower, is bold. `--both` computes both directions. `--page` writes the table into a page, between the
-comments with that name. The values of all sides are compared.
+same under `torch.compile`. "ours compiled" compiles our loss, with a comparison as input, and includes the eager
+construction and reduction. The last column is the time of its first call, which compiles it. "bound" is the matrix
+products of scores and gradients, or for posterior-nca the class sums without gradient. Ratios are the time of a peer
+divided by ours, by the minimum and by the median; a ratio below 1, where ours is slower, is bold. `--both` computes
+both directions. `--page` writes the table into a page, between the comments with that name. The values of all sides
+are compared.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 from page import put
@@ -31,8 +34,14 @@ from aadml.objective.objective import reduce
 
 CLASSES = 10
 PROXIES = {loss.__name__.replace("_", "-") for loss in OF_PROXIES}
-PEERS = ("plain", "compiled", "bound")
+COLUMNS = (
+    ("plain", "ours"),
+    ("compiled", "ours"),
+    ("bound", "ours"),
+    ("compiled", "ours compiled"),
+)
 Step = Callable[[], Tensor]
+Loss = Callable[[Comparison], Any]
 
 
 def main() -> None:
@@ -49,8 +58,10 @@ def main() -> None:
     lines = [
         f"torch {torch.__version__}, one thread, {given.rounds} rounds, load {os.getloadavg()[0]:.0f}:",
         "",
-        "| loss | batch | d | ours, ms | plain / ours | compiled / ours | bound / ours |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| loss | batch | d | ours, ms | ours compiled, ms | "
+        + " | ".join(f"{peer} / {side}" for peer, side in COLUMNS)
+        + " | compile, s |",
+        "| --- |" + " ---: |" * (len(COLUMNS) + 5),
     ]
     print("\n".join(lines), flush=True)
     for name in given.losses:
@@ -68,7 +79,7 @@ def sides_of(name: str, batch: int, dimension: int, *, both: bool, compiles: boo
     torch.manual_seed(0)
     x, r = (torch.randn(batch, dimension).requires_grad_() for _ in range(2))
     labels = torch.arange(batch) % CLASSES
-    ours, proxies = built(name, dimension)
+    loss, proxies = built(name, dimension)
     points = [x, r, *([] if proxies is None else [proxies])]
     table = x.new_zeros(CLASSES, 0) if proxies is None else proxies
     plain, both = PLAIN[name], both and proxies is None
@@ -77,10 +88,11 @@ def sides_of(name: str, batch: int, dimension: int, *, both: bool, compiles: boo
         there = plain(x, r, labels, table)
         return (there + plain(r, x, labels, table)) / 2 if both else there
 
-    costs = {"ours": (lambda *given: two_ways(ours, *given)) if both else ours, "plain": peer}
+    costs = {"ours": with_labels(loss, name, both=both), "plain": peer}
     if compiles:
         torch._dynamo.reset()
         costs["compiled"] = torch.compile(peer, dynamic=False)
+        costs["ours compiled"] = with_labels(torch.compile(loss, fullgraph=True), name, both=both)
 
     def step(cost: Callable[..., Tensor]) -> Tensor:
         value = cost(x, r, labels, table)
@@ -94,23 +106,30 @@ def sides_of(name: str, batch: int, dimension: int, *, both: bool, compiles: boo
     return {side: lambda cost=cost: step(cost) for side, cost in costs.items()} | {"bound": bound}
 
 
-def built(name: str, dimension: int) -> tuple[Callable[..., Tensor], Tensor | None]:
-    """Return a loss as a function of (x, r, labels, table), and its proxies."""
+def built(name: str, dimension: int) -> tuple[Loss, Tensor | None]:
+    """Return a loss by name, and its proxies."""
     loss = LOSSES[name]
     if not inspect.isclass(loss):
-        return lambda x, r, labels, _: of(loss, Comparison.of_labels(x, r, labels, labels), name), None
+        return loss, None
     module: nn.Module = loss(dimension=dimension, classes=CLASSES)
     assert isinstance(module.proxies, Tensor)
     assert len(module.proxies) in (CLASSES, CLASSES * CENTERS)
-
-    def together(x: Tensor, r: Tensor, labels: Tensor, _: Tensor) -> Tensor:
-        vectors, twice = torch.cat([x, r]), labels.repeat(2)
-        return of(module, Comparison.of_labels(vectors, vectors, twice, twice), name)
-
-    return together, module.proxies
+    return module, module.proxies
 
 
-def of(loss: Callable[[Comparison], object], comparison: Comparison, name: str) -> Tensor:
+def with_labels(loss: Loss, name: str, *, both: bool) -> Callable[..., Tensor]:
+    """Return a loss as a function of (x, r, labels, table)."""
+
+    def one_way(x: Tensor, r: Tensor, labels: Tensor, _: Tensor) -> Tensor:
+        if name in PROXIES:
+            x, labels = torch.cat([x, r]), labels.repeat(2)
+            r = x
+        return of(loss, Comparison.of_labels(x, r, labels, labels), name)
+
+    return (lambda *given: two_ways(one_way, *given)) if both else one_way
+
+
+def of(loss: Loss, comparison: Comparison, name: str) -> Tensor:
     if name == "cross-clr":
         comparison = replace(comparison, within=torch.arange(len(comparison.candidates)) % 2 == 0)
     return reduce(loss(comparison), "mean")
@@ -135,7 +154,11 @@ def class_sums(x: Tensor, r: Tensor, labels: Tensor) -> Tensor:
 def timed(sides: dict[str, Step], rounds: int, batch: int) -> dict[str, list[float]]:
     """Time all sides alternately after a warm-up round: processor milliseconds of a step."""
     seconds: dict[str, list[float]] = {name: [] for name in sides}
-    values = {name: float(side()) for name, side in sides.items() if name != "bound"}
+    values = {name: float(side()) for name, side in sides.items() if name not in ("bound", "ours compiled")}
+    if "ours compiled" in sides:
+        started = time.perf_counter()
+        values["ours compiled"] = float(sides["ours compiled"]())
+        seconds["compile"] = [time.perf_counter() - started]
     assert all(abs(value - values["ours"]) <= 2e-4 * abs(values["ours"]) + 1e-5 for value in values.values()), values
     steps = max(1, round(4 * (1000 / batch) ** 2))
     for number in range(rounds + 1):
@@ -150,16 +173,21 @@ def timed(sides: dict[str, Step], rounds: int, batch: int) -> dict[str, list[flo
 
 def row(name: str, batch: int, dimension: int, seconds: dict[str, list[float]]) -> str:
     """Return a row of the table."""
-    ours = min(seconds["ours"]), median(seconds["ours"])
 
-    def cell(side: str) -> str:
+    def time_of(side: str) -> str:
         values = seconds.get(side)
-        if not values:
-            return ""
-        ratios = min(values) / ours[0], median(values) / ours[1]
-        return ", ".join(f"**{ratio:.2f}**" if ratio < 1 and side != "bound" else f"{ratio:.2f}" for ratio in ratios)
+        return f"{min(values):.3g}, {median(values):.3g}" if values else ""
 
-    cells = [name, f"{batch:,}", f"{dimension:,}", ", ".join(f"{value:.3g}" for value in ours), *map(cell, PEERS)]
+    def ratio_of(peer: str, side: str) -> str:
+        if peer not in seconds or side not in seconds:
+            return ""
+        ratios = (take(seconds[peer]) / take(seconds[side]) for take in (min, median))
+        return ", ".join(f"**{ratio:.2f}**" if ratio < 1 and peer != "bound" else f"{ratio:.2f}" for ratio in ratios)
+
+    ratios = (ratio_of(*pair) for pair in COLUMNS)
+    compile_time = "".join(f"{value:.0f}" for value in seconds.get("compile", ()))
+    times = time_of("ours"), time_of("ours compiled")
+    cells = [name, f"{batch:,}", f"{dimension:,}", *times, *ratios, compile_time]
     return "| " + " | ".join(cells) + " |"
 
 

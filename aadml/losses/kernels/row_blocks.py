@@ -21,7 +21,7 @@ from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.pairwise import full_precision
-from aadml.losses.kernels.scores import Kind, Scores, applied, gradients_of_products, room_of
+from aadml.losses.kernels.scores import Kind, Scores, applied, gradients_of_products, products, room_of
 
 EXCLUDED = 1e30
 """Amount subtracted from the scores of excluded entries: more than any score, but small enough not to overflow."""
@@ -165,8 +165,12 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
         columns: (c,) one number per candidate, which also receives a gradient.
     """
     if torch.compiler.is_compiling():  # the compiler fuses the passes, so blocks have no advantage
-        costs = cost(Rows(scores.of_products(scores.products(slice(None))), comparison, slice(None), columns))
-        return Terms(costs.total, costs.active.long(), costs.possible.long())
+        every = slice(0, len(scores.left))
+        left, right = scores.left, scores.right
+        values = scores.of_products(left if right is None else products(left, right, scores.scale))
+        costs = cost(Rows(values.detach(), comparison, every, None if columns is None else columns.detach()))
+        total = applied(_Known, values, columns, costs.total, costs.gradient, costs.column_gradient)
+        return Terms(total, costs.active.long(), costs.possible.long())
     inputs = scores.left, scores.right, columns
     wanted = tuple(torch.is_grad_enabled() and tensor is not None and tensor.requires_grad for tensor in inputs)
     total, active, possible = applied(_Sums, *inputs, _BlockTask(comparison, scores.kind, scores.scale, cost), wanted)
@@ -292,6 +296,23 @@ class _Sums(torch.autograd.Function):
             else:
                 gradients = ctx.task.run(tuple(inputs), ctx.wanted, above)[1]
         return (*_once(gradients, above, tuple(inputs)), None, None)
+
+
+class _Known(torch.autograd.Function):
+    """Totals (a,) whose gradients with respect to the scores (a, c) and to `columns` (c,) have been computed."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, columns: Tensor | None, total: Tensor, gradient: Tensor, by_column: Tensor | None
+    ) -> Tensor:
+        ctx.save_for_backward(gradient, by_column)
+        return total.clone()
+
+    @staticmethod
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        gradient, by_column = ctx.saved_tensors
+        above = above[:, None]
+        return gradient * above, None if by_column is None else (by_column * above).sum(0), None, None, None
 
 
 def counted(values: Tensor) -> Tensor:

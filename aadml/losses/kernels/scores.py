@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison
-from aadml.comparison.pairwise import TINY, dot, full_precision, normalized
+from aadml.comparison.pairwise import TINY, full_precision, normalized
 from aadml.comparison.scores import SCORES, Score
 from aadml.feature_extraction.ground.registry import lookup
 
@@ -106,9 +106,8 @@ class Scores:
 
 def products(left: Tensor, right: Tensor, scale: float = 1.0) -> Tensor:
     """Return the inner products of vectors (a, e) and (c, e), times a factor -> (a, c)."""
-    if torch.compiler.is_compiling():
-        return dot(left, right) * scale
-    matrix: Tensor = applied(_InnerProducts, left, right, scale)
+    other = right.view_as(right) if left is right else right  # compiled code cannot pass a tensor twice
+    matrix: Tensor = applied(_InnerProducts, left, other, scale)
     return matrix
 
 
@@ -133,15 +132,27 @@ def gradients_of_products(
     above: Tensor, left: Tensor, right: Tensor, wanted: tuple[bool, ...], factor: float
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of vectors (a, e) and (c, e) from the gradients (a, c) of their products times `factor`."""
-    pairs = zip(((left, above, right), (right, above.T, left)), wanted, strict=False)
-    return tuple(room_of(x).addmm_(*pair, beta=0, alpha=factor) if want else None for (x, *pair), want in pairs)
+    pairs = zip(((above, right), (above.T, left)), wanted, strict=False)
+    return tuple(_product(*pair, factor) if want else None for pair, want in pairs)
+
+
+def _product(matrix: Tensor, vectors: Tensor, factor: float) -> Tensor:
+    """Return a product (a, c) (c, e) times a factor, computed by columns where that is faster."""
+    none = vectors.new_empty(1, 1)
+    if _by_row(vectors):
+        return torch.addmm(none, matrix, vectors, beta=0, alpha=factor)
+    return torch.addmm(none, vectors.T, matrix.T, beta=0, alpha=factor).T
 
 
 def room_of(vectors: Tensor) -> Tensor:
     """Allocate an uninitialized gradient of vectors, by columns where products by columns are faster."""
-    if vectors.ndim < 2 or (vectors.shape[1] >= NARROW and vectors.shape[1] % ALIGNED == 0):
+    if vectors.ndim < 2 or _by_row(vectors):
         return torch.empty_like(vectors, memory_format=torch.contiguous_format)
     return torch.empty_like(vectors.T, memory_format=torch.contiguous_format).T
+
+
+def _by_row(vectors: Tensor) -> bool:
+    return vectors.shape[1] >= NARROW and vectors.shape[1] % ALIGNED == 0
 
 
 def _cut(rows: slice, height: int) -> list[slice]:

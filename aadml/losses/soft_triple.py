@@ -83,10 +83,8 @@ class SoftTriple(nn.Module):
         chosen: Callable[..., Tensor] = _Chosen.apply
         logits = self.scale * chosen(cosine)
         logits = logits.scatter_add(0, labels[None], torch.full_like(logits[:1], -self.scale * self.margin))
-        return replace(
-            cross_entropies(logits, labels),
-            penalty=self._penalty(unit(self.proxies.to(cosine.dtype))) if self.merge else None,
-        )
+        units = unit(self.proxies.to(cosine.dtype))
+        return replace(cross_entropies(logits, labels), penalty=self._penalty(units) if self.merge else None)
 
     def _penalty(self, units: Tensor) -> Tensor:
         """Return the penalty: the weighted sum of distances between the centers of each class."""

@@ -108,8 +108,7 @@ def products(left: Tensor, right: Tensor, scale: float = 1.0) -> Tensor:
     """Return the inner products of vectors (a, e) and (c, e), times a factor -> (a, c)."""
     if torch.compiler.is_compiling():
         return dot(left, right) * scale
-    other = right.view_as(right) if left is right else right  # compiled code cannot pass a tensor twice
-    matrix: Tensor = applied(_InnerProducts, left, other, scale)
+    matrix: Tensor = applied(_InnerProducts, left, right, scale)
     return matrix
 
 

@@ -46,7 +46,8 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
     vectors = [tempered(side, temperature) for side in comparison.vectors("posterior-nca")]
     codes = comparison.codes_of_all_pairs()
     if codes is None or torch.compiler.is_compiling():
-        return summed(comparison, Scores(*(torch.softmax(side, 1) for side in vectors)), _cost)
+        left, right = (torch.softmax(side, 1) for side in vectors)
+        return summed(comparison, Scores(left, right), _cost)
     groups, place = torch.unique(torch.cat(codes.groups), return_inverse=True)
     anchor_group, group = place.split([len(side) for side in vectors])
     size = torch.zeros_like(groups).index_add_(0, group, torch.ones_like(group))
@@ -100,7 +101,7 @@ def _posteriors(logits: Tensor) -> Tensor:
 
 
 def _by_logits(above: Tensor, posteriors: Tensor) -> Tensor:
-    """Replace the gradient (n, C) with respect to posteriors by that of their logits, in place: no page is fetched."""
+    """Replace the gradient (n, C) with respect to posteriors by that of their logits, in place."""
     dim = int(above.shape[1] >= 16)
     above, posteriors = (above, posteriors) if dim else (above.T.contiguous(), posteriors.T)
     torch._softmax_backward_data(above, posteriors, dim, above.dtype, grad_input=above)

@@ -1,17 +1,19 @@
 """ArcFace (Deng et al., ArcFace: additive angular margin loss for deep face recognition, CVPR 2019)."""
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from annotated_types import Interval
-from torch import nn
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Scale, Size
 from aadml.comparison.pairwise import TINY
 from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.class_proxies import cosines_to_proxies, cross_entropies, drawn_proxies
+from aadml.losses.kernels.scores import applied
 
 Degrees = Annotated[float, Interval(ge=0, lt=180)]
 
@@ -65,10 +67,28 @@ class ArcFace(nn.Module):
         Raises:
             InputError: the anchors have no classes or no vectors of the proxies' width, or a class has no proxy.
         """
-        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "arcface")
-        target = cosine.gather(0, labels[None]).clamp(-1, 1)
-        sine = ((1 + target) * (1 - target) + TINY).sqrt()
-        widened = target * math.cos(self.margin) - sine * math.sin(self.margin)
-        line = target - self.margin * math.sin(self.margin)
-        target = torch.where(target >= -math.cos(self.margin), widened, line)
-        return cross_entropies(self.scale * cosine.scatter(0, labels[None], target), labels)
+        scores, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "arcface", self.scale)
+        return cross_entropies(applied(_Widened, scores, labels[None], self.margin, self.scale), labels)
+
+
+class _Widened(torch.autograd.Function):
+    """Scores (C, a), with the margin added to the angle of the own class of each anchor (1, a)."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, labels: Tensor, margin: float, scale: float) -> Tensor:
+        cosine = scores.gather(0, labels).div_(scale)
+        target = cosine.clamp(-1, 1)
+        sine = (1 + target).mul_(1 - target).add_(TINY).sqrt_()
+        before = target >= -math.cos(margin)
+        widened = torch.where(
+            before, target * math.cos(margin) - sine * math.sin(margin), target - margin * math.sin(margin)
+        )
+        slope = torch.where(before, (target / sine).mul_(math.sin(margin)).add_(math.cos(margin)), 1)
+        ctx.save_for_backward(slope.mul_(cosine == target), labels)
+        return scores.scatter(0, labels, widened.mul_(scale))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        slope, labels = ctx.saved_tensors
+        return above.scatter(0, labels, slope.mul(above.gather(0, labels))), None, None, None

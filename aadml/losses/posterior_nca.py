@@ -43,17 +43,56 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    anchors, candidates = comparison.vectors("posterior-nca")
-    left, right = (_posteriors(tempered(vectors, temperature)) for vectors in (anchors, candidates))
+    vectors = [tempered(side, temperature) for side in comparison.vectors("posterior-nca")]
     codes = comparison.codes_of_all_pairs()
     if codes is None or torch.compiler.is_compiling():
+        left, right = (torch.softmax(side, 1) for side in vectors)
         return summed(comparison, Scores(left, right), _cost)
     groups, place = torch.unique(torch.cat(codes.groups), return_inverse=True)
-    anchor_group, group = place.split([len(left), len(right)])
+    anchor_group, group = place.split([len(side) for side in vectors])
     size = torch.zeros_like(groups).index_add_(0, group, torch.ones_like(group))
-    possible = ((size > 0) & (size < len(right))).index_select(0, anchor_group)
-    total: Tensor = applied(_ByClass, left, right, anchor_group, group, possible, len(groups))
-    return Terms(total, (total > 0).long(), possible.long())
+    possible = (size % max(len(group), 1)).clamp_max_(1).index_select(0, anchor_group)
+    total: Tensor = applied(_ByClass, *vectors, anchor_group, group, possible, len(groups))
+    return Terms(total, (total > 0).long(), possible)
+
+
+class _ByClass(torch.autograd.Function):
+    """Loss of each anchor (a,), from the sums s_g of the posteriors of the candidates of each of g classes.
+
+    total_i = -log(p_i.s_y / p_i.s), y the class of anchor i and s the sum of all candidates
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        anchors: Tensor,
+        candidates: Tensor,
+        anchor_group: Tensor,
+        group: Tensor,
+        possible: Tensor,
+        groups: int,
+    ) -> Tensor:
+        least = torch.finfo(anchors.dtype).tiny
+        left, right = _posteriors(anchors), _posteriors(candidates)
+        sums = right.new_zeros(groups, right.shape[1]).index_add_(0, group, right)
+        everyone = sums.sum(0)
+        with full_precision(left):
+            every = torch.mv(left, everyone).add_(least)
+        alike = sums.index_select(0, anchor_group).mul_(left).sum(1).add_(least)
+        ctx.save_for_backward(left, right, sums, everyone, every, alike, anchor_group, group, possible)
+        return (every.log() - alike.log()).mul_(possible)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        left, right, sums, everyone, every, alike, anchor_group, group, possible = ctx.saved_tensors
+        floor, weight = _floor(left.dtype), above * possible
+        by_every, by_alike = weight / every.clamp_min(floor), (weight / alike.clamp_min(floor)).neg_()[:, None]
+        with full_precision(left):
+            by_everyone = torch.mv(left.T, by_every)
+        by_sums = torch.zeros_like(sums).index_add_(0, anchor_group, left * by_alike).add_(by_everyone)
+        by_left = sums.index_select(0, anchor_group).mul_(by_alike).addr_(by_every, everyone)
+        return _by_logits(by_left, left), _by_logits(by_sums.index_select(0, group), right), *[None] * 4
 
 
 def _posteriors(logits: Tensor) -> Tensor:
@@ -61,34 +100,12 @@ def _posteriors(logits: Tensor) -> Tensor:
     return torch.softmax(logits, 1) if logits.shape[1] >= 16 else torch.softmax(logits.T.contiguous(), 0).T
 
 
-class _ByClass(torch.autograd.Function):
-    """Loss of each anchor (a,), from the sums s_g of the candidates of each of g classes.
-
-    total_i = -log(p_i.s_y / p_i.s), y the class of anchor i and s the sum of all candidates
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, left: Tensor, right: Tensor, anchor_group: Tensor, group: Tensor, possible: Tensor, groups: int
-    ) -> Tensor:
-        least, ctx.groups = torch.finfo(left.dtype).tiny, groups
-        sums = right.new_zeros(groups, right.shape[1]).index_add_(0, group, right)
-        class_sums, everyone = sums.index_select(0, anchor_group), sums.sum(0)
-        with full_precision(left):
-            every = torch.mv(left, everyone).add_(least)
-        alike = (left * class_sums).sum(1).add_(least)
-        ctx.save_for_backward(left, class_sums, everyone, every, alike, anchor_group, group, possible)
-        return (every.log() - alike.log()).mul_(possible)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        left, class_sums, everyone, every, alike, anchor_group, group, possible = ctx.saved_tensors
-        floor, weight = _floor(left.dtype), above * possible
-        by_every, by_alike = weight / every.clamp_min(floor), (weight / alike.clamp_min(floor)).neg_()[:, None]
-        with full_precision(left):
-            by_sums = torch.mv(left.T, by_every).repeat(ctx.groups, 1).index_add_(0, anchor_group, left * by_alike)
-            return torch.addr(class_sums * by_alike, by_every, everyone), by_sums.index_select(0, group), *[None] * 4
+def _by_logits(above: Tensor, posteriors: Tensor) -> Tensor:
+    """Replace the gradient (n, C) with respect to posteriors by that of their logits, in place."""
+    dim = int(above.shape[1] >= 16)
+    above, posteriors = (above, posteriors) if dim else (above.T.contiguous(), posteriors.T)
+    torch._softmax_backward_data(above, posteriors, dim, above.dtype, grad_input=above)
+    return above if dim else above.T
 
 
 def _floor(dtype: torch.dtype) -> float:

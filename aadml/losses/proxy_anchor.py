@@ -10,7 +10,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin, Scale, Size
 from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
-from aadml.losses.kernels.likelihood import some
+from aadml.losses.kernels.row_blocks import EXCLUDED
 from aadml.losses.kernels.scores import applied
 from aadml.losses.kernels.soft_sums import with_shares
 
@@ -62,9 +62,8 @@ class ProxyAnchor(nn.Module):
         Raises:
             InputError: the anchors have no classes or no vectors of the proxies' width, or a class has no proxy.
         """
-        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor")
-        members = (labels == torch.arange(self.classes, device=labels.device)[:, None]).to(cosine.dtype)
-        total: Tensor = applied(_SoftMaxima, cosine, members, self.alpha, self.margin)
+        scores, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor", self.alpha)
+        total: Tensor = applied(_SoftMaxima, scores, labels[None], self.alpha * self.margin)
         return one_term_each(total.expand(len(labels)))
 
 
@@ -72,18 +71,19 @@ class _SoftMaxima(torch.autograd.Function):
     """Loss of the batch, with its gradient in the same pass."""
 
     @staticmethod
-    def forward(ctx: Any, cosine: Tensor, members: Tensor, alpha: float, margin: float) -> Tensor:
-        """Return the loss from cosines of proxies and items (C, a), and ones for the items of a proxy's class."""
-        present = some(members)
-        weight = torch.cat([present / present.sum().clamp_min(1), torch.full_like(present, 1 / len(members))])
-        sides, outside = torch.cat([-cosine, cosine]), torch.cat([1 - members, members])  # attracted, then repelled
-        soft, slopes = with_shares(sides.mul_(alpha), outside, alpha * margin, 1)
-        attracted, repelled = slopes.mul_((alpha * weight)[:, None]).chunk(2)
-        ctx.save_for_backward(repelled - attracted)
-        return (soft * weight).sum()
+    def forward(ctx: Any, scores: Tensor, labels: Tensor, shift: float) -> Tensor:
+        """Return the loss from alpha times the cosines of proxies and items (C, a), and the items' classes (1, a)."""
+        classes = len(scores)
+        present = scores.new_zeros(classes).index_fill_(0, labels[0], 1).sum()
+        attracted = torch.full_like(scores, -EXCLUDED).scatter_(0, labels, -scores.gather(0, labels))
+        sides = torch.cat([attracted, scores.scatter(0, labels, -EXCLUDED)])
+        soft, slopes = with_shares(sides, None, shift, 1 / classes)
+        factor, (by_attracted, by_repelled) = classes / present.clamp_min_(1), slopes.chunk(2)
+        ctx.save_for_backward(torch.addcmul(by_repelled, by_attracted, factor, value=-1))
+        return torch.addcmul(soft[classes:].sum(), soft[:classes].sum(), factor)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradient with respect to the cosines."""
-        return above * ctx.saved_tensors[0], None, None, None
+        """Return the gradient with respect to the scores."""
+        return above * ctx.saved_tensors[0], None, None

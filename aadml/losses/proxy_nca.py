@@ -55,6 +55,6 @@ class ProxyNca(nn.Module):
             InputError: the anchors have no classes or no vectors of the proxies' width, a class has no proxy, or the
                 temperature is not above 0.
         """
-        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-nca")
         # a squared distance of unit vectors is 2 - 2 cosine, and the softmax ignores the constant
-        return cross_entropies(2 * inverse(self.temperature) * cosine, labels)
+        scale = 2 * inverse(self.temperature)
+        return cross_entropies(*cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-nca", scale))

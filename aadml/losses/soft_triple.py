@@ -11,7 +11,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin, Scale, Size, Weight, Width
 from aadml.comparison.pairwise import TINY
 from aadml.feature_extraction.ground.options import removing
-from aadml.losses.kernels.class_proxies import cross_entropies, directions, drawn_proxies
+from aadml.losses.kernels.class_proxies import cosines_to_proxies, cross_entropies, drawn_proxies
 from aadml.losses.kernels.scores import unit
 
 GAMMA = 0.1
@@ -78,12 +78,12 @@ class SoftTriple(nn.Module):
         Raises:
             InputError: the anchors have no classes or no vectors of the centers' width, or a class has no center.
         """
-        anchors, labels = directions(comparison, self.proxies.shape[1], self.classes, "soft-triple")
-        units = unit(self.proxies.to(anchors.dtype))
-        cosine = units.view(self.classes, self.centers, -1).transpose(0, 1) @ anchors.T  # (K, C, a)
+        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "soft-triple")
+        cosine = cosine.view(self.classes, self.centers, -1).transpose(0, 1)  # (K, C, a)
         chosen: Callable[..., Tensor] = _Chosen.apply
         logits = self.scale * chosen(cosine)
         logits = logits.scatter_add(0, labels[None], torch.full_like(logits[:1], -self.scale * self.margin))
+        units = unit(self.proxies.to(cosine.dtype))
         return replace(cross_entropies(logits, labels), penalty=self._penalty(units) if self.merge else None)
 
     def _penalty(self, units: Tensor) -> Tensor:

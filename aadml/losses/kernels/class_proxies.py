@@ -1,14 +1,17 @@
 """Parts shared by losses with learned class proxies: initial proxies, and cosines of anchors and proxies."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.pairwise import TINY, full_precision
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.losses.kernels.scores import products, unit
+from aadml.losses.kernels.scores import applied, room_of
 
 SHORT = 0.01
 """Initial length of proxies; it acts like a learning rate a hundred times that of the encoders (Kim et al., 2020)."""
@@ -30,17 +33,20 @@ def drawn_proxies(count: int, dimension: int, loss: str, length: float = SHORT) 
     return nn.Parameter(torch.randn(count, dimension) * length / math.sqrt(dimension))
 
 
-def directions(comparison: Comparison, width: int, classes: int, loss: str) -> tuple[Tensor, Tensor]:
-    """Return unit-norm anchors and their class indices.
+def cosines_to_proxies(
+    comparison: Comparison, proxies: Tensor, classes: int, loss: str, scale: float = 1.0
+) -> tuple[Tensor, Tensor]:
+    """Return the cosines of proxies and anchors, times a factor, and the class indices of the anchors.
 
     Args:
         comparison: a anchors, with `anchor_class`; candidates are not used.
-        width: d of the proxies.
+        proxies: (p, d).
         classes: C, number of classes.
         loss: name of the loss, for messages.
+        scale: factor of the cosines, not 0.
 
     Returns:
-        Directions (a, d), a zero vector for a zero anchor, and classes (a,).
+        Cosines (p, a), 0 and without gradient for a zero anchor, and classes (a,).
 
     Raises:
         InputError: the anchors have no classes or no vectors of width d, or a class has no proxy.
@@ -53,23 +59,47 @@ def directions(comparison: Comparison, width: int, classes: int, loss: str) -> t
             f"{loss} has proxies of the classes 0 to {classes - 1}, but the anchors have classes {int(labels.min())} to"
             f" {int(labels.max())}; pass clips with class labels (clips that are paired by id have none)"
         )
-    anchors = comparison.vectors(loss)[0]
+    anchors, width = comparison.vectors(loss)[0], proxies.shape[1]
     if anchors.shape[1] != width:
         raise InputError(
             f"{loss} was built for vectors of width {width}, but vectors of width {anchors.shape[1]} were passed; pass "
             f"vectors of width {width}"
         )
-    return unit(anchors, turn_zero=False), labels
+    cosine: Tensor = applied(_Cosines, proxies.to(anchors.dtype), anchors, scale)
+    return cosine, labels
 
 
-def cosines_to_proxies(comparison: Comparison, proxies: Tensor, classes: int, loss: str) -> tuple[Tensor, Tensor]:
-    """Return the cosines of proxies (p, d) and anchors (p, a), and the classes of the anchors (a,).
+class _Cosines(torch.autograd.Function):
+    """Cosines (p, a) times a factor; lengths divide products, not vectors, so no pass writes unit-norm anchors.
 
-    Raises:
-        InputError: as in `directions`.
+    s_pa = factor w_p.x_a / |x_a|, w_p = p / |p|. With gradients g_pa:
+    dx_a = sum over p of g_pa factor w_p / |x_a|  -  x_a sum over p of g_pa s_pa / |x_a|^2, and in the same way for p.
     """
-    anchors, labels = directions(comparison, proxies.shape[1], classes, loss)
-    return products(unit(proxies.to(anchors.dtype)), anchors), labels
+
+    @staticmethod
+    def forward(ctx: Any, proxies: Tensor, anchors: Tensor, scale: float) -> Tensor:
+        length = F.threshold(torch.linalg.vector_norm(anchors, dim=1), TINY, torch.inf)
+        norm = torch.linalg.vector_norm(proxies, dim=1, keepdim=True).clamp_min_(TINY)
+        scaled, shrink, ctx.scale = proxies * (scale / norm), length.reciprocal_(), scale
+        with full_precision(anchors):
+            cosine = torch.mm(scaled, anchors.T).mul_(shrink)
+        ctx.save_for_backward(scaled, anchors, norm, shrink, cosine)
+        return cosine
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        scaled, anchors, norm, shrink, cosine = ctx.saved_tensors
+        above, by_proxies, by_anchors = above * shrink, None, None
+        with full_precision(above):
+            if ctx.needs_input_grad[0]:
+                straight = torch.mm(above, anchors)
+                along = (straight * scaled).sum(1, keepdim=True).mul_(norm > TINY)
+                by_proxies = straight.addcmul_(scaled, along, value=-(ctx.scale**-2)).mul_(ctx.scale / norm)
+            if ctx.needs_input_grad[1]:
+                along = (above * cosine).sum(0).mul_(shrink)[:, None]
+                by_anchors = room_of(anchors).addmm_(above.T, scaled, beta=0).addcmul_(anchors, along, value=-1)
+        return by_proxies, by_anchors, None
 
 
 def cross_entropies(logits: Tensor, labels: Tensor) -> Terms:

@@ -7,14 +7,14 @@ from aadml.losses.kernels.likelihood import NOTHING, scaled
 from aadml.losses.kernels.row_blocks import exp_of_falls, without
 
 
-def with_shares(values: Tensor, outside: Tensor, shift: float, weight: float) -> tuple[Tensor, Tensor]:
+def with_shares(values: Tensor, outside: Tensor | None, shift: float, weight: float) -> tuple[Tensor, Tensor]:
     """Return weight log(1 + sum of exp(x + shift)) by row, and its derivatives with respect to x (a, c).
 
-    Entries that `outside` (a, c) marks with ones are ignored.
+    Entries that `outside` (a, c) marks with ones are ignored; None: no entries.
     """
     if not values.shape[1]:
         return values.new_zeros(len(values)), values
-    inside = without(values, outside)
+    inside = values if outside is None else without(values, outside)
     peak = (inside.amax(1, keepdim=True) + shift).clamp_min(0)
     parts = exp_of_falls(inside - (peak - shift))
     above_one = F.threshold(parts.sum(1, keepdim=True) + (-peak).expm1(), NOTHING, 0.0)

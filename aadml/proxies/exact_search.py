@@ -1,8 +1,8 @@
 """Exact nearest neighbors by blocks: float32 products select candidates, float64 cosines rank them.
 
-No matrix of all pairs is stored. A block of queries is multiplied with the bank in column blocks, and only the largest
-product of every group of consecutive bank rows is stored. The k best rows lie in the k best groups, so only those
-groups are searched.
+No matrix of all pairs is stored. A block of queries is multiplied with the bank, in column blocks if the bank is large,
+and only the largest product of every group of bank rows is compared. The k best rows lie in the k best groups, so only
+those groups are searched.
 
 An error bound of the products decides which scores are computed in float64. If the best products differ by more than
 the bound, their order is correct. Only the k neighbors are then scored. Otherwise all candidates are scored by a sum
@@ -41,6 +41,8 @@ Views = Sequence[Tensor]
 NARROW, WIDE, WIDE_BY = 2560, 1024, 32
 SLACK_ITEMS = 8
 SLACK_GROUPS = 2
+RANKED = 1 << 14  # maximum number of queries ranked at a time
+PRODUCTS = 16  # products of a group in a search without groups of rows
 COLUMNS = 2048
 
 
@@ -92,7 +94,7 @@ def nearest(
         return index, score
     with torch.no_grad(), torch.autocast(device.type, enabled=False):
         search = _Search(queries, bank, min(k + excluded, count))
-        for rows in torch.arange(queried, device=device).split(search.rows_at_once()):
+        for rows in torch.arange(queried, device=device).split(RANKED):
             candidates, clear = search.candidates(rows)
             for part, best_of in ((clear, search.best_of_ranked), (~clear, search.best)):
                 some = rows[part]
@@ -165,14 +167,15 @@ class _Search:
         Returns:
             The bank rows (r, s), and (r,) bool: whether the first `wanted` rows are certainly the nearest, in order.
         """
-        candidates, sure, clear = _candidates(self.coarse, rows, self.wanted)
-        if not bool(sure.all()):
-            unsure = rows[~sure]
-            finer, certain, _ = _candidates(self.fine, unsure, self.wanted)
+        step = self.rows_at_once()
+        parts = [_candidates(self.coarse, part, self.wanted) for part in rows.split(step)]
+        candidates, sure, clear = map(torch.cat, zip(*parts, strict=True))
+        for unsure in (~sure).nonzero()[:, 0].split(step):
+            finer, certain, _ = _candidates(self.fine, rows[unsure], self.wanted)
             if not bool(certain.all()):
-                tied = [view[unsure[~certain]] for view in self.queries]
+                tied = [view[rows[unsure[~certain]]] for view in self.queries]
                 finer[~certain] = best_of_all(tied, self.bank, self.lengths, candidates.shape[1])
-            candidates[~sure] = finer
+            candidates[unsure] = finer
         return candidates, clear
 
     def best_of_ranked(
@@ -260,14 +263,34 @@ def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor,
     few = min(wanted + SLACK_ITEMS, prepared.count)
     if prepared.group == 1:
         products = [part @ bank.T for part, bank in zip(queries, prepared.bank, strict=True)]
-        value, candidates = least(products).topk(few, 1)
-        outside = value[:, -1]
+        value, candidates, outside = _largest(least(products), wanted=wanted, few=few)
     else:
         value, candidates, unopened = _within_groups(prepared, queries, wanted=wanted, few=few)
         outside = torch.maximum(value[:, -1], unopened)
     sure = (outside < value[:, wanted - 1] - 2 * error) | (few == prepared.count)
     apart = value[:, : few - 1] - value[:, 1:few] > 2 * error[:, None]
     return candidates, sure, sure & apart[:, :wanted].all(1)
+
+
+def _largest(products: Tensor, *, wanted: int, few: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `few` large products of every row, among them the `wanted` largest.
+
+    Column j is in group j mod (n // PRODUCTS), and only the groups of the largest maxima are sorted.
+
+    Returns:
+        The products (r, few), descending, their columns (r, few), and a bound on all other products (r,).
+    """
+    count = products.shape[1] // PRODUCTS
+    if count < 2 * few:
+        value, columns = products.topk(few, 1)
+        return value, columns, value[:, -1]
+    grouped = products[:, : count * PRODUCTS]
+    best, chosen = grouped.unflatten(1, (PRODUCTS, count)).amax(1).topk(wanted + SLACK_GROUPS, 1)
+    first = torch.arange(PRODUCTS, device=products.device)[:, None] * count
+    rest = torch.arange(grouped.shape[1], products.shape[1], device=products.device).expand(len(products), -1)
+    columns = torch.cat([(chosen[:, None] + first).flatten(1), rest], 1)
+    value, place = products.gather(1, columns).topk(few, 1)
+    return value, columns.gather(1, place), torch.maximum(value[:, -1], best[:, -1])
 
 
 def _within_groups(prepared: _Prepared, queries: Views, *, wanted: int, few: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -35,7 +35,8 @@ Reduction = Callable[[Description], Description]
 DIMENSION = 2048
 REDUCED = 1024
 SIDE = 299  # pixels
-_BATCH = 8  # frames; fixed, so that a clip's values cannot depend on the other clips
+# frames; fixed, so that a clip's values cannot depend on the other clips; 5 leaves no padding for a clip of 10 frames
+_BATCH_CPU, _BATCH = 5, 8
 _IMAGENET_MEAN, _IMAGENET_SD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _UNUSED = ("fc.", "AuxLogits.")  # prefixes of the tensors of classifier and auxiliary head
 
@@ -205,8 +206,10 @@ def _describer(
             pooled: Tensor = network(network_input(frames, transform_input=transform_input))
         return pooled
 
+    size = _BATCH_CPU if device.type == "cpu" else _BATCH
+
     def describe(clips: Sequence[NDArray[Any]]) -> list[Description]:
-        rows = batched(run, [torch.from_numpy(np.ascontiguousarray(clip)).to(device) for clip in clips], _BATCH)
+        rows = batched(run, [torch.from_numpy(np.ascontiguousarray(clip)).to(device) for clip in clips], size)
         return [reduce(part) for part in rows] if reduce else rows
 
     return describe

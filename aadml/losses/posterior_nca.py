@@ -48,12 +48,21 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
     if codes is None or torch.compiler.is_compiling():
         left, right = (torch.softmax(side, 1) for side in vectors)
         return summed(comparison, Scores(left, right), _cost)
-    groups, place = torch.unique(torch.cat(codes.groups), return_inverse=True)
-    anchor_group, group = place.split([len(side) for side in vectors])
-    size = torch.zeros_like(groups).index_add_(0, group, torch.ones_like(group))
+    anchor_group, group, groups = _numbered(*codes.groups)
+    size = group.new_zeros(groups).index_add_(0, group, torch.ones_like(group))
     possible = (size % max(len(group), 1)).clamp_max_(1).index_select(0, anchor_group)
-    total: Tensor = applied(_ByClass, *vectors, anchor_group, group, possible, len(groups))
+    total: Tensor = applied(_ByClass, *vectors, anchor_group, group, possible, groups)
     return Terms(total, (total > 0).long(), possible)
+
+
+def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Return codes (a,) and (c,) as numbers from 0, equal for equal codes only, and an upper bound of the numbers."""
+    both = torch.cat([left, right])
+    least, most = torch.stack(both.aminmax()).tolist() if len(both) else (0, -1)
+    if least < 0 or most >= len(both):
+        groups, both = torch.unique(both, return_inverse=True)
+        most = len(groups) - 1
+    return *both.split([len(left), len(right)]), most + 1
 
 
 class _ByClass(torch.autograd.Function):
@@ -91,21 +100,15 @@ class _ByClass(torch.autograd.Function):
         with full_precision(left):
             by_everyone = torch.mv(left.T, by_every)
         by_sums = torch.zeros_like(sums).index_add_(0, anchor_group, left * by_alike).add_(by_everyone)
-        by_left = sums.index_select(0, anchor_group).mul_(by_alike).addr_(by_every, everyone)
-        return _by_logits(by_left, left), _by_logits(by_sums.index_select(0, group), right), *[None] * 4
+        # the loss does not depend on the length of p_i, so the softmax has no further term on this side
+        by_left = sums.index_select(0, anchor_group).mul_(by_alike).addr_(by_every, everyone).mul_(left)
+        by_right = by_sums.index_select(0, group).mul_(right)
+        return by_left, by_right.addcmul_(right, by_right.sum(1, keepdim=True), value=-1), *[None] * 4
 
 
 def _posteriors(logits: Tensor) -> Tensor:
     """Return the softmax of rows (n, C); few columns take a sixth of the time after a contiguous transpose."""
     return torch.softmax(logits, 1) if logits.shape[1] >= 16 else torch.softmax(logits.T.contiguous(), 0).T
-
-
-def _by_logits(above: Tensor, posteriors: Tensor) -> Tensor:
-    """Replace the gradient (n, C) with respect to posteriors by that of their logits, in place."""
-    dim = int(above.shape[1] >= 16)
-    above, posteriors = (above, posteriors) if dim else (above.T.contiguous(), posteriors.T)
-    torch._softmax_backward_data(above, posteriors, dim, above.dtype, grad_input=above)
-    return above if dim else above.T
 
 
 def _floor(dtype: torch.dtype) -> float:

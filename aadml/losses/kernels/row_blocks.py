@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.pairwise import full_precision
@@ -309,6 +310,7 @@ class _Known(torch.autograd.Function):
         return total.clone()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
         gradient, by_column = ctx.saved_tensors
         above = above[:, None]

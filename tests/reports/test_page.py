@@ -68,9 +68,10 @@ WHOLE = (
     f'<tr><th scope="row" data-label="row">{"a" * 21}</th><td data-label="MAP" class="short number best">0.700</td>'
     '<td data-label="difference" class="short">not tested</td><td data-label="seconds" class="short number">-12</td>'
     f'<td data-label="text" class="long">{"b " * 24}b</td></tr>'
-    '<tr><th scope="row" data-label="row" class="short">3</th><td data-label="MAP" class="short number">–</td><td data-label="difference" class="short">–</td>'
-    '<td data-label="seconds" class="short number">x</td><td data-label="text" class="short">–</td></tr></tbody></table>'
-    "</div>"
+    '<tr><th scope="row" data-label="row" class="short">3</th>'
+    '<td data-label="MAP" class="short number">–</td><td data-label="difference" class="short">–</td>'
+    '<td data-label="seconds" class="short number">x</td><td data-label="text" class="short">–</td></tr>'
+    "</tbody></table></div>"
 )
 
 

@@ -95,7 +95,7 @@ def test_the_shape_of_a_player_is_whole_blocks_and_near_that_of_its_clip(height,
     assert abs(min(shape) / max(shape) - ratio) <= max(BLOCK / SIDES[-1] / 2, BLOCK / SIDES[-1] - ratio)
 
 
-def test_a_clip_that_cannot_be_shown_has_the_reason_of_its_picture_or_of_its_sound(tmp_path):
+def test_a_clip_that_cannot_be_shown_has_the_reason_of_its_picture_or_of_its_sound(tmp_path, spoken):
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"no media")
     reasons = [
@@ -103,6 +103,10 @@ def test_a_clip_that_cannot_be_shown_has_the_reason_of_its_picture_or_of_its_sou
         for visual, audio in (("", ""), (str(broken), ""), ("", str(broken)), ("", str(tmp_path / "absent.wav")))
     ]
     assert reasons == ["missing", "not-a-media-file", "not-a-media-file", "missing"]
+    sources = ((str(spoken), str(broken)), (str(broken), str(spoken)), (str(broken), str(tmp_path / "absent.wav")))
+    assert [preview_of(PreviewSource(*source)).reason for source in sources] == ["not-a-media-file"] * 3
+    assert preview_of(PreviewSource("", "", still=True)).reason == "missing"
+    assert preview_of(PreviewSource("", str(broken), still=True)).reason == "not-a-media-file"
 
 
 def test_sides_are_multiples_of_the_16_pixels_of_a_macroblock():

@@ -47,6 +47,6 @@ def _run(value, epochs, scope):
     record = EvaluationRecord(
         protocol="inductive", split="test", similarity="cosine", chance=0.1, tie_rate=0.0,
         directions={"audio-visual": direction, "visual-audio": direction}, map_mean=value, label="cca", seed=0,
-        seconds=1.5, parameters=7, verdicts=[],
+        seconds=1.5, parameters=7, epochs=3, steps=12, train_map=0.7, verdicts=[],
     )  # fmt: skip
     return RunScores(record, list(epochs), tuple(QUERIES), np.array([value, value]))

@@ -70,9 +70,9 @@ loss|MAP mean|legacy:label-graph
 triplet|0.450 ± 0.071|0.900
 aa-triplet|0.450 ± 0.071|–
 Cost
-loss|seconds|seeds
-triplet|1.5|2
-aa-triplet|1.5|2"""
+loss|epochs|steps|seconds|seeds
+triplet|3|12|1.5|2
+aa-triplet|3|12|1.5|2"""
 SUMMARY = f"""\
 {NOTE}
 AADML on VEGAS, inductive|0.450 ± 0.071|test MAP, mean of both directions

@@ -20,7 +20,7 @@ def test_a_forecast_adds_up_and_long_runs_come_first(base, tmp_path):
     rate = Rate(clips=60, step=2.0, epoch=1.0, look=0.5, fixed=3.0)
     epochs, steps = config.training.epochs, 3
     assert rate.seconds(Job(tmp_path, config, diagnosis=1)) == 3 + epochs * (steps * 2 + 1) + (epochs + 1) * 0.5
-    assert [in_words(s) for s in (0.1, 80, 600, 7200)] == ["1 s", "80 s", "10 min", "2.0 h"]
+    assert [in_words(s) for s in (0.1, 89, 90, 5399, 5400)] == ["1 s", "89 s", "2 min", "90 min", "1.5 h"]
     assert "in this process" in replace(estimate, workers=0).sentence()
 
 

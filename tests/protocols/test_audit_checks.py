@@ -277,6 +277,13 @@ def test_missing_embeddings_are_counted(case):
     assert audit_checks._compared(case, case.reference, some, "x") == (Verdict.FAIL, "40 embeddings for 44 clips")
 
 
+def test_a_row_too_many_in_a_batch_fails(case):
+    clips = case.clips
+    parts = [{m: clips.matrix(m)[:8, :4] for m in clips.modalities}] * 7
+    small = audit_checks._joined(case, torch.arange(44), parts)
+    assert audit_checks._compared(case, case.reference, small, "x") == (Verdict.FAIL, "43 embeddings for 44 clips")
+
+
 def test_noise_has_the_mean_and_the_spread_of_the_features():
     features = 7 + 0.3 * torch.randn(2000, 5, generator=torch.Generator().manual_seed(0))
     noise = noise_of(features, [0])

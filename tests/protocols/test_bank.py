@@ -10,6 +10,7 @@ import aadml
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import bank
 from aadml.protocols.protocol import bank_proxy
+from aadml.proxies.anchor_aware import AnchorAware
 from tests.protocols.conftest import clips
 
 BANKS = ["bank", "bank-expansion", "csls", "inverted-softmax"]
@@ -73,3 +74,15 @@ def test_a_run_without_a_proxy_of_its_own_has_one_without_parameters_of_three_ne
     proxy = bank_proxy(SimpleNamespace(method=SimpleNamespace(proxy=lambda: None)), vectors)
     assert (proxy.graph.options.k, proxy.reading, proxy.training) == (3, "R3", False)
     assert list(proxy.parameters()) == []
+
+
+def test_a_trained_proxy_is_copied_with_the_item_as_query_and_its_nearest_neighbors(subject):
+    trained, vectors = subject.encoder.method.proxy(), {m: torch.eye(6)[:, :4] for m in ("audio", "visual")}
+    proxy = bank_proxy(subject.encoder, vectors)
+    assert (proxy.query, proxy.graph.options.space, proxy.graph.options.neighbors) == ("self", "embedding", "nearest")
+    assert (proxy.reading, proxy.training, trained.query) == (trained.reading, False, "self")
+    for own, other in zip(proxy.parameters(), trained.parameters(), strict=True):
+        assert own is not other
+        assert torch.equal(own, other)
+    alone = SimpleNamespace(method=SimpleNamespace(proxy=lambda: AnchorAware(4, ("audio", "visual"), reading="R5")))
+    assert bank_proxy(alone, vectors).reading == "R3"

@@ -53,6 +53,8 @@ def test_the_check_names_the_column_and_reports_the_order_of_classes():
     values, labels = drawn(2)
     verdict, evidence = outcome(LEAKS["low bits of one column"](values, labels), labels)
     assert (verdict, "audio 3 (low-order digits)" in evidence) == (Verdict.FAIL, True)
+    two = labels % 2
+    assert outcome(LEAKS["low bits of one column"](values, two), two)[0] is Verdict.FAIL
     order = labels.argsort()
     verdict, evidence = outcome(values[order], labels[order])
     assert (verdict, evidence.endswith("the clips are in order of class")) == (Verdict.PASS, True)

@@ -38,6 +38,7 @@ def test_an_ablation_runs_each_cell_with_each_seed(planned, features, tmp_path):
     assert {(job.config.training.batch, job.config.training.epochs, job.metrics) for job in jobs} == {
         (9, 7, ("recall@5",))
     }
+    assert {job.config.data for job in jobs} == {str(features)}
     shard = aadml.ablate({"proxy.k": [1, 2]}, **common, shard="1/2", baseline=["none"])
     assert shard == SweepResult(("outcome",), shard.folder)
     execution, jobs = planned[0][1]
@@ -77,6 +78,18 @@ def test_a_comparison_runs_each_row_with_each_seed(planned, features, tmp_path, 
         tried.folder,
     )
     assert notes[-1] == "Options of every row: the best of 3 trials on validation clips (seed 0)."
+
+
+def test_without_data_a_study_is_of_the_sample_clips(planned, features, monkeypatch):
+    notes = []
+    monkeypatch.setattr(
+        ablation, "with_sample_data", lambda config, note: config.on(config.common.data or str(features))
+    )
+    monkeypatch.setattr(comparison, "sample_features", lambda note: features)
+    aadml.ablate({"proxy.k": [1]}, seeds=1, on_note=notes.append)
+    aadml.compare(methods="cca", seeds=1, on_note=notes.append)
+    assert {job.config.data for _, jobs in planned[0] for job in jobs} == {str(features)}
+    assert notes == [f"--data is not set, so the rows are compared on the sample clips: {features}"]
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,15 @@ def test_an_ablation_over_names_has_a_row_of_dots_for_each_cell_and_is_compared_
     ]
 
 
+def test_a_line_is_named_by_the_other_values_of_its_cells_or_by_their_loss():
+    def line(values):
+        cell = Cell("a", resolve({"method": "cca", "data": "x"}), Overrides(values))
+        return ablation_page._line_name(CellScores(cell, {}), "proxy.k")
+
+    assert line({"proxy.k": 1, "label_loss": "ce", "loss": None, "training.batch": 9}) == "ce, 9"
+    assert line({"proxy.k": 1}) == line({"loss": None}) == "cca"
+
+
 @pytest.mark.parametrize(("cutoffs", "drawn"), [(1, False), (2, True), (3, True)])
 def test_precision_over_k_is_drawn_where_it_is_a_line(monkeypatch, cutoffs, drawn):
     cell = Cell("a", resolve({"method": "cca", "data": "x"}), {})

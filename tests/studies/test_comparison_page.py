@@ -128,6 +128,15 @@ def test_a_comparison_in_full(monkeypatch, of_ave):
     assert "difference to" not in " ".join(few[0].columns)
     assert words(pages[-1][3]).startswith("aa-triplet scores highest, 7.0 times chance.\nbest test MAP")
     assert drawn[2:] == [(dots, ["triplet", "aa-triplet"])]  # without runs nothing is drawn
+    write_comparison(rows[1:6], found, range(2), execution, baseline="aa-triplet")
+    assert [list(part.tables) for part in pages[-1][4]] == [
+        ["methods"],
+        ["losses"],
+        ["proxies"],
+    ]  # a pair is one number
+    assert "compared with" not in words(pages[-1][3])
+    write_comparison(rows[:2], found, range(2), execution, baseline="cca")
+    assert "compared with\n0.350 ± 0.071\ncca" in words(pages[-1][3])
 
 
 def test_a_row_with_a_proxy_is_compared_with_each_of_its_controls():

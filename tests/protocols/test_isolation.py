@@ -58,7 +58,7 @@ def test_an_isolated_process_reads_what_is_named_and_writes_into_its_own_memory_
         env=environment,
         check=False,
     )
-    if done.returncode == 77:
+    if done.returncode == 77 and not done.stdout:
         pytest.skip("the kernel does not isolate processes here")
     assert done.returncode == 3, done.stderr
     denied, fixed = "Permission denied", "Read-only file system"

@@ -4,13 +4,16 @@ import io
 import os
 import shutil
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import isolated_encoder
-from aadml.protocols.isolated_encoder import Order
+from aadml.protocols.isolated_encoder import IsolatedEncoder, Order
+from aadml.protocols.subprocess_embedding import in_fresh_process
 
 
 def test_arrays_of_a_message_come_back_in_one_order():
@@ -100,3 +103,33 @@ def test_a_function_is_found_by_its_name_in_a_module_or_a_class(tmp_path, monkey
         assert {name: values.tolist() for name, values in arrays.items()} == {"audio": np.array(expected).tolist()}
     with pytest.raises(InputError, match="own_module:B: the module has no function 'B'; pass module:function"):
         isolated_encoder._encoder(Order(place="own_module:B", readable=readable))
+
+
+def answered(order, requests=1):
+    """Return the last output for equal requests, and the channels, of a pass."""
+    started = []
+
+    def work():
+        started.append(IsolatedEncoder(order))
+        outputs = [started[0]({"input": np.arange(4, dtype=np.uint8)})["output"] for _ in range(requests)]
+        return [{"output": torch.tensor(outputs[-1])}]
+
+    results = in_fresh_process(work, seconds=60.0, channels=lambda: started[0].channels)
+    return bytes(results.vectors[0]["output"].tolist()), results.channels
+
+
+def test_an_isolated_encoder_answers_every_request_and_reads_no_other_file(tmp_path):
+    (tmp_path / "secret").write_text("labels")
+    outside = ("cp", str(tmp_path / "secret"), "{output}")
+    output, channels = answered(Order(command=("cp", "{input}", "{output}")), requests=2)
+    assert output == bytes(range(4))
+    if channels:
+        pytest.skip("the kernel does not isolate processes here")
+    with pytest.raises(InputError, match=r"exit status 1 \(cp: .*Permission denied\)"):
+        answered(Order(command=outside))
+    readable = Order(command=("cp", "secret", "{output}"), readable=(str(tmp_path / "secret"),))
+    assert answered(readable) == (b"labels", ())
+    assert answered(replace(readable, command=outside, by_kernel=False)) == (
+        b"labels",
+        ("files, network and processes (the kernel did not isolate the encoder: isolation by the kernel is off)",),
+    )

@@ -19,7 +19,8 @@ def test_a_forecast_adds_up_and_long_runs_come_first(base, tmp_path):
     config = resolve(base)
     jobs = [Job(tmp_path / name, config) for name in "abc"]
     estimate = Forecast({str(job.folder): cost for job, cost in zip(jobs, (10, 30, 20), strict=True)}, 4, 2)
-    assert estimate.wall == 30
+    assert [replace(estimate, workers=count).wall for count in (0, 1, 2, 3)] == [60, 60, 30, 30]
+    assert Forecast({}, 4, 2).wall == 0
     assert [job.folder.name for job in estimate.longest_first(jobs)] == ["b", "c", "a"]
     assert "7 runs: 4 are finished, 3 remain, about 30 s on 2 workers" in estimate.sentence()
     rate = Rate(clips=60, step=2.0, epoch=1.0, look=0.5, fixed=3.0)

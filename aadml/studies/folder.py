@@ -96,7 +96,6 @@ def _keep_to(folder: Path, data: str) -> None:
                 f"another --output for {data}"
             )
         return
-    folder.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps({"data": data, "sha256": sha256}, indent=2) + "\n")
 
 

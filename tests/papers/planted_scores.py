@@ -19,13 +19,13 @@ def row(table, item, name=""):
     return ComparisonRow(table, item, "", Cell(name or item, resolve({"method": "cca", "data": "x"}), {}), {})
 
 
-def scores(of, maps, epochs=()):
-    """Scores of a row: a run for each MAP, the same in both directions, with the same log."""
-    return CellScores(of.cell, {seed: _run(value, epochs) for seed, value in enumerate(maps)})
+def scores(of, maps, epochs=(), scope=()):
+    """Scores of a row: a run for each MAP, the same in both directions, with the same log and precision at each K."""
+    return CellScores(of.cell, {seed: _run(value, epochs, dict(scope)) for seed, value in enumerate(maps)})
 
 
-def group(scored, *, draws=None, leaks=None, neighbors=None):
-    """Results of rows (row -> scores) on AVE; those of further draws are in `draws` alone."""
+def group(scored, *, draws=None, leaks=None, neighbors=None, data_set="ave"):
+    """Results of rows (row -> scores) on a data set; those of further draws are in `draws` alone."""
     further = [id(one) for rows in (draws or {}).values() for one in rows]
     rows = {
         table: tuple(one for one, _ in scored if one.table == table and id(one) not in further)
@@ -33,19 +33,20 @@ def group(scored, *, draws=None, leaks=None, neighbors=None):
     }
     readings = tuple(one for one in rows["methods"] if one.item in FIDELITY.readings)
     methods = tuple(one for one in rows["methods"] if one.item not in READINGS)
-    runs = PaperRuns("ave", methods, rows["losses"], readings, neighbors or {}, draws or {})
+    runs = PaperRuns(data_set, methods, rows["losses"], readings, neighbors or {}, draws or {})
     return Group(runs, {of.cell.name: found for of, found in scored}, leaks or {}, "about")
 
 
-def _run(value, epochs):
+def _run(value, epochs, scope):
+    curve = ScopeCurve(list(scope), list(scope.values()), [], [])
     direction = DirectionRecord(
         map=value, map_bounds=[0.0, 1.0], map_interval=[0.0, 1.0], chance=0.1, tie_rate=0.0, queries=2,
-        queries_without_relevant=0, gallery=2, scope=ScopeCurve([], [], [], []), by_class={},
+        queries_without_relevant=0, gallery=2, scope=curve, by_class={},
         per_query=PerQuery(QUERIES, [value, value]), figures={},
     )  # fmt: skip
     record = EvaluationRecord(
         protocol="inductive", split="test", similarity="cosine", chance=0.1, tie_rate=0.0,
         directions={"audio-visual": direction, "visual-audio": direction}, map_mean=value, label="cca", seed=0,
-        seconds=1.5, parameters=7, verdicts=[],
+        seconds=1.5, parameters=7, epochs=3, steps=12, train_map=0.7, verdicts=[],
     )  # fmt: skip
     return RunScores(record, list(epochs), tuple(QUERIES), np.array([value, value]))

@@ -13,7 +13,9 @@ def test_the_runs_on_ave_are_on_a_draw_and_those_on_vegas_on_the_data(tmp_path, 
         write_features(tmp_path / f"{name}.h5", synthetic(classes=2, train=20, valid=5, test=5, dimensions=(3, 3)))
     given, drawn = (str(tmp_path / f"{name}.h5") for name in ("given", "drawn"))
     monkeypatch.setattr(aadml_paper, "drawn_sets", lambda *_, **__: (drawn, {1: drawn}))
-    plan = SimpleNamespace(folder=tmp_path, settings=("training.patience=3",), max_epochs=7, quick=True)
+    plan = SimpleNamespace(
+        folder=tmp_path, settings=("training.patience=3", "loss.margin=0.5"), max_epochs=7, quick=True
+    )
     notes = []
     for name, place, draws in (("ave", drawn, {1}), ("vegas", given, set())):
         runs = aadml_paper._runs(name, given, ["table-1"], plan, notes.append)
@@ -22,6 +24,7 @@ def test_the_runs_on_ave_are_on_a_draw_and_those_on_vegas_on_the_data(tmp_path, 
         assert {row.cell.config.training.patience for row in runs.losses} == {3}
         epochs = 2 if name == "ave" else 4
         assert {row.cell.config.training.epochs for row in runs.losses} == {epochs}
+        assert any(note.startswith("loss.margin was not set for rows that lack the key") for note in notes)
         assert any(note.startswith(f"{place.split('/')[-1]}: the data have 30 clips") for note in notes)
 
 

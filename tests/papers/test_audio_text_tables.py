@@ -1,26 +1,35 @@
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.papers import audio_text
 from aadml.papers.audio_text import (
     PAPER_TABLES,
     laid_out,
     left_out,
     planned,
     refuse_overridden,
+    reproduce_audio_text,
     runs_of,
     slug,
     starting_config,
     table_of,
 )
+from aadml.papers.reproduction_plan import NOTE, ReproductionPlan
+from aadml.reports.tables import markdown
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import new_run
+from aadml.studies.execution import with_needed
 from aadml.studies.grid import Overrides
+from aadml.studies.sweep import SweepOutcome
+from tests.reports.parsed_html import words
 
 BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf_audiocaps", "3cmlf"),
          "xie": ("xie_clotho", "xie")}  # fmt: skip
@@ -178,3 +187,85 @@ def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     assert row["T2A recall@10"] is None
     assert row["published T2A mAP"] == "0.007"
     assert table.rows[0][1] is None
+
+
+@pytest.fixture
+def curriculum(monkeypatch, tmp_path):
+    """Reproduce rows of 3cmlf that need one another, and one that needs weights; runs are planted, and one fails."""
+    rows = PAPER_TABLES["3cmlf"].rows
+    few = replace(PAPER_TABLES["3cmlf"], rows=(rows[0], rows[2], rows[7]))
+    monkeypatch.setitem(PAPER_TABLES, "3cmlf", few)
+    monkeypatch.setattr(
+        audio_text, "with_sample_data", lambda config, note: config.on(config.common.data or "synthetic:sample")
+    )
+    monkeypatch.setattr(audio_text, "load_splits", lambda config: SimpleNamespace(train=range(200)))
+
+    def planted(plan, jobs):
+        jobs = with_needed(jobs)
+        for job in jobs[:-1]:
+            found = replace(figures_of_one_run(), epochs=job.config.training.epochs, steps=9)
+            with new_run(job.folder) as store:
+                content = json.dumps(found.to_json()).encode()
+                stage = json.dumps(replace(found, epochs=1, steps=4).to_json()).encode()
+                store.commit({EVALUATION: content, "evaluations/inductive-test-easy.json": stage})
+        return [*map(SweepOutcome, jobs[:-1]), SweepOutcome(jobs[-1], "no disk")]
+
+    monkeypatch.setattr(ReproductionPlan, "reproduce", planted)
+    notes = []
+
+    def run(data, **options):
+        plan = ReproductionPlan(
+            folder=tmp_path / "out", seeds=range(2), confirm=pytest.fail, note=notes.append, **options
+        )
+        return reproduce_audio_text("3cmlf", data, plan), notes
+
+    return run
+
+
+TABLE = """\
+{caption} 3CMLF, tables I to III (hit rates in %, one run). Ours: {data}, test split, protocol inductive, 2 seed(s).
+
+| audio network | training | {figures} | epochs | steps | seeds | published {published} |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- | --- | --- | --- | --- |
+| from scratch | plain | 11.0 ± 0.0 | 15.0 ± 0.0 | 20.0 ± 0.0 | 61.0 ± 0.0 | 65.0 ± 0.0 | 70.0 ± 0.0 | {epochs} \
+| 9 | 2 | {plain} |
+| from scratch | stage 1 | 11.0 | 15.0 | 20.0 | 61.0 | 65.0 | 70.0 | 1 | 4 | 1 | {stage} |
+
+- The published columns are results on AudioCaps. Our columns are results on the data named above, with each item \
+embedded independently. The chance level of mAP in our runs is 0.100.
+- Batches are mined with the embeddings of the plain model. This model is trained once per seed and shared by \
+the rows. Its {epochs} epochs and 9 steps are not included in those of the rows. Stages 1 to 3 are one run, scored \
+at the end of each stage.
+- from scratch stage 1: no disk
+"""
+PAGE_NOTE = "Every item is embedded on its own; the published results cannot be compared directly with ours."
+
+
+@pytest.mark.parametrize("data_set", [None, "audiocaps", "clotho"])
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_reproduction_has_a_table_and_a_page_of_each_data_set(curriculum, tmp_path, data_set, quick):
+    (tmp_path / "given").mkdir()
+    data = {} if data_set is None else {data_set: str(tmp_path / "given")}
+    limit = None if quick else 5
+    result, notes = curriculum(data, quick=quick, max_epochs=limit, command="aadml reproduce 3cmlf")
+    rows = PAPER_TABLES["3cmlf"].rows
+    plain, stage = (" | ".join(row.published["AudioCaps"].split()) for row in rows[:2])
+    columns = list(PAPER_TABLES["3cmlf"].figures)
+    warnings = [NOTE] * quick + ["The networks are narrower than those of the paper."] * (quick or data_set is None)
+    expected = TABLE.format(
+        caption=" ".join(warnings), data=data.get(data_set, "synthetic:sample"), epochs=3 if quick else 5, plain=plain,
+        stage=stage, figures=" | ".join(columns), published=" | published ".join(columns),
+    ).lstrip()  # fmt: skip
+    (table,) = result.tables
+    assert markdown(table) == expected
+    assert (tmp_path / "out" / f"3cmlf-{data_set or 'sample'}.csv").is_file()
+    assert [note.partition(" (")[0] for note in notes] == ["3cmlf: 1 rows need published weights and are left out"]
+    shown = words(result.page.read_text().partition("<body>")[2]).splitlines()
+    assert shown[:2] == ["Reproduction of a paper", "3CMLF, reproduced"]
+    assert shown.index(PAGE_NOTE) < shown.index(f"3cmlf on {data_set or 'sample'}") < shown.index("T2A R@1")
+    beside = shown[shown.index("Beside the published results") :]
+    assert beside[1:6] == ["audio network", "training", "T2A R@1", "published T2A R@1", "T2A R@5"]
+    assert beside.index("aadml reproduce 3cmlf") > 0
+    assert (NOTE in shown) is quick
+    dimension = 128 if quick or data_set is None else 1024
+    assert {outcome.job.config.options.plain()["dimension"] for outcome in result.outcomes} == {dimension}

@@ -41,6 +41,9 @@ def test_draws_are_made_if_there_are_clips_to_spare_else_the_reason_is_noted(tmp
     for seed, drawn in {0: place, **others}.items():
         assert read_features(Path(drawn)).ids == with_drawn_clock(with_clock(120), seed).ids
     assert "drawn by seed (130 of 174 clips are kept)" in notes[0]
+    alone = drawn_sets(str(tmp_path / "all.h5"), tmp_path / "alone", notes.append, with_others=False)
+    assert alone == (str(tmp_path / "alone" / "clock-draw=0.h5"), {})
+    assert [*(tmp_path / "alone").iterdir()] == [Path(alone[0])]
     write_features(tmp_path / "few.h5", with_clock(70))
     assert drawn_sets(str(tmp_path / "few.h5"), tmp_path, notes.append, with_others=True) == (
         str(tmp_path / "few.h5"),

@@ -18,12 +18,19 @@ from aadml.reports.published import PAPER
 )
 def test_parts_are_chosen_by_name_and_by_what_available_is(only, available, parts, notes):
     if parts is None:
-        with pytest.raises(InputError, match="table-"):
+        with pytest.raises(
+            InputError, match=f"{only}: the data set of these parts is missing; pass --vegas F.h5|no part"
+        ):
             chosen_parts(only, available)
         return
     selected, lines = chosen_parts(only, available)
     assert selected == parts
     assert len(lines) == notes
+    if lines:
+        assert lines[:2] == [
+            "table-1 is reproduced without VEGAS, because no --vegas is given",
+            "table-2 is left out, because no --vegas is given",
+        ]
 
 
 def test_data_of_another_size_than_the_papers_are_noted():

@@ -1,13 +1,20 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
-from aadml.papers.reproduction_plan import FULL_SIZE, MEASURED, STEPS, ReproductionPlan, shortened
+from aadml.papers import reproduction_plan
+from aadml.papers.reproduction_plan import FULL_SIZE, MEASURED, NOTE, STEPS, ReproductionPlan, shortened
+from aadml.reports.tables import Table
+from aadml.studies import execution
 from aadml.studies.execution import SweepResult
+from aadml.studies.forecast import Forecast
 from aadml.studies.grid import Overrides
 from aadml.studies.job import Job
+from aadml.studies.sweep import SweepOutcome
+from tests.reports.parsed_html import words
 
 
 def test_a_shortened_schedule_has_so_many_steps_and_logs_every_epoch():
@@ -18,6 +25,50 @@ def test_a_shortened_schedule_has_so_many_steps_and_logs_every_epoch():
     assert shortened(config, 100_000).training.epochs == 1
     brief = Overrides({"training.epochs": 1}).applied(config)
     assert shortened(brief, 100) is brief
+
+
+@pytest.mark.parametrize(
+    ("preset", "batch", "clips", "epochs"),
+    [("aadml_ave", 736, 1577, 8), ("aadml_ave", 736, 1578, 7), ("aadml_ave", 1051, 100, 10),  # 15 steps of 1,577 clips
+     ("3cmlf", 32, 100_000, 3), ("mei_clotho", 32, 100_000, 1)],
+)  # fmt: skip
+def test_a_shortened_schedule_is_of_whole_epochs_and_at_least_one_a_stage(preset, batch, clips, epochs):
+    config = Overrides({"training.batch": batch}).applied(resolve(open_config(preset).values))
+    assert shortened(config, clips).training.epochs == epochs
+
+
+def test_runs_are_trained_after_an_estimate_the_longest_first_without_those_that_cannot_be(monkeypatch, tmp_path):
+    config = resolve({"method": "cca", "data": "x.h5"})
+    jobs = [Job(tmp_path / "runs" / name, config) for name in ("short", "impossible", "long")]
+    expected = Forecast(
+        {str(jobs[0].folder): 1.0, str(jobs[2].folder): 7200.0}, 0, 1, {str(jobs[1].folder): "too wide"}
+    )
+    monkeypatch.setattr(reproduction_plan, "forecast", lambda *given, **options: estimates.append(options) or expected)
+    monkeypatch.setattr(execution, "is_done", lambda job: True)
+    estimates, notes, asked, trained = [], [], [], []
+
+    def work(jobs, workers):
+        trained.extend(job.folder.name for job in jobs)
+        return [SweepOutcome(job) for job in jobs]
+
+    plan = ReproductionPlan(
+        folder=tmp_path, workers=1, seeds=range(1), note=notes.append, confirm=asked.append, work=work,
+    )  # fmt: skip
+    outcomes = plan.reproduce(jobs)
+    assert [(outcome.job, outcome.reason) for outcome in outcomes] == [
+        (jobs[2], ""), (jobs[0], ""), (jobs[1], "not possible: too wide"),
+    ]  # fmt: skip
+    assert trained == ["long", "short"]
+    assert asked == [expected]
+    assert notes == ["forecast: 2 runs: 2 remain, about 2.0 h on 1 worker (from 4 steps of each kind)"]
+    merged = replace(plan, merge=True, work=pytest.fail).reproduce(jobs)
+    assert merged == [SweepOutcome(job, was_finished=True) for job in (jobs[2], jobs[0])] + outcomes[2:]
+    assert (len(asked), len(notes)) == (1, 1)
+    assert [options["kept"] for options in estimates] == [tmp_path / MEASURED, None]
+    assert replace(plan, quick=True).marked(Table((), (), "about")).caption == f"{NOTE} about"
+    assert plan.marked(Table((), (), "about")).caption == "about"
+    assert plan.warning() == ""
+    assert words(replace(plan, quick=True).warning()) == NOTE
 
 
 def test_smaller_data_train_proportionally_fewer_steps():

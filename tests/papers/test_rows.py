@@ -50,7 +50,28 @@ def test_the_log_of_a_run_does_not_depend_on_the_selected_parts(runs, tmp_path):
             assert whole[job.folder] == job
     assert {job.protocols for job in one.jobs(["table-3"], range(1), tmp_path)} == {LEAKS}
     assert {job.diagnosis for job in one.jobs(["figure-5"], range(1), tmp_path)} == {1}
+    for job in one.jobs(["table-1"], range(1), tmp_path):
+        epochs, watched = job.config.training.epochs, job.config == one.curves["aa-triplet"].config.seeded(0)
+        assert job.diagnosis == (
+            1 if watched else {0: 1, 60: 1, 80: 2, 200: 5, 400: 10}.get(epochs, max(1, epochs // 40))
+        )
     assert one.jobs(["table-2"], range(1), tmp_path) == []
+    assert (
+        tuple(
+            f"legacy:{name}"
+            for name in ("label-graph", "batch-attention", "partner", "running-map", "test-scaling", "drop-last")
+        )
+        == LEAKS
+    )
+
+
+def test_settings_of_the_user_replace_those_of_the_paper():
+    changed = {"proxy.k": 5, "training.train_map": 7, "training.batch": 50}
+    shared = RowSettings("x.h5", Overrides(changed), config="aadml_ave", with_controls=False)
+    one = paper_runs("ave", shared, shorten=lambda config: config, draws={})
+    trained = [row.cell.config for row in (*one.losses, *one.readings)]
+    assert {(config.training.train_map, config.training.batch) for config in trained} == {(7, 50)}
+    assert {row.cell.config["proxy"]["k"] for row in one.losses if row.item.startswith("aa-")} == {5}
 
 
 def test_readings_of_equation_7_are_their_presets_with_the_batch_of_the_data_set(runs, tmp_path):

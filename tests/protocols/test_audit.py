@@ -10,7 +10,7 @@ import aadml
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import audit as audit_module
 from aadml.protocols import audit_checks
-from aadml.protocols.audit import Verdict, audit
+from aadml.protocols.audit import AuditReport, Finding, Verdict, audit
 from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline
 from aadml.protocols.subprocess_embedding import in_fresh_process
@@ -154,6 +154,53 @@ def test_an_encoder_that_behaves_otherwise_in_one_pass_fails(subject, tmp_path, 
     assert {finding.check for finding in findings if finding.failed} <= {"references", "id blindness"}
     if not findings[0].failed:
         assert findings[1].evidence.endswith("the encoder is random, or depends on earlier passes")
+
+
+def finding(check, verdict):
+    return Finding(check, Verdict(verdict), "evidence")
+
+
+@pytest.mark.parametrize(
+    ("findings", "summary"),
+    [
+        ({"history": "pass", "channels": "pass", "selection": "pass"},
+         "inference passed, training passed; 3 checks passed"),
+        ({"history": "fail", "channels": "pass", "duplicates": "fail"},
+         "inference failed, training failed; 1 checks passed, 2 failed (history, duplicates)"),
+        ({"history": "pass", "channels": "not checkable", "exact rows": "pass"},
+         "inference unknown, training unknown; 2 checks passed, 1 not checkable (channels)"),
+        ({"trained without test": "pass", "metric": "not checkable"},
+         "inference unknown, training passed; 1 checks passed, 1 not checkable (metric)"),
+    ],
+)  # fmt: skip
+def test_a_report_has_a_verdict_on_inference_and_one_on_training(findings, summary):
+    report = AuditReport([finding(*one) for one in findings.items()])
+    assert report.summary == summary
+    assert report.failed is ("failed" in summary)
+    first, *_, last = repr(report).splitlines()
+    check, verdict = next(iter(findings.items()))
+    assert (first, last) == (f"{verdict:13}  {check:19}  evidence", summary)
+
+
+def test_references_are_compared_and_at_most_five_channels_are_listed():
+    rows = {"audio": torch.eye(2)}
+    case = SimpleNamespace(references=[rows, rows, rows], reference=rows, seed=5, channels={})
+    case.pipeline = SimpleNamespace(surroundings="alone")
+    assert audit_module._of_references(case, ["1", "3"], 7) == Finding(
+        "references",
+        Verdict.PASS,
+        "the unchanged clips were embedded in steps 1, 3 of 7 (order and noise drawn with seed 5); largest change of a "
+        "row (relative): 0",
+    )
+    case.references[2] = {"audio": 1.5 * torch.eye(2)}
+    found = audit_module._of_references(case, ["1"], 7)
+    assert found.verdict is Verdict.FAIL
+    assert found.evidence.endswith(": 0.5; the encoder is random, or depends on earlier passes")
+    assert audit_module._of_channels(case) == Finding("channels", Verdict.PASS, "alone")
+    for count, more in ((5, ""), (7, " and 2 more")):
+        case.channels = dict.fromkeys(map(str, range(count)))
+        evidence = f"the encoder could have received data by 0, 1, 2, 3, 4{more}"
+        assert audit_module._of_channels(case) == Finding("channels", Verdict.NOT_CHECKABLE, evidence)
 
 
 def test_steps_are_reported(subject, passes):

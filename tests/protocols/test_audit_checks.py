@@ -1,7 +1,7 @@
 """Each check of the audit on a planted case."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,18 +10,21 @@ import torch
 import aadml
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.protocols.audit import Verdict, _judged, audit, noise_of, with_other_labels
+from aadml.protocols import audit_checks
+from aadml.protocols.audit import Case, Verdict, _judged, audit, noise_of, with_other_labels
 from aadml.protocols.audit_checks import (
+    CHECKS,
     duplicates,
     exact_rows,
     id_blindness,
     label_blindness,
+    metric,
     nothing_dropped,
     one_modality_alone,
     selection,
 )
 from aadml.protocols.pipelines import FunctionPipeline, of_command
-from aadml.protocols.row_changes import largest_change
+from aadml.protocols.row_changes import as_wide, largest_change
 from tests.protocols import zoo
 
 
@@ -134,6 +137,151 @@ def test_a_giant_row_hides_no_change_of_the_others():
     before[0] *= 1e9
     moved = before + torch.tensor([0.0] * 6 + [0.01])
     assert largest_change(before, moved) == pytest.approx(0.01)
+
+
+def test_shorter_rows_are_filled_with_zeros_and_only_tables_are():
+    reference = torch.zeros(3, 4)
+    assert as_wide(torch.ones(2, 3), reference).tolist() == [[1.0, 1.0, 1.0, 0.0]] * 2
+    assert as_wide(torch.ones(2, 5), reference).shape == (2, 5)
+    assert as_wide(torch.ones(3), reference).shape == (3,)
+    assert as_wide(torch.ones(2, 2, 3), torch.zeros(2, 5, 3)).shape == (2, 2, 3)
+    assert [audit_checks._verdict(change) for change in (1e-5, 1.1e-5)] == [Verdict.PASS, Verdict.FAIL]
+
+
+@dataclass(frozen=True)
+class Recorded(Case):
+    """A case whose encoder keeps four columns, and which keeps every request."""
+
+    requests: list = field(default_factory=list)
+
+    def embed(self, *requests, splits=None, first=False):
+        self.requests.append((requests, splits, first))
+        return [{m: clips.matrix(m)[:, :4] for m in clips.modalities} for clips in requests]
+
+    def numbers(self, compute):
+        return list(compute(lambda clips: clips.embedded({m: clips.matrix(m)[:, :4] for m in clips.modalities})))
+
+
+@pytest.fixture
+def case(subject):
+    """A case of the scored clips, with the reference."""
+    pipeline = SimpleNamespace(preparation="it was fitted again", reported_map=lambda splits, split: None)
+    case = Recorded(pipeline, subject.splits, "test", 1.0, 7)
+    case.references.extend(case.embed(subject.splits.test))
+    case.requests.clear()
+    return case
+
+
+UNCHANGED = "largest change of a row (relative): audio 0, visual 0"
+
+
+def test_each_check_embeds_its_own_variant_of_the_clips_and_says_so(case):
+    clips, outcomes = case.clips, {}
+    for check in CHECKS[:8]:
+        case.requests.clear()
+        outcome = check(case)
+        requests = [request for parts, _, _ in case.requests for request in parts]
+        outcomes[check.__name__] = (outcome() if callable(outcome) else outcome), requests, case.requests[-1][1:]
+    assert {name: found[0] for name, found in outcomes.items()} == {
+        name: (Verdict.PASS, f"{action}; {UNCHANGED}")
+        for name, action in {
+            "label_blindness": "labels of the scored clips were replaced by garbage",
+            "id_blindness": "ids and class names were replaced by numbers",
+            "partner_blindness": "the partners were replaced by noise",
+            "history": "the scored clips were embedded first instead of after noise",
+            "order_invariance": "the scored clips were shuffled",
+            "batch_invariance": "clips were embedded 7 at a time",
+            "other_items": "every second scored clip was scaled tenfold (sound and text: replaced), and the other "
+            "clips were compared",
+            "one_modality_alone": "each modality was embedded without the other",
+        }.items()
+    }
+    for changed in outcomes["label_blindness"][1]:
+        assert changed.labels.tolist() != clips.labels.tolist()
+        assert changed.ids == clips.ids
+    (scrambled,) = outcomes["id_blindness"][1]
+    assert (scrambled.ids[:2], scrambled.class_names) == (
+        ("item-0", "item-1"),
+        ("class-0", "class-1", "class-2", "class-3"),
+    )
+    audio, visual = outcomes["partner_blindness"][1]
+    for request, own, other in ((audio, "audio", "visual"), (visual, "visual", "audio")):
+        assert torch.equal(request.matrix(own), clips.matrix(own))
+        assert float((request.matrix(other) == clips.matrix(other)).float().mean()) < 0.1
+    assert [outcomes[name][2] for name in ("history", "order_invariance")] == [(None, True), (None, False)]
+    (shuffled,) = outcomes["order_invariance"][1]
+    assert sorted(shuffled.ids) == sorted(clips.ids) != list(shuffled.ids)
+    assert [len(part) for part in outcomes["batch_invariance"][1]] == [7] * 6 + [2]
+    (scaled,) = outcomes["other_items"][1]
+    assert torch.equal(scaled.matrix("audio")[::2], clips.matrix("audio")[::2])
+    torch.testing.assert_close(scaled.matrix("audio")[1::2], 10 * clips.matrix("audio")[1::2] + 3)
+    assert outcomes["other_items"][2][0].test is scaled
+    assert [request.modalities for request in outcomes["one_modality_alone"][1]] == [("audio",), ("visual",)]
+
+
+def test_selection_trains_again_with_garbage_labels_three_times(case):
+    evidence = (
+        "it was fitted again 3 times with garbage labels on the scored clips; embeddings of other clips changed by 0"
+    )
+    assert selection(case) == (Verdict.PASS, f"{evidence} (relative)")
+    assert [parts for parts, _, _ in case.requests] == [(case.splits.valid,)] * 4
+    assert case.requests[0][1] is None
+    garbage = [splits.test.labels.tolist() for _, splits, _ in case.requests[1:]]
+    truth = case.clips.labels.tolist()
+    assert len({tuple(labels) for labels in [*garbage, truth]}) == 4
+    untrained = replace(case, pipeline=SimpleNamespace(preparation=""))
+    assert selection(untrained)[0] is Verdict.NOT_CHECKABLE
+    none = case.splits.valid.select(torch.arange(0))
+    assert selection(replace(case, splits=replace(case.splits, valid=none))) == (
+        Verdict.NOT_CHECKABLE, "the data have no other split to compare",
+    )  # fmt: skip
+
+
+def test_the_reported_number_is_the_map_of_the_embeddings(case):
+    score = case.score
+    for number, expected in ((score, Verdict.PASS), (score + 2e-5, Verdict.FAIL), (None, Verdict.NOT_CHECKABLE)):
+        pipeline = SimpleNamespace(reported_map=lambda splits, split, number=number: number)
+        verdict, evidence = metric(replace(case, pipeline=pipeline))
+        assert verdict is expected
+        assert number is None or evidence == f"reported MAP {number:.5f}, MAP of the embeddings {score:.5f}"
+
+
+@pytest.mark.parametrize(
+    ("after", "by_chance", "verdict", "evidence"),
+    [
+        (0.5, 0.125, "FAIL", "; MAP 0.7500, then 0.5000 (p = 0.01 over permutations of the labels)"),
+        (0.5, 0.25, "PASS", "; MAP 0.7500, then 0.5000, as with permuted labels"),
+        (0.744, 0.0, "FAIL", "; MAP 0.7500, then 0.7440 (p = 0.01 over permutations of the labels)"),
+        (0.7451, 0.0, "PASS", ""), (0.8, 0.0, "PASS", ""), (float("nan"), 0.0, "PASS", ""),
+    ],
+)  # fmt: skip
+def test_a_fall_of_the_score_is_a_failure_unless_permuted_labels_fall_too(after, by_chance, verdict, evidence):
+    orders = []
+
+    def map_of(vectors, order=None):
+        if order is None:
+            return {"before": 0.75, "after": after}[vectors]
+        orders.append(tuple(order.tolist()))
+        return {"before": 0.5, "after": 0.5 - by_chance}[vectors]
+
+    case = SimpleNamespace(clips=range(44), draw=lambda n: [n], score=0.75, reference="before", map_of=map_of)
+    outcome = (Verdict.PASS, "it was changed")
+    assert audit_checks._scored(case, "after", outcome) == (Verdict[verdict], f"it was changed{evidence}")
+    assert len(set(orders)) in (0, 1, 99)
+    assert audit_checks._scored(case, "after", (Verdict.FAIL, "before")) == (Verdict.FAIL, "before")
+
+
+def test_missing_embeddings_are_counted(case):
+    assert audit_checks._compared(case, case.reference, {}, "x") == (Verdict.FAIL, "0 embeddings for 44 clips")
+    some = {m: rows[:40] if m == "visual" else rows for m, rows in case.reference.items()}
+    assert audit_checks._compared(case, case.reference, some, "x") == (Verdict.FAIL, "40 embeddings for 44 clips")
+
+
+def test_a_row_too_many_in_a_batch_fails(case):
+    clips = case.clips
+    parts = [{m: clips.matrix(m)[:8, :4] for m in clips.modalities}] * 7
+    small = audit_checks._joined(case, torch.arange(44), parts)
+    assert audit_checks._compared(case, case.reference, small, "x") == (Verdict.FAIL, "43 embeddings for 44 clips")
 
 
 def test_noise_has_the_mean_and_the_spread_of_the_features():

@@ -9,7 +9,16 @@ from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import Verdict
 from aadml.protocols.audit_checks import carried_labels
-from aadml.protocols.carried_labels import _predicted, _tail, can_be_tested, carried_columns
+from aadml.protocols.carried_labels import (
+    _counters,
+    _distinct,
+    _predicted,
+    _spelled,
+    _tail,
+    can_be_tested,
+    carried_columns,
+    is_sorted_by_class,
+)  # fmt: skip
 from aadml.protocols.pipelines import FunctionPipeline
 from tests.protocols.carried_sets import CLEAN, LEAKS, drawn
 
@@ -44,6 +53,8 @@ def test_the_check_names_the_column_and_reports_the_order_of_classes():
     values, labels = drawn(2)
     verdict, evidence = outcome(LEAKS["low bits of one column"](values, labels), labels)
     assert (verdict, "audio 3 (low-order digits)" in evidence) == (Verdict.FAIL, True)
+    two = labels % 2
+    assert outcome(LEAKS["low bits of one column"](values, two), two)[0] is Verdict.FAIL
     order = labels.argsort()
     verdict, evidence = outcome(values[order], labels[order])
     assert (verdict, evidence.endswith("the clips are in order of class")) == (Verdict.PASS, True)
@@ -72,3 +83,39 @@ def test_payloads_of_nan_and_of_missing_rows_reach_no_encoder():
     clips = Clips.of([0, 1], audio=[[5.0], [6.0]], present={"audio": [True, False]})
     encode = FunctionPipeline(lambda features, labels: features).embedder(None, "test")
     assert encode(clips).vectors["audio"].tolist() == [[5.0], [0.0]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_sorted"),
+    [([0, 0], False), ([0, 1], False), ([1, 1, 0], True), ([0, 1, 0], False), ([0, 0, 1, 1, 2], True)],
+)
+def test_clips_are_in_order_of_class_where_equal_labels_are_side_by_side(labels, is_sorted):
+    assert is_sorted_by_class(torch.tensor(labels)) is is_sorted
+
+
+def test_a_counter_is_of_twenty_clips_whose_classes_are_together_more_than_by_chance():
+    counter = torch.arange(40.0)[:, None].double()
+    together, mixed = torch.arange(40) // 20, torch.arange(40) % 2
+    assert _counters(counter, together) == [0]
+    assert _counters(counter, mixed) == []
+    assert _counters(counter, torch.randint(2, (40,), generator=torch.Generator().manual_seed(0))) == []
+    assert _counters(counter[:20], torch.arange(20) // 10) == [0]
+    assert _counters(counter[:19], torch.arange(19) // 10) == []
+
+
+@pytest.mark.parametrize(
+    ("classes", "count", "column", "found"),
+    [(4, 24, lambda labels: labels, [0]), (4, 23, lambda labels: labels, []), (3, 40, lambda labels: labels, []),
+     (2, 40, lambda labels: 1 + 6e-6 * labels, [0]), (4, 40, lambda labels: labels + 0.01 * torch.rand(40), [])],
+)  # fmt: skip
+def test_a_column_is_determined_by_the_class_if_four_classes_have_one_value_each(classes, count, column, found):
+    labels = torch.arange(count) % classes
+    assert _spelled(column(labels.double())[:, None], labels) == found
+
+
+def test_at_most_500_distinct_clips_are_tested_in_their_order():
+    values = torch.arange(600.0)[:, None].repeat(1, 2)
+    rows, labels = _distinct(torch.cat([values, values[:5]]), torch.arange(605))
+    assert rows.shape == (500, 2)
+    assert labels.tolist() == sorted(labels.tolist())
+    assert rows[:, 0].tolist() == labels.tolist()

@@ -1,9 +1,12 @@
 """Unseen classes: classes that were never trained on."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import aadml
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.protocols.disjoint import unseen_classes
 from tests.protocols.conftest import clips
 
 
@@ -23,3 +26,10 @@ def test_unseen_classes_are_not_claimed_where_nobody_knows_the_classes(model):
     of_pairs = aadml.fit(clips(None), epochs=1, settings=small)
     with pytest.raises(InputError, match="unseen-classes: the model stores no class names"):
         aadml.evaluate(of_pairs, data=clips("de"), protocol="unseen-classes")
+
+
+def test_five_of_the_classes_that_were_trained_on_are_listed():
+    both = clips("abcdefg")
+    subject = SimpleNamespace(splits=aadml.Splits(both, both, both), retrain=len)
+    with pytest.raises(InputError, match="trained on the classes a, b, c, d, e of the test split; train with --set"):
+        unseen_classes(subject, "test")

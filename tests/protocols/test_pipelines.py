@@ -1,6 +1,9 @@
 """Pipelines of users' commands are audited; a command that fails gives one sentence."""
 
+import hashlib
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -13,7 +16,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import pipelines
 from aadml.protocols.audit import audit
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import FunctionPipeline, of_command
+from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline, of_command
 
 
 @pytest.mark.slow
@@ -78,6 +81,21 @@ def test_the_output_of_a_command_is_a_dataset_of_each_modality(subject, tmp_path
         else:
             arrays = pipelines._read_output(output, clips)
             assert all(np.array_equal(arrays[m], values) for m, values in content.items())
+
+
+def test_what_an_encoder_can_use_is_named(tmp_path, subject):
+    (tmp_path / "weights").write_bytes(b"x")
+    isolated = of_command("embed {input} {output}", [tmp_path / "weights"])
+    begin = "each pass ran in a new interpreter, which the kernel isolated from network, processes and files; "
+    checksum = hashlib.sha256(b"x").hexdigest()[:12]
+    assert isolated.surroundings == f"{begin}readable beside the libraries: {tmp_path}/weights (SHA-256 {checksum})"
+    assert of_command("embed {input} {output}").surroundings == f"{begin}readable beside the libraries: no file"
+    isolated._running.extend(SimpleNamespace(channels=channels) for channels in (("air", "water"), ("air",)))
+    assert isolated.channels == ("air", "water")
+    with pytest.raises(InputError, match="--allow none does not exist; pass files or folders that the encoder reads"):
+        of_command("embed {input} {output}", [Path("none")])
+    prepared = [ProtocolPipeline(subject, name).preparation for name in ("inductive", "bank", "legacy:test-scaling")]
+    assert prepared == ["", "", "the protocol legacy:test-scaling was prepared again"]
 
 
 def embedded(encode, clips):

@@ -56,6 +56,29 @@ def test_results_come_back_and_state_does_not():
     assert second["audio"].shape == (0, 2)
 
 
+def test_a_pass_has_one_thread_and_what_it_leaves_is_removed(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    children = tmp_path / "children"
+
+    def work():
+        child = subprocess.Popen(["sleep", "60"])
+        children.write_text(f"{child.pid} {os.getpgrp()}")
+        tempfile.mkdtemp()
+        return [{"threads": torch.tensor([torch.get_num_threads()])}]
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert in_fresh_process(work, seconds=30.0).vectors[0]["threads"].tolist() == [1]
+    finally:
+        torch.set_num_threads(before)
+    child, group = map(int, children.read_text().split())
+    assert group != os.getpgrp()
+    assert [*tmp_path.iterdir()] == [children]
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(child)], capture_output=True, text=True, check=False).stdout
+    assert state[:1] in ("", "Z")  # the child has ended too
+
+
 @pytest.mark.parametrize(
     ("failure", "message"),
     [

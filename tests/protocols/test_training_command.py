@@ -22,6 +22,7 @@ with h5py.File(sys.argv[1]) as file:
 {extra}
 weights = {m: v[:, :3].mean(0) + count for m, v in rows.items()}
 np.savez(Path(sys.argv[2], "weights.npz"), **weights)
+Path(sys.argv[2], "note").touch()
 """
 ENCODER = """
 import numpy as np

@@ -1,5 +1,7 @@
 """Hostile texts, and tags and text of HTML."""
 
+import re
+from html import unescape
 from html.parser import HTMLParser
 
 HOSTILE = (
@@ -33,3 +35,8 @@ def read(html):
     reader.feed(html)
     reader.close()
     return reader.tags, "".join(reader.words)
+
+
+def words(html):
+    """The texts between tags, each on a line."""
+    return "\n".join(text for part in re.split(r"<[^>]*>", html) if (text := unescape(part).strip()))

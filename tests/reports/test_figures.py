@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.ground import figures as kit
+from tests.drawn_figures import contents
 from tests.reports.parsed_html import HOSTILE, read
 
 figures = pytest.importorskip("aadml.reports.figures")
@@ -94,20 +95,56 @@ def test_every_direction_has_bars_of_its_classes():
     assert all(word in words for word in (*values, "rain.", "dog.", "chance"))
 
 
-def test_bars_of_a_class_lie_side_by_side_from_zero_to_one(monkeypatch):
-    pytest.importorskip("matplotlib")
-    kept = []
-    monkeypatch.setattr("aadml.feature_extraction.ground.figures.svg", lambda figure: kept.append(figure) or "")
-    figures.class_bars(["rain", "dog"], {"a-v": [0.2, 0.4], "v-a": [0.3, 0.1]}, [0.5, 0.6])
-    (axes,) = kept[0].axes
-    bars = [(bar.get_x(), bar.get_width(), bar.get_y() + bar.get_height() / 2) for bar in axes.patches]
-    assert bars == [pytest.approx((0, width, y)) for width, y in ((0.2, -0.2), (0.4, 0.8), (0.3, 0.2), (0.1, 1.2))]
-    assert axes.collections[0].get_offsets().tolist() == [[0.5, 0], [0.6, 1]]
-    assert (axes.get_xlim(), axes.get_ylim()) == ((0, 1), (1.6, -0.6))
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["rain", "dog"]
+BARS = """\
+height 1.38
+x "MAP of the class's queries" 0 1
+y '' 1.6 -0.6 at 0 1 ['rain', 'a class with a name of two …']
+legend chance, a-v, v-a
+caps
+box 0 -0.4 0.2 0.4 #0b7285 1 z 1
+box 0 0.6 0.4 0.4 #0b7285 1 z 1
+box 0 0 0.3 0.4 #e8590c 1 z 1
+box 0 1 0.1 0.4 #e8590c 1 z 1
+dots | (0.5,0)(0.6,1) 90 #22303c #22303c 1.5 z 3
+"""
+
+
+def test_bars_of_a_class_lie_side_by_side_from_zero_to_one():
+    axes = pytest.importorskip("matplotlib.figure").Figure().add_subplot()
+    names = ["rain", "a class with a name of two lines"]
+    assert contents(figures.class_bars, names, {"a-v": [0.2, 0.4], "v-a": [0.3, 0.1]}, [0.5, 0.6]) == BARS
     for directions, height in ((1, 3.6), (4, 4.2)):
         values = {str(number): [0.5] * 10 for number in range(directions)}
         assert figures.class_bars.__wrapped__(axes, ["x"] * 10, values, [0.5] * 10) == pytest.approx(height)
+
+
+MAP = """\
+height 4.5
+x '' at  []
+y '' at  []
+legend audio, visual, rain, a class with a name of two …, no class
+caps
+dots o  18 #22303c #22303c 1 z 1
+dots o (0,1) 18 #0b7285cc #0b7285cc 0 z 1
+dots o (2,3) 18 #e8590ccc #e8590ccc 0 z 1
+dots o (4,5) 14 none #868e96 0.8 z 1
+dots ^  18 #22303c #22303c 1 z 1
+dots ^  18 #0b7285cc #0b7285cc 0 z 1
+dots ^ (6,7)(8,9) 18 #e8590ccc #e8590ccc 0 z 1
+dots ^  14 none #868e96 0.8 z 1
+dots s  18 #0b7285 #0b7285 1 z 1
+dots s  18 #e8590c #e8590c 1 z 1
+dots s  18 none #868e96 0.8 z 1
+"""
+
+
+def test_a_map_has_a_color_for_each_class_and_a_shape_for_each_modality():
+    points = {"audio": np.arange(6.0).reshape(3, 2), "visual": np.arange(6.0, 10.0).reshape(2, 2)}
+    labels = {"audio": np.array([0, 1, -1]), "visual": np.array([1, 1])}
+    assert contents(figures.class_map, points, labels, ["rain", "a class with a name of two lines"]) == MAP
+    points, labels = {"audio": np.zeros((21, 2))}, {"audio": np.append(np.arange(20), -1)}
+    legend = contents(figures.class_map, points, labels, []).splitlines()[3].partition(" ")[2].split(", ")
+    assert legend == ["audio", *map(str, range(18)), "2 further classes", "no class"]
 
 
 def test_few_classes_have_the_colors_of_all_figures_and_many_have_others():
@@ -117,6 +154,8 @@ def test_few_classes_have_the_colors_of_all_figures_and_many_have_others():
     many = figures._colored(np.arange(few + 1))
     assert list(many) == list(range(few + 1))
     assert len(set(many.values())) == few + 1
+    assert len(figures._colored(np.arange(30))) == 18
+    assert not {"#7f7f7f", "#c7c7c7"} & set(figures._colored(np.arange(30)).values())  # gray is of no class
 
 
 def test_the_same_figure_gives_the_same_bytes(drawn):

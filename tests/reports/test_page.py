@@ -57,6 +57,52 @@ def test_a_table_names_its_rows_and_columns_and_marks_what_is_best():
     assert empty.count("<td") == 2
 
 
+WHOLE = (
+    '<div class="scroll" tabindex="0" role="region" aria-label="what it is"><table class="results stacked"><thead><tr>'
+    '<th scope="col">row</th><th scope="col" class="number">MAP</th><th scope="col">difference</th>'
+    '<th scope="col" class="number">seconds</th><th scope="col">text</th></tr></thead><tbody>'
+    f'<tr><th scope="row" data-label="row" class="short">{"a" * 20}</th>'
+    '<td data-label="MAP" class="short number">0.500 ± 0.100</td><td data-label="difference">'
+    '<span class="short">+0.012 [+0.004, +0.021]</span> <span class="short">(p = 0.030)*</span></td>'
+    f'<td data-label="seconds" class="short number">1.5</td><td data-label="text">{"b " * 24}</td></tr>'
+    f'<tr><th scope="row" data-label="row">{"a" * 21}</th><td data-label="MAP" class="short number best">0.700</td>'
+    '<td data-label="difference" class="short">not tested</td><td data-label="seconds" class="short number">-12</td>'
+    f'<td data-label="text" class="long">{"b " * 24}b</td></tr>'
+    '<tr><th scope="row" data-label="row" class="short">3</th>'
+    '<td data-label="MAP" class="short number">–</td><td data-label="difference" class="short">–</td>'
+    '<td data-label="seconds" class="short number">x</td><td data-label="text" class="short">–</td></tr>'
+    "</tbody></table></div>"
+)
+
+
+def test_a_table_in_full():
+    columns = ("row", "MAP", "difference", "seconds", "none", "text")
+    rows = (
+        ("a" * 20, Spread(0.5, 0.1, 2), "+0.012 [+0.004, +0.021] (p = 0.030)*", "1.5", None, "b " * 24),
+        ("a" * 21, 0.7, "not tested", "-12", "", "b " * 24 + "b"),
+        ("3", None, None, "x", None, None),
+    )
+    assert page.table(Table(columns, rows, "what it is", best=("MAP",))) == WHOLE
+    some = page.table(Table(columns, rows), ["text", "row", "unknown"])
+    assert re.findall('scope="col"[^>]*>([^<]*)<', some) == ["text", "row"]
+    assert 'aria-label="text"' in some
+
+
+@pytest.mark.parametrize(
+    ("row", "text", "is_stacked"),
+    [("row", "y" * 20, False), ("row", "y" * 21, True), ("r" * 12, "y" * 19, False), ("r" * 13, "y" * 19, True),
+     ("r" * 12, "y" * 9 + " " + "y" * 10, True), ("r" * 12, "y" * 10 + "-" + "y" * 10, False)],
+)  # fmt: skip
+def test_a_table_of_more_than_42_characters_in_its_longest_words_has_a_line_for_each_cell(row, text, is_stacked):
+    assert ('"results stacked"' in page.table(Table(("", "a text", "MAP"), ((row, text, 0.123),)))) is is_stacked
+
+
+def test_a_page_is_known_by_its_first_characters(tmp_path):
+    for begin, is_page in (("<!DOCTYPE html><p>", True), ("<!doctype html>", True), ("<html>", False), ("", False)):
+        (tmp_path / "file").write_text(begin)
+        assert page.is_page(tmp_path / "file") is is_page
+
+
 def test_a_table_wider_than_a_phone_has_a_line_for_each_cell_there():
     narrow = page.table(Table(("metric", "audio-visual", "visual-audio"), (("precision@10", 0.5, 0.4),)))
     assert "stacked" not in narrow
@@ -88,6 +134,7 @@ def test_a_part_without_content_is_left_out():
     assert "vacant" not in html
     assert "a note" not in html
     assert html.count("full") == 2  # the link and the heading
+    assert html.count('part-2"') == 2  # the link and the part
 
 
 def test_the_policy_allows_only_the_script_of_the_players():

@@ -1,11 +1,14 @@
 """Players of a page: as many as fit."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
+from aadml.feature_extraction.media import REASONS
 from aadml.reports import players
-from aadml.reports.players import fitting
+from aadml.reports.players import Players, fitting
 from aadml.reports.previews import Preview, PreviewSource
 
 
@@ -44,9 +47,30 @@ def test_a_window_plays_its_part_of_the_recording(tmp_path, monkeypatch):
 
 def test_clips_whose_player_does_not_fit_are_counted(monkeypatch):
     previews = [Preview("audio/mp4", "m" * size, "") for size in (5, 50)] + [Preview(reason="missing")]
-    monkeypatch.setattr(players, "make_previews", lambda *_, **__: previews)
+    monkeypatch.setattr(players, "make_previews", lambda sources, **_: previews[: len(sources)])
     media = {clip: PreviewSource("", f"{clip}.wav") for clip in "abc"}
     played = players.make_players(media, "abc", 20)
     assert [preview.media for preview in played.previews.values()] == ["mmmmm", "", ""]
     assert played.left_out == 1
-    assert [note for note in played.notes() if "1 of 3 clips have no player" in note]
+    assert played.notes() == [
+        "A player contains the first 5 s of a clip, with sound, at reduced quality. It plays sound and picture, but "
+        "the model embeds only the named modality.",
+        "1 of 3 clips have no player: the page would be too large.",
+        f"1 of 3 clips could not be read completely: {REASONS['missing']}.",
+    ]
+    assert played.media() == [("audio/mp4", "mmmmm", ""), ("", "", ""), ("", "", "")]
+    twice = Players(dict.fromkeys("ab", previews[0]), 0)
+    numbers = [re.findall('data-preview="([0-9]*)"', twice.show(clip)) for clip in "abc"]
+    assert numbers == [["0"], ["1"], []]
+    assert players.make_players(media, "a", 5).left_out == 0  # just fits
+    assert Players({}, 0).notes() == []
+
+
+def test_media_are_those_of_the_manifest_beside_the_features(tmp_path):
+    (tmp_path / "manifest.csv").write_text("id,media,label,split\na,a.wav,,test\n")
+    found = players.find_media(None, str(tmp_path / "features.h5"))
+    assert found == players.find_media(tmp_path / "manifest.csv", None)
+    assert list(found) == ["a"]
+    assert players.find_media(None, None) == players.find_media(None, str(tmp_path / "none" / "features.h5")) == {}
+    (tmp_path / "manifest.csv").write_text("mine")
+    assert players.find_media(None, str(tmp_path / "features.h5")) == {}

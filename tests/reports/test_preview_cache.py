@@ -3,10 +3,13 @@
 import os
 import socket
 import tempfile
+from contextlib import nullcontext
 
 import pytest
 
 from aadml.feature_extraction.ground.segment import Segment
+from aadml.feature_extraction.ground.worker_pool import Lost
+from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.reports import previews
 from aadml.reports.previews import Preview, PreviewSource, make_previews, preview_of
 
@@ -73,6 +76,47 @@ def test_previews_are_kept_by_content_and_made_again_where_damaged(tmp_path, spo
         path.write_bytes(path.read_bytes()[:-20])
     assert make_previews(sources, cache=cache) == made
     assert make_previews(sources, cache=cache) == made
+
+
+def test_previews_are_built_once_unless_the_process_failed(tmp_path, monkeypatch):
+    built, reasons = [], iter(("", "crashed", "timeout", "corrupt"))
+
+    def build(sources):
+        for key, source in sources.items():
+            built.append(source.visual)
+            yield key, Preview("video/mp4", source.visual, "", next(reasons, ""))
+
+    monkeypatch.setattr(previews, "_built", build)
+    for name in "abcd":
+        (tmp_path / name).write_text(name)
+    sources = [PreviewSource(str(tmp_path / name), "") for name in ("a", "a", "none", "b", "c", "d")]
+    found = make_previews(sources, cache=tmp_path / "cache", on_note=pytest.fail)
+    assert [preview.reason for preview in found] == ["", "", "missing", "crashed", "timeout", "corrupt"]
+    assert [preview.media for preview in found] == [s.visual if "none" not in s.visual else "" for s in sources]
+    again = make_previews(sources, cache=tmp_path / "cache", on_note=pytest.fail)
+    assert [path[-1] for path in built] == [*"abcd", *"bc"]
+    assert (again[0], again[5], len([*(tmp_path / "cache").iterdir()])) == (found[0], found[5], 4)
+    next((tmp_path / "cache").glob("*.json")).write_text("damaged")
+    make_previews(sources, cache=tmp_path / "cache", on_note=pytest.fail)
+    assert len(built) == 7
+
+
+def test_workers_have_a_minute_of_the_processor_for_each_clip(monkeypatch):
+    started = []
+    monkeypatch.setattr(previews, "worker_pool", lambda *given: started.append(given) or nullcontext(Pool()))
+    monkeypatch.setattr(previews, "processors", lambda: 3)
+    for count, workers in ((0, 1), (2, 2), (5, 3)):
+        sources = {f"key {n}": PreviewSource(str(n), "") for n in range(count)}
+        expected = {key: Preview(reason=("timeout", "crashed")[n % 2]) for n, key in enumerate(sources)}
+        assert dict(previews._built(sources)) == expected
+        assert started[-1] == (previews._in_worker, workers, Conditions(1800.0, 60.0, setup=previews._set_up))
+
+
+class Pool:
+    """Workers that all die, in turn of slowness and of a crash."""
+
+    def work_off(self, tasks):
+        return [Lost(task, "SIGKILL", late=n % 2 == 0) for n, task in enumerate(tasks)]
 
 
 def crash(task, report):

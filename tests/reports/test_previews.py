@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from aadml.data.samples.mp4 import write_mp4
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
-from aadml.feature_extraction.media import Clip
+from aadml.feature_extraction.media import Clip, Frames, Limits, Sound
 from aadml.feature_extraction.media.encoding import Encoding
 from aadml.reports import previews
-from aadml.reports.previews import BLOCK, RATE, SECONDS, SIDES, PreviewSource, preview_of, shape_of
+from aadml.reports.previews import BLOCK, RATE, SECONDS, SIDES, Preview, PreviewSource, preview_of, shape_of
 from tests.reports.tones import TONE, tone
 
 
@@ -95,7 +95,7 @@ def test_the_shape_of_a_player_is_whole_blocks_and_near_that_of_its_clip(height,
     assert abs(min(shape) / max(shape) - ratio) <= max(BLOCK / SIDES[-1] / 2, BLOCK / SIDES[-1] - ratio)
 
 
-def test_a_clip_that_cannot_be_shown_has_the_reason_of_its_picture_or_of_its_sound(tmp_path):
+def test_a_clip_that_cannot_be_shown_has_the_reason_of_its_picture_or_of_its_sound(tmp_path, spoken):
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"no media")
     reasons = [
@@ -103,6 +103,10 @@ def test_a_clip_that_cannot_be_shown_has_the_reason_of_its_picture_or_of_its_sou
         for visual, audio in (("", ""), (str(broken), ""), ("", str(broken)), ("", str(tmp_path / "absent.wav")))
     ]
     assert reasons == ["missing", "not-a-media-file", "not-a-media-file", "missing"]
+    sources = ((str(spoken), str(broken)), (str(broken), str(spoken)), (str(broken), str(tmp_path / "absent.wav")))
+    assert [preview_of(PreviewSource(*source)).reason for source in sources] == ["not-a-media-file"] * 3
+    assert preview_of(PreviewSource("", "", still=True)).reason == "missing"
+    assert preview_of(PreviewSource("", str(broken), still=True)).reason == "not-a-media-file"
 
 
 def test_sides_are_multiples_of_the_16_pixels_of_a_macroblock():
@@ -139,6 +143,70 @@ def test_without_the_first_encoders_the_next_ones_are_taken(short, monkeypatch):
     monkeypatch.setattr(previews, "ENCODINGS", (absent,))
     with pytest.raises(InputError, match="no-such-encoder"):
         preview_of(PreviewSource(str(short), str(short)))
+
+
+@pytest.fixture
+def decoded_by_hand(monkeypatch):
+    """What is decoded, how it is asked for, and what is encoded; media and pictures are not made."""
+    clips, asked, made = {}, [], {}
+
+    def decode(path, inputs, limits, tolerance, segment):
+        asked.append((path, inputs, limits, tolerance, segment))
+        return clips[path, getattr(inputs, "limit", None)]
+
+    def encoded(pictures, sound):
+        made.update(pictures=pictures, sound=sound)
+        return b"media", "video/mp4"
+
+    monkeypatch.setattr(previews, "decode", decode)
+    monkeypatch.setattr(previews, "_encoded", encoded)
+    monkeypatch.setattr(previews, "_jpeg", lambda picture: made.update(picture=picture) or b"picture")
+    return clips, asked, made
+
+
+def gray(count, height, width):
+    """Frames of one gray each, the first black."""
+    return np.full((count, height, width, 3), np.arange(count, dtype=np.uint8)[:, None, None, None])
+
+
+def test_a_player_has_five_seconds_at_twelve_frames_and_the_picture_of_its_middle(decoded_by_hand):
+    clips, asked, made = decoded_by_hand
+    clips["v", 1], clips["v", 60] = Clip(gray(1, 270, 480)), Clip(gray(5, 144, 256), start=0.5)
+    clips["a", None] = Clip(np.ones(RATE, dtype=np.float32), start=1.0)
+    preview = preview_of(PreviewSource("v", "a", Segment(1.0, 9.0)))
+    assert preview == Preview("video/mp4", "bWVkaWE=", "cGljdHVyZQ==", "")
+    always = (Limits(seconds=1e9), 0.0, Segment(1.0, 9.0))
+    inputs = [("v", Frames(limit=1)), ("v", Frames(12, 144, 256, limit=60)), ("a", Sound(48_000, seconds=5.0))]
+    assert asked == [(*one, *always) for one in inputs]
+    assert np.array_equal(made["pictures"], gray(5, 144, 256))
+    assert made["sound"].tolist() == [0.0] * 24_000 + [1.0] * 48_000
+    assert made["picture"].tolist() == np.full((144, 256, 3), 2).tolist()
+
+
+def test_a_still_is_the_frame_after_a_second_or_the_peaks_of_the_sound(decoded_by_hand):
+    clips, asked, made = decoded_by_hand
+    clips["v", 2] = Clip(gray(2, 88, 352))
+    clips["a", None] = Clip(np.repeat(np.array([0.5, -2.0, 0.0, 0.25], dtype=np.float32), 22 * 10))
+    assert preview_of(PreviewSource("v", "a", still=True)) == Preview(picture="cGljdHVyZQ==")
+    assert [one[:2] for one in asked] == [("v", Frames(1.0, limit=2))]
+    assert made["picture"].tolist() == np.ones((44, 176, 3)).tolist()
+    assert preview_of(PreviewSource("", "a", still=True)) == Preview(picture="cGljdHVyZQ==")
+    expected = np.full((132, 176, 3), 244)
+    for column in range(88):
+        reach = (29, 58, 1, 14)[column // 22]  # a peak of 1 ends 8 pixels from the edges
+        expected[66 - reach : 66 + reach, 2 * column] = (11, 114, 133)
+    assert made["picture"].tolist() == expected.tolist()
+
+
+def test_the_settings_of_previews_are_those_of_their_edition():
+    edition, *sizes, encodings, _ = previews._rules()
+    assert (edition, sizes) == (2, [5.0, [176, 192, 208, 224, 240, 256], 12, 48_000, 80])
+    assert encodings == [
+        {"container": "mp4", "video": "libx264", "audio": "aac", "options": {"movflags": "+faststart"},
+         "video_options": {"preset": "veryfast", "crf": "29"}, "audio_bit_rate": 48_000},
+        {"container": "webm", "video": "libvpx", "audio": "libopus", "options": {"fflags": "+bitexact"},
+         "video_options": {"crf": "30", "b": "120k", "auto-alt-ref": "0"}, "audio_bit_rate": 40_000},
+    ]  # fmt: skip
 
 
 @given(st.floats(0, 3), st.floats(0, 3))

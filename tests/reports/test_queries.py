@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.reports.queries import QUERIES, RESULTS, queries, ranked_queries
+from aadml.reports.players import Players
+from aadml.reports.queries import _shown, queries, ranked_queries
 from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.posteriors import second_keys
 
@@ -28,7 +29,7 @@ def test_results_and_the_rank_of_the_own_clip_equal_their_definitions(rounded):
     for result in evaluate(embeddings).directions:
         query, candidates = result.direction
         found = list(ranked_queries(embeddings, result))
-        assert len(found) == QUERIES
+        assert len(found) == 6
         precisions = [one.average_precision for one in found]
         assert precisions == sorted(precisions, reverse=True)
         assert precisions[0] == result.average_precision.max()
@@ -39,7 +40,7 @@ def test_results_and_the_rank_of_the_own_clip_equal_their_definitions(rounded):
             above = sum(score > own and not np.isclose(score, own) for score in scores)
             level = sum(np.isclose(score, own) for score in scores)
             assert one.partner_rank == (above + 1, above + level)
-            best = sorted(scores, reverse=True)[:RESULTS]
+            best = sorted(scores, reverse=True)[:6]
             assert [r.score for r in one.results] == pytest.approx(best)
             for r in one.results:
                 assert r.score == pytest.approx(scores[r.row])
@@ -50,15 +51,18 @@ def test_results_and_the_rank_of_the_own_clip_equal_their_definitions(rounded):
 def test_posteriors_whose_scores_tie_are_ordered_by_their_logarithms():
     small = torch.arange(1, 9).float() * 1e-12  # too small to change a score
     posteriors = torch.stack([torch.ones(8), small, small.flip(0)], dim=1)
+    posteriors = torch.cat([posteriors, torch.tensor([[0.5, 0.25, 0.25]])])  # the scores of this clip are lower
     embeddings = Embeddings(
-        dict.fromkeys(("audio", "visual"), posteriors), torch.zeros(8, dtype=torch.long), tuple("abcdefgh"), "dot"
+        dict.fromkeys(("audio", "visual"), posteriors), torch.zeros(9, dtype=torch.long), tuple("abcdefghi"), "dot"
     )
     for result in evaluate(embeddings).directions:
         for one in ranked_queries(embeddings, result):
-            assert {r.score for r in one.results} == {1.0}
-            keys = second_keys(posteriors[one.row : one.row + 1], posteriors, "dot")
-            assert [r.row for r in one.results] == np.argsort(-keys, kind="stable")[:RESULTS].tolist()
-            assert one.results[0].row == one.row
+            assert {r.score for r in one.results} == {float(posteriors[one.row, 0])}
+            assert 8 not in {r.row for r in one.results}
+            if one.row != 8:
+                keys = second_keys(posteriors[one.row : one.row + 1], posteriors[:8], "dot")
+                assert [r.row for r in one.results] == np.argsort(-keys, kind="stable")[:6].tolist()
+                assert one.results[0].row == one.row
 
 
 def test_where_rows_repeat_each_clip_is_shown_once():
@@ -68,7 +72,7 @@ def test_where_rows_repeat_each_clip_is_shown_once():
     embeddings = replace(embeddings, vectors=vectors, once=("audio",))
     (result,) = [one for one in evaluate(embeddings).directions if one.direction == ("text", "audio")]
     found = list(ranked_queries(embeddings, result))
-    assert len(found) == QUERIES
+    assert len(found) == 6
     for one in found:
         assert sorted(r.row for r in one.results) == [0, 1, 2, 3]
         assert [r.hit for r in one.results] == [r.is_partner for r in one.results]
@@ -82,11 +86,19 @@ def test_ties_of_the_own_clip_and_absent_media_are_mentioned():
     section, players = queries(embeddings, evaluate(embeddings), {}, room=0)
     assert "own clip at rank 1 to 20 (tied)" in section.content
     assert any("--media" in note for note in section.notes)
-    assert all(f"{rank}. visual, score" in section.content for rank in range(1, RESULTS + 1))
+    assert all(f"{rank}. visual, score" in section.content for rank in range(1, 6 + 1))
     assert "✓ hit" in section.content
     assert "✗ miss" in section.content
     assert not players.previews
     assert "no preview" in section.content
+
+
+@pytest.mark.parametrize(("label", "names", "shown"), [(1, ("a", "b"), "b"), (1, (), "1"), (-1, ("a", "b"), None)])
+def test_the_class_of_a_clip_is_its_name_or_its_number(label, names, shown):
+    vectors = {m: torch.zeros(1, 2) for m in ("audio", "visual")}
+    embeddings = Embeddings(vectors, torch.tensor([label]), ("clip",), class_names=names)
+    clip = _shown(embeddings, 0, Players({}, 0))
+    assert (clip.id, clip.class_name, clip.player) == ("clip", shown, '<p class="absent">no preview</p>')
 
 
 def test_further_texts_of_a_clip_are_shown_as_queries_of_their_own():

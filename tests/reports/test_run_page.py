@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,10 +10,14 @@ import torch
 
 import aadml
 from aadml.comparison.embeddings import Embeddings
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import to_bytes
 from aadml.protocols.audit import AuditReport, Finding, Verdict
+from aadml.retrieval.evaluation import evaluate
+from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 from aadml.runs.loading import AUDIT
 from aadml.runs.protocol_scores import add_to_run
+from tests.reports.parsed_html import words
 
 run_page = pytest.importorskip("aadml.reports.run_page")
 
@@ -55,13 +60,112 @@ def test_a_report_is_titled_by_data_method_and_loss(method, label, data, title):
     assert run_page._title(facts, data) == title
 
 
+def embedded():
+    """Embeddings of twelve clips of two classes, with ties."""
+    rows = torch.eye(3)[[0, 0, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2]]
+    vectors = {"audio": rows, "visual": rows.roll(1, 0) + torch.arange(12)[:, None] / 10}
+    return Embeddings(vectors, torch.tensor([0] * 3 + [1] * 9), tuple("abcdefghijkl"), "dot", ("rain", "dog"))
+
+
+def model(**training):
+    facts = SimpleNamespace(selected_epoch=3, training=SimpleNamespace(epochs=9, **training))
+    return SimpleNamespace(facts=facts, audit="")
+
+
+SUMMARY = """\
+The scores are better than chance, but not in the direction visual-audio, whose 95 % interval includes chance.
+test MAP, mean of both directions|0.833|1.2 times chance
+chance|0.697|MAP of a random order
+MAP audio-visual|0.860|95 % interval 0.730 to 0.989
+MAP visual-audio|0.807|95 % interval 0.612 to 1.000
+Warning|: It stopped early.
+metric|audio-visual|visual-audio
+MAP|0.860|0.807
+MAP, worst order of ties|0.847|0.702
+MAP, best order of ties|0.872|0.917
+chance|0.697|0.697
+queries|12|12
+gallery|12|12
+precision@1|0.917|0.833
+precision@5|0.783|0.731
+precision@10|0.717|0.642
+Protocol inductive: every item is embedded independently, and every query ranks the whole gallery, including its own \
+clip (MAP 0.829 without that clip). Items are compared by dot; ties count by exact expectation (tie rate 54.17%).
+The weights are those of epoch 3 of 9, chosen on the validation clips, never on test.
+The scores are those of one training run. Intervals are over test sets, not over seeds.
+Audit for leaks: not audited; run aadml audit RUN.
+A note on the data."""
+
+
+def test_a_summary_in_full():
+    evaluation = evaluate(embedded())
+    html = run_page._summary(evaluation, model(select="best"), [], ["It stopped early"], ["A note on the data."])
+    assert words(html) == SUMMARY.replace("|", "\n")
+    few = words(run_page._summary(evaluate(embedded(), queries=5), model(select="last"), [], [], []))
+    assert "The weights are those of epoch 3 of 9, the last epoch." in few
+    assert "The queries are a random sample: 5 of 12 queries (seed 0) against the whole gallery." in few
+    own = words(run_page._summary(replace(evaluation, relevance="own"), model(select="last"), [], [], []))
+    assert f"A relevant result is {RELEVANCE_IN_WORDS['own']}." in own
+    assert "A relevant result is" not in few
+
+
+def test_classes_have_bars_of_each_direction_with_their_chance(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(run_page.figures, "class_bars", lambda *given: drawn.append(given) or "<svg bars/>")
+    monkeypatch.setattr(run_page, "_map", lambda embeddings: "<p>map</p>")
+
+    def direction(name, maps):
+        rows = [SimpleNamespace(name=label, map=value, chance=value / 2) for label, value in maps.items()]
+        return SimpleNamespace(name=name, by_class=rows)
+
+    directions = (direction("a-v", {"rain": 0.5, "dog": 0.25}), direction("v-a", {"dog": 1.0}))
+    section = run_page._classes(SimpleNamespace(directions=directions), embedded())
+    ((names, values, chance),) = drawn
+    assert (names, chance) == (["rain", "dog"], [0.25, 0.125])
+    assert values == {"a-v": [0.5, 0.25], "v-a": [pytest.approx(float("nan"), nan_ok=True), 1.0]}
+    assert section.content == (
+        '<div class="drawings"><div><figure class="drawing"><svg role="img" aria-label="MAP of the queries of each of '
+        '2 classes" bars/><figcaption>MAP by class of the query.</figcaption></figure></div><div><p>map</p></div></div>'
+    )
+    assert run_page._classes(SimpleNamespace(directions=(direction("a-v", {}),)), embedded()).content == ""
+
+
+def test_training_and_scope_have_a_figure_of_each_curve_or_are_left_out(monkeypatch):
+    monkeypatch.setattr(run_page.figures, "training_curves", lambda records, selected: {f"loss {selected}": "<svg x/>"})
+    section = run_page._training([{"epoch": 1}, {"epoch": 2}], SimpleNamespace(selected_epoch=2))
+    assert 'aria-label="loss 2 over 2 epochs"' in section.content
+    assert run_page._training([], SimpleNamespace(selected_epoch=2)).content == ""
+    monkeypatch.setattr(run_page, "svg", lambda chart: f"<svg {chart}/>")
+    for cutoffs, figures in (((10,), []), ((10, 20), ["precision", "recall"])):
+        curves = SimpleNamespace(scope=SimpleNamespace(cutoffs=cutoffs))
+        evaluation = SimpleNamespace(directions=[SimpleNamespace(curves=curves)], plot_scope=lambda name: f"of {name}")
+        content = run_page._scope(evaluation).content
+        assert (
+            re.findall(r'label="([^"]*) among the first K results, one line per direction" of \1/', content) == figures
+        )
+
+
+def test_the_making_of_a_run_in_full():
+    environment = SimpleNamespace(
+        versions={"python": "3.11", "torch": "2.5", "matplotlib": None}, commit=None, device="cuda:0", threads=4,
+        device_name="H100", data=SimpleNamespace(name="folder/f.h5", sha256="0123456789abcdef" * 4),
+        clips={"train": 9, "test": 3},
+    )  # fmt: skip
+    section = run_page._provenance(SimpleNamespace(yaml=lambda: "seed: 0\n"), environment)
+    assert words(section.content) == (
+        "data\nfolder/f.h5 (SHA-256 0123456789abcdef...)\nclips\n9 train, 3 test\ncommit\nnot in a repository\ndevice\n"
+        "cuda:0 (H100, 4 threads)\nversions\npython 3.11, torch 2.5\nconfig.yaml\nseed: 0"
+    )
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     pytest.importorskip("matplotlib")
     return aadml.fit("synthetic:ave", method="cca", runs=tmp_path_factory.mktemp("runs")).folder
 
 
-def test_a_failed_audit_comes_first(run, tmp_path):
+def test_a_failed_audit_comes_first(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_page, "_map", lambda embeddings: "")
     copy = shutil.copytree(run, tmp_path / "run")
     html = aadml.report(copy, queries=20).read_text()
     verdict = re.search(r'<p class="verdict">([^<]*)</p>', html)[1]
@@ -76,16 +180,36 @@ def test_a_failed_audit_comes_first(run, tmp_path):
     assert "partner blindness: changed by 1." in summed
     assert f'<p class="note">{verdict}</p>' in summed
     assert f'<p class="verdict">{verdict}</p>' not in summed
+    (tmp_path / "notes.html").write_text("my notes")
+    for options, message in (
+        ({"allow_other_features": True}, "allow_other_features applies only to data other than those of the run"),
+        ({"output": tmp_path / "notes.html"}, "notes.html"),
+    ):
+        with pytest.raises(InputError, match=message):
+            aadml.report(copy, **options)
 
 
-def test_the_table_of_metrics_has_a_column_for_each_direction(run):
-    html = aadml.report(run, queries=20).read_text()
-    table = html.partition('aria-label="Scores of each direction"')[2].partition("</table>")[0]
-    heads = re.findall(r'<th scope="col"[^>]*>([^<]*)', table)
-    assert heads == ["metric", "audio-visual", "visual-audio"]
-    rows = re.findall(r'<th scope="row"[^>]*>([^<]*)', table)
-    assert rows[:3] == ["MAP", "MAP, worst order of ties", "MAP, best order of ties"]
-    assert "precision@10" in rows
+def test_a_report_on_other_data_has_their_name_and_the_card_of_the_model(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_page, "_map", lambda embeddings: "")
+    path = aadml.report(run, data="synthetic:ave", queries=20, output=tmp_path / "page.html")
+    titles = re.findall(r"<h2[^>]*>([^<]*)</h2>", path.read_text())
+    assert titles == ["Scope", "Classes", "Queries and their results", "The model"]
+    assert "Report of a model of synthetic:ave" in path.read_text()
+    monkeypatch.setattr(run_page, "write_text", lambda *given: None)
+    beside = aadml.report(run, data="synthetic:ave", queries=20)
+    assert (beside.parent, beside.name.startswith("report-synthetic-ave-")) == (run, True)
+
+
+def test_at_most_1500_points_are_mapped(monkeypatch):
+    shown = {}
+    monkeypatch.setattr(run_page, "_plane", lambda vectors: (vectors[:, :2], "caption"))
+    monkeypatch.setattr(run_page.figures, "class_map", lambda points, labels, _: shown.update(points) or "<svg x/>")
+    for count, mapped in ((700, 700), (800, 750)):
+        vectors = dict.fromkeys(("audio", "visual"), torch.ones(count, 2))
+        ids = tuple(map(str, range(count)))
+        drawn = run_page._map(Embeddings(vectors, torch.zeros(count, dtype=torch.long), ids, class_names=("x",)))
+        assert f"Map of {mapped} clips: color is the class, shape the modality" in drawn
+        assert {len(places) for places in shown.values()} == {mapped}
 
 
 def test_a_clip_without_a_modality_has_no_point_of_that_modality(monkeypatch):

@@ -1,6 +1,6 @@
 import csv
 
-from aadml.reports.tables import Table, comma_separated, latex, markdown, write_tables
+from aadml.reports.tables import Table, as_json, comma_separated, latex, markdown, write_tables
 from aadml.retrieval.significance import Spread
 
 TABLE = Table(
@@ -26,6 +26,18 @@ def test_markdown():
         "| a\\|b | – | – | 0 |\n\n"
         "- Published numbers: protocol unstated.\n"
     )
+
+
+def test_json_has_a_row_of_each_row_by_the_names_of_the_columns():
+    first, second, third = as_json(TABLE)["rows"]
+    assert first == {
+        "loss": "triplet", "AVE audio→visual": {"mean": 0.41234, "sd": 0.01, "seeds": 5}, "published": 0.418, "runs": 5,
+    }  # fmt: skip
+    assert second["AVE audio→visual"] == {"mean": 0.7, "sd": None, "seeds": 1}
+    assert third["AVE audio→visual"] is None
+    assert {key: value for key, value in as_json(TABLE).items() if key != "rows"} == {
+        "caption": "MAP on 100% of AVE, protocol inductive.", "notes": ("Published numbers: protocol unstated.",),
+    }  # fmt: skip
 
 
 def test_csv_has_full_precision_and_spreads_in_columns_of_their_own():

@@ -6,8 +6,8 @@ import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
-from aadml.studies.comparison_rows import RowSettings, chosen, method_names, named_rows
-from aadml.studies.control_rows import AFFINE, CLASS_MEAN, MEMORY, UNIFORM
+from aadml.studies.comparison_rows import RowSettings, cells_of_rows, chosen, file_of, method_names, named_rows
+from aadml.studies.control_rows import AFFINE, CLASS_MEAN, HALF, MEMORY, NONE, UNIFORM
 from aadml.studies.grid import Overrides
 
 SETTINGS = RowSettings("x.h5", with_controls=False)
@@ -48,7 +48,7 @@ def test_an_unknown_row_is_refused():
 )
 def test_what_rows_are_named_by_is_not_set_for_all(methods, losses, key):
     shared = replace(SETTINGS, changes=Overrides({key: "hinge"}))
-    with pytest.raises(InputError, match=rf"--set {key}: every row has its own"):
+    with pytest.raises(InputError, match=rf"--set {key}: every row has its own {key.split('.')[0]}; leave out"):
         named_rows(methods, losses, shared)
 
 
@@ -66,6 +66,41 @@ def test_options_of_a_loss_are_set_where_a_row_has_them():
     rows, notes = named_rows((), ("triplet", "supcon"), replace(SETTINGS, changes=Overrides({"loss.margin": 0.5})))
     assert {row.cell.config["loss"].get("margin") for row in rows if "triplet" in row.item} == {0.5}
     assert notes == ["loss.margin was not set for rows that lack the key or set their own value: supcon"]
+
+
+def test_a_setting_of_no_row_is_refused_and_one_of_the_methods_alone_is_noted():
+    for methods, losses in ((("cca", "random"), ()), (("cca",), ("triplet",))):
+        shared = replace(SETTINGS, changes=Overrides({"method.nothing": 3}))
+        with pytest.raises(InputError, match=r"--set method\.nothing: no row has this key, or every row sets its own"):
+            named_rows(methods, losses, shared)
+    _, notes = named_rows(("cca", "random"), ("triplet",), replace(SETTINGS, changes=Overrides({"loss.margin": 0.5})))
+    assert notes == ["loss.margin was not set for rows that lack the key or set their own value: cca, random"]
+
+
+def test_rows_with_the_same_config_share_a_cell_and_losses_share_the_control_without_metric_loss():
+    rows, _ = named_rows(("aadml",), ("triplet", "hinge"), RowSettings("x.h5"))
+    by_name = {row.name: row for row in rows}
+    assert by_name["aadml"].cell is by_name["aa-triplet"].cell
+    assert by_name["aadml, without proxy"].cell is by_name["triplet"].cell
+    assert [row.name for row in rows[-2:]] == [f"aa-hinge, {HALF}", NONE]
+    assert by_name["aa-hinge"].cell.name == "aa-hinge"
+    cells = cells_of_rows(rows)
+    assert len(cells) == len({cell.name for cell in cells}) == len({row.cell.config.yaml() for row in rows})
+    other = replace(rows[0], cell=replace(rows[0].cell, config=rows[-1].cell.config))
+    with pytest.raises(InputError, match="two rows have the name 'aadml'; leave out one row"):
+        cells_of_rows([rows[0], other])
+
+
+def test_a_config_replaces_the_defaults_of_losses_and_of_its_own_method(tmp_path):
+    settings = RowSettings("x.h5", config="aadml_ave", with_controls=False)
+    rows, _ = named_rows(("aadml", "dscmr"), ("triplet",), settings)
+    batches = {row.name: row.cell.config.training.batch for row in rows}
+    assert {name: batch for name, batch in batches.items() if name != "dscmr"} == dict.fromkeys(
+        ("aadml", "triplet", "aa-triplet"), 200
+    )
+    assert rows[1].cell.config == Overrides({"data": "x.h5"}).applied(file_of("dscmr"))
+    with pytest.raises(InputError, match="no method or config 'dscmrr'"):
+        file_of("dscmrr")
 
 
 def test_rivals_are_rows_beside_the_row_itself():

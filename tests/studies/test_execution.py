@@ -6,8 +6,9 @@ import aadml
 from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.reports.tables import Table, as_json, markdown
 from aadml.studies import execution
-from aadml.studies.execution import Execution, check_complete, log, work_off_needed
+from aadml.studies.execution import Execution, SweepResult, check_complete, log, shard_of, work_off_needed
 from aadml.studies.job import Job
 from aadml.studies.sweep import SweepOutcome
 
@@ -20,8 +21,12 @@ def test_shards_divide_the_runs(tmp_path):
 
 def test_a_merge_names_what_is_missing(tmp_path):
     config = resolve(open_config("aadml").values | {"data": "x.h5"})
-    with pytest.raises(InputError, match=r"7 of 7 runs.*ave/a=0.*\.\.\."):
+    with pytest.raises(
+        InputError, match=r"7 of 7 runs are not finished \(ave/a=0, ave/a=1, ave/a=2, ave/a=3, ave/a=4 \.\.\.\)"
+    ):
         check_complete([Job(tmp_path / "ave" / "runs" / f"a={n}", config) for n in range(7)])
+    with pytest.raises(InputError, match=r"5 of 5 .*, ave/a=4\); copy"):
+        check_complete([Job(tmp_path / "ave" / "runs" / f"a={n}", config) for n in range(5)])
     check_complete([])
 
 
@@ -50,6 +55,35 @@ def test_a_shard_tells_how_many_of_its_runs_are_finished(tmp_path):
     assert notes[0].startswith("shard 0/2: 2 of its 3 runs are finished;")
     assert len(replace(shard, shard=None).train(jobs)) == 5
     assert len(notes) == 1
+
+
+def test_a_result_prints_its_tables_and_its_page_or_its_folder(tmp_path):
+    table = Table(("row", "MAP"), (("a", 0.5),), "about")
+    job = Job(tmp_path, resolve({"method": "cca", "data": "x.h5"}))
+    outcomes = [SweepOutcome(job, reason) for reason in ("", "no disk", "not possible: too wide")]
+    one = SweepResult(outcomes, tmp_path, [table], tmp_path / "page.html")
+    assert one.failed == 1
+    assert repr(one) == f"{markdown(table)}\n{tmp_path / 'page.html'}"
+    assert repr(SweepResult([], tmp_path)) == str(tmp_path)
+    assert one.to_dict() == as_json(table)
+    assert SweepResult([], tmp_path, [table] * 2).to_dict() == [as_json(table)] * 2
+    assert SweepResult([], tmp_path).to_dict() == []
+    with pytest.raises(InputError, match=r"no run of .* finished; train the study, or merge its shards"):
+        one.plot()
+
+
+def test_a_shard_has_a_folder_of_its_own_and_is_never_merged(tmp_path, monkeypatch):
+    assert Execution(folder=tmp_path, shard=(1, 3)).locked == tmp_path / "shard-1-of-3"
+    assert Execution(folder=tmp_path).locked == tmp_path
+    assert (shard_of("1/3", merge=False), shard_of(None, merge=True)) == ((1, 3), None)
+    with pytest.raises(InputError, match="--shard and --merge cannot be combined"):
+        shard_of("1/3", merge=True)
+    checked = []
+    monkeypatch.setattr(execution, "check_towers", lambda config: checked.append(config.common.seed))
+    config = resolve({"method": "cca", "data": "x.h5"})
+    jobs = [Job(tmp_path / f"{seed}", config.seeded(seed)) for seed in range(4)]
+    Execution(folder=tmp_path, shard=(1, 2), work=lambda jobs, workers: [*map(SweepOutcome, jobs)]).train(jobs)
+    assert checked == [3]  # once for each config
 
 
 def test_a_run_whose_needed_run_failed_is_not_trained(tmp_path):

@@ -1,11 +1,15 @@
 """The folder of a sweep: its own, on the same data, and gone again where nothing was begun in it."""
 
+import hashlib
+import re
+from contextlib import nullcontext
+
 import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.studies.folder import sole_owner
+from aadml.studies.folder import refuse_foreign, sole_owner
 
 SWEEPS = {
     "compare": ["compare", "--methods", "random,cca", "--data"],
@@ -33,6 +37,42 @@ def test_a_folder_on_other_data_is_refused(features, tmp_path):
     features.write_bytes(features.read_bytes() + b" ")
     with pytest.raises(InputError, match="which may have changed since"), sole_owner(folder, {folder: str(features)}):
         pass
+
+
+def test_the_data_of_a_study_are_noted_as_a_file_or_as_the_names_and_sizes_of_a_folder(features, tmp_path):
+    with sole_owner(tmp_path / "out" / "ave", {tmp_path / "out" / "ave": str(features)}):
+        begun(tmp_path / "out" / "ave")
+    sha256 = hashlib.sha256(features.read_bytes()).hexdigest()
+    written = (tmp_path / "out" / "ave" / "data.json").read_text()
+    assert written == f'{{\n  "data": "{features}",\n  "sha256": "{sha256}"\n}}\n'
+    data, folder = tmp_path / "data", tmp_path / "study"
+    data.mkdir()
+    (data / "a").write_text("1")
+    with sole_owner(folder, {folder: str(data)}):
+        begun(folder)
+    for content, is_same in (("2", True), ("12", False)):
+        (data / "a").write_text(content)
+        refused = nullcontext() if is_same else pytest.raises(InputError, match="may have changed")
+        with refused, sole_owner(folder, {folder: str(data)}):
+            pass
+
+
+def test_a_folder_that_cannot_be_created_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file/out: cannot be created"), sole_owner(tmp_path / "file" / "out"):
+        pass
+
+
+@pytest.mark.parametrize(("count", "told"), [(3, "0.md, 1.md, 2.md"), (4, "0.md, 1.md, 2.md ...")])
+def test_three_of_the_files_of_something_else_are_listed(tmp_path, count, told):
+    for n in range(count):
+        (tmp_path / f"{n}.md").touch()
+    with pytest.raises(InputError, match=re.escape(f"do not belong to a study ({told}); choose")):
+        refuse_foreign(tmp_path)
+    for note, is_study in (("[1]", False), ('{"data": "a"}', False), ('{"data": "a", "sha256": "b"}', True)):
+        (tmp_path / "data.json").write_text(note)
+        with nullcontext() if is_study else pytest.raises(InputError, match="do not belong"):
+            refuse_foreign(tmp_path)
 
 
 def test_made_up_data_of_another_name_are_other_data(tmp_path):

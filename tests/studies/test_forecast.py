@@ -1,12 +1,17 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+import torch
 
+from aadml.comparison.clips import Clips
 from aadml.configuration.config import resolve
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Session
 from aadml.runs.data import load_splits
-from aadml.studies.forecast import Forecast, Rate, forecast, in_words, measure
+from aadml.studies import forecast as forecasting
+from aadml.studies.forecast import Forecast, Rate, forecast, in_words, measure, measured_rates
+from aadml.studies.grid import Overrides
 from aadml.studies.job import Job
 
 
@@ -14,13 +19,14 @@ def test_a_forecast_adds_up_and_long_runs_come_first(base, tmp_path):
     config = resolve(base)
     jobs = [Job(tmp_path / name, config) for name in "abc"]
     estimate = Forecast({str(job.folder): cost for job, cost in zip(jobs, (10, 30, 20), strict=True)}, 4, 2)
-    assert estimate.wall == 30
+    assert [replace(estimate, workers=count).wall for count in (0, 1, 2, 3)] == [60, 60, 30, 30]
+    assert Forecast({}, 4, 2).wall == 0
     assert [job.folder.name for job in estimate.longest_first(jobs)] == ["b", "c", "a"]
     assert "7 runs: 4 are finished, 3 remain, about 30 s on 2 workers" in estimate.sentence()
     rate = Rate(clips=60, step=2.0, epoch=1.0, look=0.5, fixed=3.0)
     epochs, steps = config.training.epochs, 3
     assert rate.seconds(Job(tmp_path, config, diagnosis=1)) == 3 + epochs * (steps * 2 + 1) + (epochs + 1) * 0.5
-    assert [in_words(s) for s in (0.1, 80, 600, 7200)] == ["1 s", "80 s", "10 min", "2.0 h"]
+    assert [in_words(s) for s in (0.1, 89, 90, 5399, 5400)] == ["1 s", "89 s", "2 min", "90 min", "1.5 h"]
     assert "in this process" in replace(estimate, workers=0).sentence()
 
 
@@ -95,3 +101,73 @@ def test_measuring_leaves_the_number_of_threads_and_fits_closed_forms_whole(base
     assert rate.step == 0
     assert rate.fixed > 0
     assert Session().history == []
+
+
+@pytest.mark.parametrize(("workers", "processes"), [(0, 0), (1, 0), (2, 2), (3, 3)])
+def test_kinds_are_measured_here_or_by_as_many_processes_as_will_train(base, monkeypatch, workers, processes):
+    asked, notes = [], []
+
+    def measured(work, tasks, count):
+        asked.append(count)
+        return [(task, Rate()) for task in tasks]
+
+    monkeypatch.setattr(forecasting, "in_processes", measured)
+    config = resolve(base)
+    assert measured_rates({"a": config, "b": config}, workers, notes.append) == {"a": Rate(), "b": Rate()}
+    assert (asked, notes) == ([processes], ["forecast: 2 kinds of runs are measured"])
+
+
+class Timed:
+    """A method of two epochs, of which the first is slower, and of one step of a second for each batch."""
+
+    learner = None
+
+    def __init__(self, clock):
+        self.clock, self.fitted = clock, []
+
+    def fit(self, train, valid, watch):
+        self.fitted.append((len(train), len(valid)))
+        for seconds in (9.0, 4.0):
+            self.clock[0] += seconds
+            watch.log({"seconds": 1.0, "steps": 2}, "weights")
+
+
+@pytest.mark.parametrize(("train_map", "measured"), [(0, 0), (1, 1), (2, 0)])
+def test_a_measurement_is_of_the_second_epoch_of_two_batches(base, monkeypatch, train_map, measured):
+    clock = [0.0]
+    method, configs = Timed(clock), []
+
+    def look(epoch, weights):
+        clock[0] += 0.5
+
+    def untrained(config, splits, device):
+        configs.append(config)
+        return SimpleNamespace(scaling=SimpleNamespace(clips=lambda clips: clips), method=method)
+
+    monkeypatch.setattr(forecasting.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(forecasting, "untrained_model", untrained)
+    monkeypatch.setattr(forecasting, "Diagnosis", lambda test, every: look)
+    config = Overrides({"training.batch": 9, "training.train_map": train_map}).applied(resolve(base))
+    splits = load_splits(config)
+    assert measure(config, splits) == Rate(len(splits.train), step=0.5, epoch=3.0, look=0.5, fixed=1.0)
+    assert method.fitted == [(18, len(splits.valid))]
+    assert [(of.training.epochs, of.training.train_map) for of in configs] == [(2, measured)]
+    del Timed.learner
+    try:
+        measure(config, splits)
+    finally:
+        Timed.learner = None
+    assert method.fitted[1] == (len(splits.train), len(splits.valid))
+
+
+def test_of_sound_and_captions_32_clips_are_scored():
+    class Sounds(list):
+        features = SimpleNamespace(values=lambda: ["a sound"])
+
+        def select(self, rows):
+            return rows.tolist()
+
+    assert forecasting._some(Sounds(range(100))) == (list(range(32)), 100 / 32)
+    assert forecasting._some(Sounds(range(5))) == (list(range(5)), 1.0)
+    clips = Clips.of([0, 1], audio=torch.ones(2, 3), visual=torch.ones(2, 3))
+    assert forecasting._some(clips) == (clips, 1.0)

@@ -50,7 +50,7 @@ def test_an_axis_is_read_from_text(text, values):
         ("proxy.k=3..1", "empty"),
         ("proxy.k=1..3,2", "is repeated"),
         ("seed=0..4", "--seeds"),
-        ("loss=[a", "YAML"),
+        ("loss=[a", "--over loss=.a: .+; write YAML values, separated by commas"),
     ],
 )
 def test_a_bad_axis_is_told(text, hint):
@@ -92,6 +92,16 @@ def test_an_unknown_key_or_value_is_refused_before_anything_runs():
         cells("loss=aa-triplett")
     with pytest.raises(InputError, match="occurs twice"):
         cells("proxy.k=1", "proxy.k=2")
+
+
+def test_two_cells_whose_values_have_the_same_text_get_different_names():
+    of = [
+        Point(Overrides({"proxy.k": None}), points(BASE, [Axis("proxy.k", (k,))], Overrides())[0].config)
+        for k in (1, 2)
+    ]
+    first, second = cells_of(of)
+    assert first.name == "aa-triplet"
+    assert re.fullmatch("aa-triplet-[0-9a-f]{8}", second.name)
 
 
 def test_the_grid_is_crossed_and_what_changes_nothing_is_one_cell():

@@ -1,6 +1,8 @@
 import multiprocessing
 import os
 import signal
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,10 +11,11 @@ from click.testing import CliRunner
 from aadml.cli import cli
 from aadml.configuration.config import resolve
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.worker_pool import Finished, Lost, Reported
 from aadml.studies import sweep as sweeps
 from aadml.studies.ablation_grid import jobs_of
 from aadml.studies.grid import Overrides, cells_of, parse_axis, points
-from aadml.studies.job import FAILURE
+from aadml.studies.job import FAILURE, Job
 from aadml.studies.sweep import sweep
 
 KEPT = ("model.safetensors", "config.yaml")
@@ -83,6 +86,43 @@ def test_a_run_that_fails_does_not_stop_the_rest_and_is_tried_again(base, featur
     assert (failed.job.folder / FAILURE).read_text().startswith(failed.reason)
     again = sweep([outcome.job for outcome in outcomes], workers=0)
     assert [outcome.was_finished for outcome in again] == [True, False, True]
+
+
+def test_outcomes_are_reported_as_they_come_and_returned_in_the_order_of_the_jobs(base, tmp_path, monkeypatch):
+    def work(job, report):
+        report((1, 3))
+        return {"a": "no disk", "c": "not possible: too wide"}.get(job.folder.name, "")
+
+    monkeypatch.setattr(sweeps, "work_off", work)
+    monkeypatch.setattr(sweeps, "is_done", lambda job: job.folder.name == "b")
+    tasks, outcomes, epochs = [Job(tmp_path / name, resolve(base)) for name in "abcd"], [], []
+    found = sweep(tasks, workers=0, on_outcome=outcomes.append, on_epoch=lambda *given: epochs.append(given))
+    assert [(outcome.job, outcome.reason, outcome.was_finished, outcome.failed) for outcome in found] == [
+        (tasks[0], "no disk", False, True), (tasks[1], "", True, False),
+        (tasks[2], "not possible: too wide", False, False), (tasks[3], "", False, False),
+    ]  # fmt: skip
+    assert outcomes == [found[n] for n in (1, 0, 2, 3)]
+    assert epochs == [(tasks[n], 1, 3) for n in (0, 2, 3)]
+
+
+def test_a_worker_that_dies_is_a_sentence_about_its_end(monkeypatch):
+    pools = []
+
+    def pool(work, workers, conditions):
+        pools.append((workers, conditions.one_thread))
+        events = [Finished("a", 1), Lost("b", "SIGKILL", late=False), Lost("c", "exit status 3", late=False)]
+        return nullcontext(SimpleNamespace(work_off=lambda tasks: [*events, Reported("d", "half")]))
+
+    monkeypatch.setattr(sweeps, "WorkerPool", pool)
+    reports = []
+    found = list(sweeps.in_processes(None, "abcd", 2, lambda *given: reports.append(given)))
+    assert found == [
+        ("a", 1), ("b", "the process ended with SIGKILL (out of memory?)"),
+        ("c", "the process ended with exit status 3"),
+    ]  # fmt: skip
+    assert reports == [("d", "half")]
+    assert list(sweeps.in_processes(None, "abcd", 1)) == found
+    assert pools == [(2, True), (1, False)]
 
 
 def test_a_folder_of_another_config_is_refused(base, tmp_path):

@@ -17,6 +17,7 @@ from aadml.studies.sweep_figures import (
     spread_curve,
     spread_dots,
 )
+from tests.drawn_figures import contents
 
 
 @pytest.fixture(scope="module")
@@ -53,96 +54,95 @@ def test_a_band_over_k_ends_at_the_widest_and_needs_equal_k(run):
     assert scope_band(cell(), "audio-visual") is None
 
 
-@pytest.fixture
-def figures(monkeypatch):
-    """The figures that are drawn, instead of their SVG."""
-    drawn = []
-    monkeypatch.setattr("aadml.feature_extraction.ground.figures.svg", lambda figure: drawn.append(figure) or "")
-    return drawn
+LINES = """\
+height 3.18
+x 'k' at 1 2 5 ['1', '2', '5']
+y 'MAP'
+legend none, a, b
+caps 4
+text 0.01 0.02 8 #22303c 'one seed'
+box 0 0.2586 1 0.2828 #5f3dc41a 0 z 1
+bars (0.976,0.1586)(0.976,0.4414) (1.976,0.3586)(1.976,0.6414) (4.976,0.6586)(4.976,0.9414) #0b7285 1.7 z 2
+bars (1.024,0.1)(1.024,0.1) (2.024,0.0586)(2.024,0.3414) (5.024,0.0172)(5.024,0.5828) #e8590c 1.7 z 2
+line (0,0.4)(1,0.4) #5f3dc4 1.2 [4.8, 3.0] None 6 z 2
+line (0.976,0.3)(1.976,0.5)(4.976,0.8) #0b7285 1.7 - o 4 z 2.1
+line (1.024,0.1)(2.024,0.2)(5.024,0.3) #e8590c 1.7 - o 4 z 2.1
+"""
 
 
-def test_lines_with_error_bars_are_shifted_around_their_positions(figures):
+def test_lines_with_error_bars_are_shifted_around_their_positions_and_levels_are_drawn_across():
     y = {"a": [[0.2, 0.4, 0.7], [0.4, 0.6, 0.9]], "b": [[0.1, 0.1, 0.1], [0.1, 0.3, 0.5]]}
-    x = [1.0, 2.0, 5.0]
-    spread_curve({name: Band(x, np.array(values), i) for i, (name, values) in enumerate(y.items())}, {}, x="x", y="y")
-    (axes,) = figures[0].axes
-    assert axes.get_xticks().tolist() == x
-    for bar, shift, values in zip(axes.containers, (-0.5, 0.5), y.values(), strict=True):
-        line, _, (error,) = bar.lines
-        np.testing.assert_allclose(line.get_xdata(), np.array(x) + shift * 0.012 * 4)
-        np.testing.assert_allclose(line.get_ydata(), np.mean(values, axis=0))
-        heights = [segment[1, 1] - segment[0, 1] for segment in error.get_segments()]
-        np.testing.assert_allclose(heights, 2 * np.std(values, axis=0, ddof=1))
+    bands = {name: Band([1.0, 2.0, 5.0], np.array(values), i) for i, (name, values) in enumerate(y.items())}
+    level = {"none": Band([0], np.array([[0.3], [0.5]]), 10)}
+    assert contents(spread_curve, bands, level, x="k", y="MAP", note="one seed") == LINES
 
 
-def test_a_single_position_is_not_shifted_and_one_seed_has_no_spread(figures):
-    spread_curve({name: Band([3.0], np.array([[0.5]])) for name in "ab"}, {}, x="x", y="y")
-    (axes,) = figures[0].axes
-    assert [bar.lines[0].get_xdata().tolist() for bar in axes.containers] == [[3.0], [3.0]]
+def test_a_single_position_is_not_shifted_and_one_seed_has_no_spread():
+    bands = {name: Band([3.0], np.array([[0.5]])) for name in "ab"}
+    assert contents(spread_curve, bands, {}, x="x", y="y").count("\nbars (3,0.5)(3,0.5) ") == 2
 
 
-@pytest.mark.parametrize(("count", "shown"), [(12, 12), (16, 8), (24, 8), (50, 9)])
-def test_about_eight_positions_of_many_are_written(figures, count, shown):
-    spread_curve({"a": Band(list(range(count)), np.zeros((1, count)))}, {}, x="x", y="y")
-    ticks = figures[0].axes[0].get_xticks()
-    assert len(ticks) == shown
-    assert len(set(np.diff(ticks))) == 1
+@pytest.mark.parametrize(("count", "ticks"), [(12, range(12)), (16, range(0, 16, 2)), (24, range(0, 24, 3))])
+def test_about_eight_positions_of_many_are_written(count, ticks):
+    shown = contents(spread_curve, {"a": Band(list(range(count)), np.zeros((1, count)))}, {}, x="k", y="y")
+    assert f"\nx 'k' at {' '.join(map(str, ticks))} [" in shown
 
 
-def lines_of(axes):
-    """Label -> (x, y, style) of the lines of axes."""
-    return {line.get_label(): (*np.transpose(line.get_xydata()).tolist(), line.get_linestyle()) for line in axes.lines}
+DIFFERENCES = """\
+height 3.18
+x 'k' at 1 2 ['1', '2']
+y 'gain'
+legend a, b
+caps 4
+bars (0.994,0.09)(0.994,0.11) (1.994,0.18)(1.994,0.22) #0b7285 1.7 z 2
+bars (1.006,0.2)(1.006,0.4) #e8590c 1.7 z 2
+line (0,0)(1,0) #22303c 1 - None 6 z 2
+line (0.994,0.1)(1.994,0.2) #0b7285 1.7 - o 4 z 2.1
+line (1.006,0.3) #e8590c 1.7 - o 4 z 2.1
+"""
 
 
-@pytest.mark.parametrize("span", [(0.0, 5.0), None])
-def test_a_line_over_epochs_is_the_mean_amid_its_deviation(figures, span):
-    bands = {"a": Band([1, 2], np.array([[0.2, 0.4], [0.4, 0.8]]), 0), "b": Band([1, 2], np.full((1, 2), 0.1), 1, True)}
-    bands_over(bands, x="epoch", y="MAP", span=span)
-    (axes,) = figures[0].axes
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("epoch", "MAP")
-    assert ((axes.get_xlim(), axes.get_ylim()) == (span, (0, 1))) is (span is not None)
-    drawn = lines_of(axes)
-    assert drawn["a"][:2] == ([1, 2], pytest.approx([0.3, 0.6]))
-    assert drawn["b"][:2] == ([1, 2], [0.1, 0.1])
-    assert (drawn["a"][2] == "-") is not (drawn["b"][2] == "-")
-    for area, (mean, sd) in zip(axes.collections, [([0.3, 0.6], np.array([0.2, 0.4]) / 2**0.5), (0.1, 0)], strict=True):
-        low, high = area.get_paths()[0].vertices[:, 1].min(), area.get_paths()[0].vertices[:, 1].max()
-        assert (low, high) == pytest.approx((np.min(mean - sd), np.max(mean + sd)))
-    assert [text.get_text() for text in figures[0].legends[0].get_texts()] == ["a", "b"]
+def test_differences_are_sorted_by_position_around_zero():
+    points = {"a": [(2.0, 0.2, 0.02), (1.0, 0.1, 0.01)], "b": [(1.0, 0.3, 0.1)]}
+    assert contents(difference_curve, points, x="k", y="gain") == DIFFERENCES
 
 
-def test_a_level_is_drawn_across_and_its_deviation_around_it(figures):
-    level = Band([0], np.array([[0.3], [0.5]]), 2)
-    spread_curve({"a": Band([1.0, 2.0], np.zeros((1, 2)))}, {"chance": level}, x="k", y="MAP", note="one seed")
-    (axes,) = figures[0].axes
-    x, y, style = lines_of(axes)["chance"]
-    assert (x, y, style == "-") == ([0, 1], pytest.approx([0.4, 0.4]), False)
-    (span,) = axes.patches
-    assert [span.get_y(), span.get_height()] == pytest.approx([0.4 - 0.02**0.5, 2 * 0.02**0.5])
-    assert [text.get_text() for text in axes.texts] == ["one seed"]
+OVER_EPOCHS = """\
+height 2.98
+x 'epoch' 0 5
+y 'MAP' 0 1
+legend a, b
+caps
+area (1,0.1586,0.4414)(2,0.3172,0.8828) #0b72851f 0 z 1
+area (1,0.1,0.1)(2,0.1,0.1) #e8590c1f 0 z 1
+line (1,0.3)(2,0.6) #0b7285 1.5 - None 6 z 2
+line (1,0.1)(2,0.1) #e8590c 1.5 [6.0, 3.75] None 6 z 2
+"""
 
 
-def test_differences_are_sorted_by_position_around_zero(figures):
-    difference_curve({"a": [(2.0, 0.2, 0.02), (1.0, 0.1, 0.01)]}, x="k", y="gain")
-    (axes,) = figures[0].axes
-    (bar,) = axes.containers
-    assert bar.lines[0].get_xydata().tolist() == [[1.0, 0.1], [2.0, 0.2]]
-    heights = [segment[1, 1] - segment[0, 1] for segment in bar.lines[2][0].get_segments()]
-    assert heights == pytest.approx([0.02, 0.04])
-    assert [0.0, 0.0] in [list(line.get_ydata()) for line in axes.lines]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("k", "gain")
+def test_a_line_over_epochs_is_the_mean_amid_its_deviation():
+    bands = {"a": Band([1, 2], np.array([[0.2, 0.4], [0.4, 0.8]]), 0), "b": Band([1, 2], np.full((1, 2), 0.1), 9, True)}
+    assert contents(bands_over, bands, x="epoch", y="MAP", span=(0.0, 5.0)) == OVER_EPOCHS
+    assert contents(bands_over, bands, x="epoch", y="MAP").splitlines()[1:3] == ["x 'epoch'", "y 'MAP'"]
 
 
-def test_a_row_of_seeds_has_its_dots_its_mean_and_its_deviation(figures):
-    values = {"none": np.array([]), "one": np.array([0.3]), "two": np.array([0.2, 0.4])}
-    spread_dots(values, x="MAP", marks={"chance": 0.1})
-    (axes,) = figures[0].axes
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == list(values)
-    assert axes.get_ylim() == (pytest.approx(2.6), -0.6)  # the first row is above
-    dots = [area.get_offsets().tolist() for area in axes.collections if type(area).__name__ == "PathCollection"]
-    assert dots == [[[0.3, 1]], [[0.2, 2], [0.4, 2]]]
-    means = [bar.lines[0].get_xydata().tolist() for bar in axes.containers]
-    assert means == [[[pytest.approx(0.3), 1.0]], [[pytest.approx(0.3), 2.0]]]
-    widths = [bar.lines[2][0].get_segments()[0] for bar in axes.containers]
-    assert [segment[1, 0] - segment[0, 0] for segment in widths] == pytest.approx([0.0, 2 * 0.02**0.5])
-    assert lines_of(axes)["chance 0.100"][0] == [0.1, 0.1]
+ROWS = """\
+height 2.08
+x 'MAP'
+y '' 2.6 -0.6 at 0 1 2 ['two', 'a name that is wrapped\\nafter 26 letters', 'none']
+legend one seed, chance 0.100, mean ± sd over seeds
+caps 4
+dots o (0.2,0)(0.4,0) 14 #e8590c #e8590c 0 z 3
+bars (0.1586,0)(0.4414,0) #0b7285 1.4 z 2
+dots o (0.3,1) 14 #e8590c #e8590c 0 z 3
+bars (0.3,1)(0.3,1) #0b7285 1.4 z 2
+line (0.3,0) #0b7285 1.4 - o 5 z 2.1
+line (0.3,1) #0b7285 1.4 - o 5 z 2.1
+line (0.1,0)(0.1,1) #22303c 1 [4.0, 2.5] None 6 z 2
+"""
+
+
+def test_a_row_of_seeds_has_its_dots_its_mean_and_its_deviation():
+    long = "a name that is wrapped after 26 letters"
+    values = {"two": np.array([0.2, 0.4]), long: np.array([0.3]), "none": np.array([])}
+    assert contents(spread_dots, values, x="MAP", marks={"chance": 0.1}) == ROWS

@@ -1,8 +1,13 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from aadml.configuration.config import resolve
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.tables import Table
 from aadml.retrieval.significance import Difference
+from aadml.studies import sweep_parts
 from aadml.studies.ablation_grid import collected, jobs_of
 from aadml.studies.execution import Execution
 from aadml.studies.grid import Cell, Overrides, cells_of, points
@@ -11,6 +16,7 @@ from aadml.studies.sweep import sweep
 from aadml.studies.sweep_parts import (
     ResultColumns,
     StudyPart,
+    _how_sure,
     data_name,
     describe,
     failures,
@@ -18,6 +24,22 @@ from aadml.studies.sweep_parts import (
     verdict,
     write_study,
 )
+from tests.papers.planted_scores import row, scores
+
+
+def test_the_caption_of_runs_that_differ_has_ranges_and_the_notes_of_all(monkeypatch, tmp_path):
+    found = {name: scores(row("methods", name), [0.5]) for name in ("a", "b")}
+    cells = {n: SimpleNamespace(name="f/x.h5", notes=["one note", note]) for n, note in enumerate(("second", "other"))}
+    environments = [SimpleNamespace(data=cells[n], clips={"train": 9 + n, "test": 3}) for n in range(2)]
+    folders = iter(environments)
+    monkeypatch.setattr(sweep_parts, "read_environment", lambda folder: next(folders))
+    assert describe(found, [0], tmp_path) == (
+        "MAP on the test split of x.h5 (9 to 10 train, 3 test clips), protocol inductive, chance 0.100, tie rate at "
+        "most 0.000; 1 seed. One note."
+    )
+    lost = {name: CellScores(cell.cell, {}, {0: f"no {name}", 1: "no disk"}) for name, cell in found.items()}
+    with pytest.raises(InputError, match=r": no run finished \(no a\); see failure.txt in the folder of each run"):
+        describe(lost, [0], tmp_path)
 
 
 def test_published_figures_are_shown_where_a_row_has_one():
@@ -64,7 +86,19 @@ def test_a_verdict_counts_the_differences_of_each_outcome():
         Difference(0.0, 0.01, 0.9, "both", equal=0.01),
         Difference(0.01, 0.01, 0.5, "both", equal=0.5),
     )
+    below = replace(above, mean=-0.1)
+    nothing = float("nan")
     assert verdict({}, "row") == ""
+    assert verdict({"a": below}, "row") == (
+        "Of 1 comparison: 0 significantly above, 1 significantly below, 0 equal within ±0.01, 0 undecided."
+    )
+    assert verdict({"a": Difference(0.1, nothing, nothing, "one seed")}, "row") == (
+        "No differences are tested, as there is only one seed (1 rows were compared)."
+    )
+    sure = [above, equal, open_, replace(open_, seeds=2), Difference(0.1, nothing, nothing, "one seed")]
+    assert [_how_sure(minus) for minus in sure] == [
+        "significant", "within ±0.01", "undecided", "undecided, as two seeds are too few", "not tested",
+    ]  # fmt: skip
     assert verdict({"a": above, "b": equal, "c": open_}, "row") == (
         "Of 3 comparisons: 1 significantly above, 0 significantly below, 1 equal within ±0.01, 1 undecided."
     )

@@ -1,4 +1,6 @@
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow
+from aadml.studies.execution import Execution
 from aadml.studies.grid import Cell, Overrides
-from aadml.studies.trials import RECORD, trials_of, write_records
+from aadml.studies.sweep import SweepOutcome
+from aadml.studies.trials import RECORD, trials_of, tuned_rows, write_records
 
 
 def row(values, space, name="row"):
@@ -34,6 +38,48 @@ def test_trials_begin_with_the_row_itself_and_try_nothing_twice(base, tmp_path):
     assert [trial.settings for trial in trials_of(row(base, space), 2, 0, tmp_path)] == [
         trial.settings for trial in trials[:2]
     ]
+
+
+def test_the_best_trial_on_validation_clips_gives_a_row_its_config_and_all_are_recorded(base, tmp_path, monkeypatch):
+    space = {"proxy.k": [3, 4], "training.learning_rate": [0.1, 0.2]}
+    rows = [row(base, space, "with"), replace(row(base | {"proxy": "identity"}, space, "without"), table="losses")]
+    notes, folders = [], {}
+
+    def work(jobs, workers):
+        folders.update({job.folder.name: job for job in jobs})
+        assert workers == 3
+        return [SweepOutcome(job, "no disk" * (job.folder.name == "with_trial2")) for job in jobs]
+
+    def score(folder):
+        return SimpleNamespace(map_mean={"with_trial1": 0.5, "without_trial0": 0.5}.get(folder.name, 0.25))
+
+    monkeypatch.setattr("aadml.studies.trials.read_evaluation", score)
+    execution = Execution(folder=tmp_path, workers=3, work=work, note=notes.append)
+    tuned, records = tuned_rows(rows, 3, execution)
+    assert notes == ["6 trials are scored on validation clips only"]
+    assert list(folders) == [f"{name}_trial{n}" for name in ("with", "without") for n in range(3)]
+    best = folders["with_trial1"].config
+    assert [one.cell.name for one in tuned] == ["with_trials3", "without_trials3"]
+    assert [one.cell.config for one in tuned] == [best, rows[1].cell.config]
+    assert list(records) == ["with_trials3", "without_trials3"]
+    record = json.loads(records["with_trials3"])
+    drawn = [trial.settings.values for trial in trials_of(rows[0], 3, 0, tmp_path)]
+    assert record == {
+        "trials": [
+            {"settings": {}, "valid map_mean": 0.25, "folder": "with_trial0"},
+            {"settings": drawn[1], "valid map_mean": 0.5, "folder": "with_trial1"},
+            {"settings": drawn[2], "failed": "no disk", "folder": "with_trial2"},
+        ],
+        "chosen": drawn[1],
+        "seed": 0,
+    }
+    assert records["with_trials3"].startswith('{\n  "trials": [\n    {\n      "settings": {},\n')
+    assert records["with_trials3"].endswith("}\n")
+    without = json.loads(records["without_trials3"])["trials"]
+    assert [list(trial["settings"]) for trial in without] == [[], *[["training.learning_rate"]] * 2]
+    failed = [SweepOutcome(job, "no disk") for job in folders.values()]
+    lost, _ = tuned_rows(rows[:1], 3, replace(execution, work=lambda jobs, workers: failed))
+    assert lost[0].cell.config == rows[0].cell.config
 
 
 def test_a_space_that_does_not_fit_is_refused(base, tmp_path):

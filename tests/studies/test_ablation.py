@@ -1,0 +1,108 @@
+"""What `ablate` and `compare` run, without training."""
+
+from pathlib import Path
+
+import pytest
+
+import aadml
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.studies import ablation, comparison
+from aadml.studies.execution import Execution, SweepResult
+
+
+@pytest.fixture
+def planned(monkeypatch, tmp_path):
+    """The execution and the jobs of each study; nothing is trained, and the results are planted."""
+    monkeypatch.chdir(tmp_path)
+    studies = []
+    monkeypatch.setattr(Execution, "train", lambda self, jobs: studies.append((self, jobs)) or ["outcome"])
+    for module in (ablation, comparison):
+        monkeypatch.setattr(module, "collected", lambda cells, *given: {cell.name: cell.name for cell in cells})
+    monkeypatch.setattr(ablation, "write_ablation", lambda *given: ("table", Path("page")))
+    written = []
+    monkeypatch.setattr(
+        comparison, "write_comparison", lambda *given, **more: written.append(more) or ("tables", "page")
+    )
+    return studies, written
+
+
+def test_an_ablation_runs_each_cell_with_each_seed(planned, features, tmp_path):
+    common = {"data": features, "settings": ["training.batch=9"], "epochs": 7, "seeds": 2, "metrics": "recall@5"}
+    result = aadml.ablate({"proxy.k": [1, 2]}, **common, output=tmp_path / "out", command="a line", workers=3)
+    ((execution, jobs),) = planned[0]
+    assert (execution.folder, execution.command, execution.workers) == (tmp_path / "out", "a line", 3)
+    assert result == SweepResult(("outcome",), tmp_path / "out", ["table"], Path("page"), result.scores)
+    assert len(result.scores) == 3
+    assert [job.folder.name for job in jobs[:2]] == ["proxy.k--1_seed0", "proxy.k--2_seed0"]
+    assert [job.config.common.seed for job in jobs] == [0] * 3 + [1] * 3
+    assert {(job.config.training.batch, job.config.training.epochs, job.metrics) for job in jobs} == {
+        (9, 7, ("recall@5",))
+    }
+    assert {job.config.data for job in jobs} == {str(features)}
+    shard = aadml.ablate({"proxy.k": [1, 2]}, **common, shard="1/2", baseline=["none"])
+    assert shard == SweepResult(("outcome",), shard.folder)
+    execution, jobs = planned[0][1]
+    assert (shard.folder.parts[0], execution.shard, len(jobs)) == ("ablations", (1, 2), 4)
+    other = aadml.ablate({"proxy.k": [1]}, **common, baseline=["proxy.k=5"])
+    assert len(other.scores) == 2
+
+
+def test_a_comparison_runs_each_row_with_each_seed(planned, features, tmp_path, monkeypatch):
+    notes = []
+    common = {"data": features, "seeds": 2, "on_note": notes.append}
+    settings = ["loss.margin=0.5"]
+    result = aadml.compare(methods="cca", losses="triplet", settings=settings, max_epochs=3, baseline="cca", **common)
+    ((execution, jobs),) = planned[0]
+    assert (result.tables, result.page, execution.folder.parts[0]) == ("tables", "page", "comparisons")
+    assert len(jobs) == 2 * len(result.scores) == 2 * 6
+    assert list(result.scores)[:3] == ["cca", "triplet", "aa-triplet"]
+    assert notes == ["loss.margin was not set for rows that lack the key or set their own value: cca"]
+    assert planned[1] == [{"baseline": "cca", "notes": notes, "metrics": ()}]
+    shard = aadml.compare(
+        methods="cca,random", shard="0/2", modalities="audio,visual", output=tmp_path / "out", **common
+    )
+    assert shard == SweepResult(("outcome",), tmp_path / "out")
+    assert {tuple(job.config.common.modalities) for job in planned[0][1][1]} == {("audio", "visual")}
+    tuned, recorded = [], []
+    monkeypatch.setattr(
+        comparison, "tuned_rows", lambda rows, *given: tuned.append(given) or (rows[:1], {"cca": "record"})
+    )
+    monkeypatch.setattr(comparison, "write_records", lambda *given: recorded.append(given))
+    tried = aadml.compare(methods="cca,random", trials=3, **common)
+    assert tuned == [(3, planned[0][-1][0])]
+    ((records, cells, seeds, folder),) = recorded
+    assert (records, [cell.name for cell in cells], seeds, folder) == (
+        {"cca": "record"},
+        ["cca"],
+        range(2),
+        tried.folder,
+    )
+    assert notes[-1] == "Options of every row: the best of 3 trials on validation clips (seed 0)."
+
+
+def test_without_data_a_study_is_of_the_sample_clips(planned, features, monkeypatch):
+    notes = []
+    monkeypatch.setattr(
+        ablation, "with_sample_data", lambda config, note: config.on(config.common.data or str(features))
+    )
+    monkeypatch.setattr(comparison, "sample_features", lambda note: features)
+    aadml.ablate({"proxy.k": [1]}, seeds=1, on_note=notes.append)
+    aadml.compare(methods="cca", seeds=1, on_note=notes.append)
+    assert {job.config.data for _, jobs in planned[0] for job in jobs} == {str(features)}
+    assert notes == [f"--data is not set, so the rows are compared on the sample clips: {features}"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": "cca", "trials": 2, "shard": "0/2"}, "--trials cannot be combined with --shard or --merge"),
+        ({"methods": "cca", "trials": 2, "merge": True}, "--trials cannot be combined with --shard or --merge"),
+        ({"methods": "cca", "baseline": "ccaa"}, "no row 'ccaa'; did you mean 'cca'"),
+        ({"methods": "xie"}, "--methods xie needs captioned sound, but compare trains on feature files"),
+        ({"methods": "cca", "metrics": "recal@5"}, "recal"),
+    ],
+)
+def test_a_comparison_of_options_that_exclude_each_other_is_refused(planned, features, options, message):
+    with pytest.raises(InputError, match=message):
+        aadml.compare(data=features, **options)
+    assert planned[0] == []

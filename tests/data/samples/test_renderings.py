@@ -1,4 +1,6 @@
-"""Every event, and a clip of each, looks and sounds as it did when its rendering was kept: sample clips of later versions stay comparable.
+"""Every event, and a clip of each, looks and sounds as it did when its rendering was kept.
+
+Sample clips of later versions stay comparable.
 
 `python tests/data/samples/test_renderings.py` keeps the renderings of today, after a change that is meant.
 """

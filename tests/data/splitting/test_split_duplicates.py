@@ -189,3 +189,16 @@ def test_small_blocks_find_the_same(monkeypatch):
     for one, other in zip(found, again, strict=True):
         assert (one.id, one.other) == (other.id, other.other)
         assert one.distances == pytest.approx(other.distances, rel=1e-5)
+
+
+def test_as_many_clips_are_searched_as_the_limit_allows(monkeypatch):
+    content = drawn(fingerprints={"audio": np.zeros((135, 4), np.uint8)})
+    # 28 dimensions and 9 shifts of 4 bytes; test clips are compared with 105 clips, validation clips with 90
+    products = (30 * (90 + 15) + 15 * 90) * (28 + 4 * 9)
+    for share, counts in ((1.0, (30, 15)), (0.999, (29, 14)), (0.5, (15, 7)), (1e-9, (1, 1))):
+        monkeypatch.setattr(split_duplicates, "_LARGEST", share * products)
+        found = searched(content, limit=True)
+        assert tuple(len(found[split]) for split in ("test", "valid")) == counts
+        assert all(set(rows) <= set(content.rows(split)) for split, rows in found.items())
+        assert [len(rows) for rows in searched(content, limit=False).values()] == [30, 15]
+    assert searched(content.select(content.rows("train")), limit=True)["test"].tolist() == []

@@ -248,12 +248,15 @@ LOG = [
 ]
 
 
+BEST = "the epoch with the best validation MAP in the log is 2"
+
+
 @pytest.mark.parametrize(
     ("kept", "select", "criterion", "log", "verdict", "evidence"),
     [
-        (2, "best", AUTO, LOG, Verdict.PASS, "epoch 2 was kept; the epoch with the best validation MAP in the log is 2"),
-        (5, "best", AUTO, LOG, Verdict.PASS, "epoch 5 was kept; the epoch with the best validation MAP in the log is 2"),
-        (3, "best", AUTO, LOG, Verdict.FAIL, "epoch 3 was kept; the epoch with the best validation MAP in the log is 2"),
+        (2, "best", AUTO, LOG, Verdict.PASS, f"epoch 2 was kept; {BEST}"),
+        (5, "best", AUTO, LOG, Verdict.PASS, f"epoch 5 was kept; {BEST}"),
+        (3, "best", AUTO, LOG, Verdict.FAIL, f"epoch 3 was kept; {BEST}"),
         (4, "best", "recall@1", LOG, Verdict.FAIL,
          "epoch 4 was kept; the epoch with the best validation recall@1 in the log is 5"),
         (5, "last", AUTO, LOG, Verdict.PASS, "epoch 5 was kept; the last epoch of the log is 5"),

@@ -147,7 +147,9 @@ def _pytest(
     """Run pytest in a process group that is killed as a whole, in a fork with slow imports already loaded."""
     for name in PRELOADED:
         importlib.import_module(name)
-    always = ["pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "-W", "ignore:Module already imported"]
+    ignored = ("Module already imported", "No data was collected")
+    warned = [word for text in ignored for word in ("-W", f"ignore:{text}")]
+    always = ["pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *warned]
     output = scratch / "output.txt"
     command = [*always, *options, *map(str, tests)]
     process = multiprocessing.get_context("fork").Process(target=_run, args=(scratch, command, more, output))

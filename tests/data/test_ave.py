@@ -1,7 +1,11 @@
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from aadml.data.ave import AVE15, class_names_of_columns, read_annotations
+from aadml.data.ave import AVE15, class_names_of_columns, left_out_of_clock, read_annotations, with_drawn_clock
+from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -50,3 +54,35 @@ def test_the_real_annotations_are_read(shared_data):
     assert len({line.video for line in lines}) == 4097
     assert len({line.name for line in lines}) == 4143
     assert set(AVE15) < {line.label for line in lines}
+
+
+def test_clips_of_clock_are_drawn_in_the_proportions_of_the_splits():
+    split_of = {row: ("train", "valid", "test")[max(0, row % 10 - 7)] for row in range(10, 170)}
+    left_out = left_out_of_clock(split_of, 100, seed=3)
+    assert Counter(split for row, split in split_of.items() if row not in left_out) == {
+        "train": 80, "valid": 10, "test": 10
+    }  # fmt: skip
+    assert sorted(left_out)[:6] == [15, 16, 17, 20, 21, 25]
+    assert left_out == left_out_of_clock(split_of, 100, seed=3) != left_out_of_clock(split_of, 100, seed=4)
+    assert len(left_out_of_clock(split_of, 0, seed=3)) == 160
+    assert Counter(split_of[row] for row in left_out_of_clock(split_of, 16, seed=3)) == {
+        "train": 116, "valid": 14, "test": 14
+    }  # fmt: skip
+    assert left_out_of_clock(dict.fromkeys(range(8), "train") | {8: "valid", 9: "test"}, 10, seed=3) == set()
+    for limit, split, count in ((-1, "train", -1), (161, "train", 129)):
+        with pytest.raises(
+            InputError, match=f"clock limit {limit} needs {count} {split} clips of Clock, but there are"
+        ):
+            left_out_of_clock(split_of, limit, seed=3)
+
+
+def test_a_hundred_clips_of_clock_are_kept(make_content):
+    content = synthetic(classes=2, train=96, valid=22, test=22, dimensions=(2, 3))
+    content = replace(content, class_names=("Clock", "Cat"), labels=np.arange(140) % 20 // 18)
+    drawn = with_drawn_clock(content, 0)
+    assert np.bincount(drawn.labels).tolist() == [100, 14]
+    assert list(drawn.ids) == [name for name in content.ids if name in {*drawn.ids}]
+    with pytest.raises(InputError, match="Clock has 100 clips, but a draw of 100 needs more; pass all clips"):
+        with_drawn_clock(drawn, 0)
+    with pytest.raises(InputError, match="the features have no class Clock, but Dog, Cat; pass features of AVE"):
+        with_drawn_clock(replace(content, class_names=("Dog", "Cat")), 0)

@@ -46,3 +46,17 @@ def test_the_first_label_of_each_clip_and_its_classes_are_left(tmp_path, make_co
     assert content.labels.tolist() == [0, 0, 1, 1]
     assert content.all_labels is None
     assert "classes that are the first label of no clip were removed: class 1" in notes[0]
+
+
+def test_steps_note_what_they_changed(tmp_path, make_content):
+    source, notes = tmp_path / "f.h5", []
+    content = make_content([0, 0, 1, 1, 2], ["train", "test", "train", "test", "train"])
+    write_features(source, content)
+    kept = convert(
+        source, tmp_path / "g.h5", first_label=True, incomplete_classes="drop", drop_duplicates="test",
+        on_note=notes.append,
+    )  # fmt: skip
+    assert notes[0] == "--first-label changed nothing: no clip has several labels"
+    assert kept.class_names == ("class 0", "class 1")
+    with pytest.raises(InputError, match=r"f.h5: is the input; pass another output"):
+        convert(source, source)

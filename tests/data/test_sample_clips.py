@@ -115,3 +115,7 @@ def test_a_failure_in_a_process_is_told_in_this_one(tmp_path):
     with pytest.raises(InputError, match=r"bird-0007\.mp4"):
         sample_data(tmp_path, **SMALL, workers=2)
     assert not list((tmp_path / "clips").glob(".*"))
+
+
+def test_one_short_clip_can_be_rendered(tmp_path):
+    assert len(rows(sample_data(tmp_path, clips=1, seconds=0.5, workers=1))) == 1

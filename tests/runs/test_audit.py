@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_as
+from aadml.methods.training.settings import AUTO
 from aadml.protocols.audit import AuditReport, Finding, Verdict
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline
@@ -230,3 +232,42 @@ def test_embeddings_of_an_audited_encoder_have_the_checksum_of_its_audit(made, t
     assert (
         notes[-1] == f"the SHA-256 of the embeddings is {report.checksum}; compare it with the SHA-256 in their audit"
     )
+
+
+@pytest.mark.parametrize(("without", "others"), [(None, ""), (0.25, " (0.25000 without them)")])
+@pytest.mark.parametrize(("score", "verdict"), [(0.5009, Verdict.PASS), (0.4989, Verdict.FAIL), (0.5011, Verdict.FAIL)])
+def test_the_stored_score_is_compared_with_that_of_the_model(without, others, score, verdict):
+    stored = SimpleNamespace(map_mean=0.5, figure={"map-without-partner": without}.get)
+    evidence = f"MAP 0.50000 in evaluation.json over the full gallery, own clips included{others}; MAP of the model "
+    assert run_audit._stored_score(stored, score) == Finding("stored score", verdict, f"{evidence}{score:.5f}")
+
+
+LOG = [
+    {"epoch": epoch, "stage": stage, "valid map_mean": score, "valid recall@1": 0.1 * epoch}
+    for epoch, stage, score in ((1, "a", 0.3), (2, "a", 0.6), (3, "a", 0.6), (4, "b", 0.2), (5, "b", 0.5))
+]
+
+
+BEST = "the epoch with the best validation MAP in the log is 2"
+
+
+@pytest.mark.parametrize(
+    ("kept", "select", "criterion", "log", "verdict", "evidence"),
+    [
+        (2, "best", AUTO, LOG, Verdict.PASS, f"epoch 2 was kept; {BEST}"),
+        (5, "best", AUTO, LOG, Verdict.PASS, f"epoch 5 was kept; {BEST}"),
+        (3, "best", AUTO, LOG, Verdict.FAIL, f"epoch 3 was kept; {BEST}"),
+        (4, "best", "recall@1", LOG, Verdict.FAIL,
+         "epoch 4 was kept; the epoch with the best validation recall@1 in the log is 5"),
+        (5, "last", AUTO, LOG, Verdict.PASS, "epoch 5 was kept; the last epoch of the log is 5"),
+        (2, "last", AUTO, LOG, Verdict.FAIL, "epoch 2 was kept; the last epoch of the log is 5"),
+        (None, "best", AUTO, LOG, Verdict.NOT_CHECKABLE, "no epoch was chosen by validation MAP"),
+        (2, "best", AUTO, [{"epoch": 1, "loss": 2.0}], Verdict.NOT_CHECKABLE, "no epoch was chosen by validation MAP"),
+    ],
+)  # fmt: skip
+def test_the_kept_epoch_is_compared_with_the_log(monkeypatch, kept, select, criterion, log, verdict, evidence):
+    monkeypatch.setattr(run_audit, "read_evaluation", lambda _: SimpleNamespace(selected_epoch=kept))
+    monkeypatch.setattr(run_audit, "read_records", lambda _: log)
+    training = SimpleNamespace(criterion=criterion, select=select)
+    run = SimpleNamespace(manifest=None, config=SimpleNamespace(training=training))
+    assert run_audit._kept_epoch(run) == Finding("kept epoch", verdict, evidence)

@@ -7,7 +7,9 @@ import pytest
 
 import aadml
 from aadml.comparison.clips import Clips
+from aadml.configuration.config import Common
 from aadml.configuration.from_arguments import assemble
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
@@ -94,3 +96,39 @@ def test_names_of_data_stay_and_paths_become_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert data.data_location("synthetic:ave") == "synthetic:ave"
     assert data.data_location("f.h5") == str(tmp_path / "f.h5")
+
+
+@pytest.mark.parametrize(
+    ("captioned", "options", "says"),
+    [
+        (False, {"seed": -1}, "seed is -1; pass a whole number of at least 0"),
+        (False, {"cleaning": "xie"}, "synthetic:ave: contains features; leave out cleaning and captions"),
+        (False, {"captions": 4}, "synthetic:ave: contains features; leave out cleaning and captions"),
+        (True, {"layout": "flat"}, "is captioned sound, to which 'flat' does not apply; leave out layout and views"),
+        (True, {"views": ["a=b"]}, "is captioned sound, to which .* does not apply; leave out layout and views"),
+    ],
+)
+def test_options_of_other_data_are_refused(monkeypatch, captioned, options, says):
+    monkeypatch.setattr(data, "is_captioned", lambda path: captioned)
+    with pytest.raises(InputError, match=says):
+        aadml.read("synthetic:ave", **options)
+
+
+@pytest.mark.parametrize(
+    ("groups", "notes"), [(9, ["the test clips form only 9 groups by speaker: intervals over"]), (10, [])]
+)
+def test_a_note_names_few_groups_of_test_clips(groups, notes):
+    columns = {"speaker": tuple(f"s{n % groups}" for n in range(150))}
+    clips = replace(synthetic(classes=3, train=30, valid=20, test=100, dimensions=(4, 5)), columns=columns)
+    found = data._clustered(to_splits(clips), clips, "speaker")
+    assert [note.partition(" so few")[0] for note in found.notes[1:]] == notes
+    assert found.clusters == dict(zip(clips.ids, columns["speaker"], strict=True))
+
+
+def test_clips_in_memory_are_set_aside_by_class():
+    random = np.random.default_rng(0).standard_normal((40, 3)).astype("f4")
+    clips = Clips.of(np.arange(40) % 2, audio=random, visual=random)
+    splits = data._with_validation(clips, Common(validation=0.25, seed=3))
+    assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [30, 10, 0]
+    assert np.bincount(splits.valid.labels).tolist() == [5, 5]
+    assert splits.notes == ("10 clips were set aside for validation (stratified, seed 3)",)

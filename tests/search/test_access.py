@@ -87,6 +87,7 @@ def test_the_cookie_is_for_this_site_and_not_for_scripts_and_is_not_the_token(si
     assert {one.lower() for one in attributes} == {"httponly", "path=/", "samesite=strict"}
     assert len(value) >= 43  # 32 random bytes
     assert all(value not in address for address in site.addresses)
+    assert all(len(address.partition("token=")[2]) >= 43 for address in site.addresses)
     other = access.Access(site.port, site.addresses.append)
     assert other.exchange("", secure=False).headers.get("set-cookie") is None  # nothing was printed
 
@@ -140,12 +141,13 @@ def test_beyond_this_machine_a_long_token_is_required(tmp_path):
     assert access.team_token("127.0.0.1", None) == ""
     with pytest.raises(InputError, match="pass --token-file FILE as well"):
         access.team_token("0.0.0.0", None)
-    for content in ("short", f"{TEAM}\n{TEAM}", ""):
+    for content in ("short", "t" * 31, "t" * 201, f"{TEAM}\n{TEAM}", ""):
         (tmp_path / "token").write_text(content)
         with pytest.raises(InputError, match="does not contain one token of 32 to 200 letters"):
             access.team_token("0.0.0.0", tmp_path / "token")
-    (tmp_path / "token").write_text(f"{TEAM}\n")
-    assert access.team_token("0.0.0.0", tmp_path / "token") == TEAM
+    for token in (TEAM, "t" * 200):
+        (tmp_path / "token").write_text(f"{token}\n")
+        assert access.team_token("0.0.0.0", tmp_path / "token") == token
     with pytest.raises(InputError, match="cannot be read"):
         access.team_token("127.0.0.1", tmp_path / "nowhere")
 

@@ -1,12 +1,15 @@
 """The server of the page: what it answers, and what it refuses to everybody."""
 
 import asyncio
+import base64
 import csv
 import json
 import logging
 import re
 import threading
 import time
+from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
@@ -14,6 +17,8 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from aadml.feature_extraction.ground.segment import WHOLE
+from aadml.reports.previews import Preview, PreviewSource
 from aadml.retrieval.judgments import read_judgments
 from aadml.search import Index, access, app
 from aadml.search.uploads import ClientLimits
@@ -62,8 +67,67 @@ def test_clips_are_browsed_with_counts_that_follow_the_condition(site):
     assert json.loads(site.ask(f"/clip?clip={shown[0]}")[1]) == json.loads(site.ask("/clips?limit=1")[1])["clips"][0]
 
 
+def test_answers_in_full(site):
+    clip = {"number": 3, "id": "synthetic-000002", "label": "class 0", "has": [], "columns": {}, "range": None}
+    assert json.loads(site.ask("/clip?number=3")[1]) == clip
+    hit = {key: value for key, value in clip.items() if key != "has"}
+    found = json.loads(site.ask("/like?number=3&from=audio&to=audio&k=1")[1])
+    assert found == {
+        "asked": ["audio"], "to": "audio", "among": 35, "looked_at": 35, "similarity": "cosine", "nothing_fits": None,
+        "calibration": None, "uncalibrated": "the index has 5 of the 30 validation clips that are needed",
+        "hits": [
+            {**hit, "clip": clip["id"], "has": [], "rank": 1, "score": pytest.approx(1), "second_key": None,
+             "probability": None, "split": "train", "caption": None, "moment": None, "ranks": {}}
+        ],
+    }  # fmt: skip
+    for path, count in (
+        ("/like?number=3&from=audio&to=audio", 12),
+        ("/like?number=3&from=audio&to=audio&k=100", 35),
+        ("/clips?limit=0", 0),
+        ("/clips", 24),
+        ("/clips?limit=100", 35),
+    ):
+        content = json.loads(site.ask(path)[1])
+        assert len(content["hits" if "hits" in content else "clips"]) == count
+
+
+@pytest.mark.parametrize(("door", "kind"), [("picture", "image/jpeg"), ("media", "video/mp4")])
+def test_a_preview_is_sent_again_only_if_it_has_changed(site, monkeypatch, door, kind):
+    paths, sources = {"audio": "a.wav"}, []
+    preview = Preview("video/mp4", *(base64.b64encode(part).decode() for part in (b"media", b"picture")))
+    monkeypatch.setattr(Index, "item", lambda *_: (SimpleNamespace(segment=WHOLE), paths, 1))
+    monkeypatch.setattr(app, "key_of", lambda _: "m")
+    monkeypatch.setattr(app, "make_previews", lambda wanted: sources.extend(wanted) or [preview])
+    for tag in ("", '"l"', '"n"'):
+        status, content, headers = site.ask(f"/{door}?number=1", If_None_Match=tag)
+        assert (status, content, headers["etag"]) == (200, door.encode(), '"m"')
+        assert (headers["content-type"], headers["cache-control"]) == (kind, "private, no-cache")
+    assert site.ask(f"/{door}?number=1", If_None_Match='"m"')[:2] == (304, b"")
+    paths["visual"] = "a.mp4"
+    site.ask(f"/{door}?number=1")
+    still = door == "picture"
+    assert sources == [PreviewSource("a.wav", "a.wav", WHOLE, still)] * 3 + [
+        PreviewSource("a.mp4", "a.wav", WHOLE, still)
+    ]
+
+
+def test_a_request_that_waits_too_long_for_its_turn_is_refused():
+    async def crowded():
+        service = app.Service(SimpleNamespace(path=Path("i")), ClientLimits(waiting=0.01))
+        places = [service._answers, service._previews, service._views, service._uploads]
+        assert [one._value for one in places] == [2, 2, 4, 64]
+        async with service._turn(places[0]), service._turn(places[0]):
+            with pytest.raises(app.HTTPException, match="too many requests at a time; try again") as refused:
+                async with service._turn(places[0]):
+                    pass
+        assert (refused.value.status_code, places[0]._value) == (503, 2)
+
+    asyncio.run(crowded())
+
+
 def test_the_map_has_a_point_for_each_clip(site):
     layout = json.loads(site.ask("/map?of=visual")[1])
+    assert [layout["classes"][place] for *_, place in layout["points"]] == list(site.index.layout("visual").labels)
     assert len({number for number, *_ in layout["points"]}) == 35
     assert {0, 1000} == {
         edge
@@ -155,16 +219,19 @@ def test_a_clip_of_the_index_asks(site):
         ("/like?number=1&from=audio&to=visual", "built without a model"),
         ("/like?number=1&from=audio&to=smell", "is not a modality"),
         ("/like?number=-1&from=audio&to=audio", "is not a whole number"),
-        ("/like?number=1&from=audio&to=audio&k=1000000", "1 to 100"),
+        ("/like?number=1&from=audio&to=audio&k=101", "k is 101; pass a whole number from 1 to 100"),
+        ("/like?number=1&from=audio&to=audio&k=0", "k is 0; pass a whole number from 1 to 100"),
         ("/like?number=1&from=audio&to=audio&where=1)%20UNION%20SELECT%20value%20FROM%20meta", "where"),
         ("/picture?number=../../secret.txt", "is not a whole number"),
-        ("/media?number=" + "9" * 400, "is not a whole number"),
+        ("/media?number=" + "9" * 400, f"'{'9' * 40}' is not a whole number"),
+        ("/media?number=" + "9" * 16, "is not a whole number"),
+        ("/media?number=" + "9" * 15, "clip number 999999999999999 is not in this index"),
         ("/picture?number=%D9%A1", "is not a whole number"),
         ("/picture?number=777", "clip number 777 is not in this index"),
         ("/clip?clip=..%2Fsecret.txt", "clip '../secret.txt' is not in this index"),
         ("/clips?limit=101", "limit is 101; pass a whole number up to 100"),
         ("/clips?where=1)%20UNION%20SELECT%20value%20FROM%20meta", "where"),
-        ("/map?of=smell", "is not a modality"),
+        (f"/map?of={'s' * 41}", f"'{'s' * 40}' is not a modality; choose from audio, visual, text"),
     ],
 )
 def test_a_wrong_question_is_a_sentence(site, path, says):

@@ -10,6 +10,7 @@ import aadml
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
+from aadml.search.best_moment import _moments
 from aadml.search.store import connect
 
 SETTINGS = {"network.hidden": [8], "training.batch": 20, "training.learning_rate": 0.01}
@@ -81,6 +82,14 @@ def test_an_index_of_before_there_were_moments_is_read_and_updated(timed, timed_
     with Index(tmp_path / "i") as opened:
         assert all(hit.moment is None for hit in opened.search(audio=asked, to="audio").hits)
     assert index.update(moments=True).changed == 90
+
+
+@pytest.mark.parametrize(("times", "content"), [(0, 0), (12, 8), (16, 4), (16, 12)])
+def test_moments_of_another_size_are_damage(times, content):
+    with pytest.raises(sqlite3.DatabaseError, match="it is damaged: moment_audio, number 7"):
+        _moments([(7, bytes(times), bytes(content))], "moment_audio", 7)
+    whole = _moments([(7, bytes(16), bytes(16))], "moment_audio", 7)
+    assert (whole.times.shape, whole.vectors.shape, _moments([], "moment_audio", 7)) == ((2,), (2, 2), None)
 
 
 def test_damaged_moments_are_one_line(timed, timed_features, tmp_path):

@@ -1,6 +1,7 @@
 """Updates of an index, and arguments that differ from those of the index."""
 
 import shutil
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,9 @@ import aadml
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import Index
+from aadml.search import Index, build_index
+from aadml.search.facts import read_facts
+from aadml.search.store import connect
 
 
 def test_an_update_embeds_what_is_new_or_changed_and_removes_what_is_gone(features, tmp_path, monkeypatch):
@@ -66,6 +69,45 @@ def test_a_manifest_of_media_that_an_update_names_is_kept(features, tmp_path):
             assert index.update(media=manifest).changed == changed
             hit = index.search(audio=content.features["audio"][4], to="audio", k=1).hits[0]
             assert hit.media["audio"] == str(tmp_path / "a.mp4")
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        ({"precision": 0}, "precision: 0 is not between 0 and 1"),
+        ({"precision": 1}, "precision: 1 is not between 0 and 1"),
+        ({"source": "/nowhere.h5"}, "/nowhere.h5: does not exist; pass a feature file, a manifest or a folder"),
+        ({"output": "."}, ": is a folder; pass the path of the index file to write"),
+        ({"weights": "auto", "audio": "log-mel"}, "the source has features already; leave out audio, weights"),
+        ({"model": "m", "options": {"audio": {}}}, "the model determines the extractors; leave out options"),
+        ({"allow_other_features": True}, "allow_other_features applies only to a feature file with a model"),
+        ({"source": "clips.csv", "model": "m", "allow_other_features": True}, "allow_other_features applies only to"),
+    ],
+)
+def test_arguments_that_are_wrong_or_without_effect_are_refused_before_work(features, tmp_path, choices, says):
+    output = tmp_path / choices.pop("output", "i")
+    with pytest.raises(InputError, match=says):
+        aadml.index(choices.pop("source", features), output, **choices)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_extractor_than_that_of_the_index_is_refused(features, tmp_path):
+    Index.build(features, tmp_path / "i").close()
+    extraction = build_index._Extraction({"audio": "log-mel", "visual": "none"}, None, None)
+    with closing(connect(tmp_path / "i")) as database:
+        facts = read_facts(database, tmp_path / "i")
+    with pytest.raises(InputError, match=r"--audio log-mel: .*i was built with synthetic; build another index"):
+        build_index._encoder(tmp_path / "i", None, extraction, facts)
+
+
+def test_a_modality_that_an_index_does_not_store_is_noted(features, tmp_path):
+    content, notes = read_features(features), []
+    write_features(
+        tmp_path / "f.h5", replace(content, features={**content.features, "touch": content.features["audio"]})
+    )
+    with Index.build(tmp_path / "f.h5", tmp_path / "i", on_note=notes.append) as index:
+        assert index.counts() == {"audio": 90, "visual": 90}
+    assert notes[0] == "an index stores only audio, visual, text; these modalities are left out: touch"
 
 
 def test_a_refused_source_leaves_no_folder_behind(tmp_path):

@@ -140,6 +140,28 @@ def test_a_threshold_keeps_its_word_on_new_clips():
     assert one.answered == pytest.approx(over.mean(), abs=0.1)
 
 
+@pytest.mark.parametrize("kind", ["logistic", "logistic of log-odds"])
+def test_the_calibration_of_a_sample_stays_the_same(kind):
+    hits = drawn(60, 2, 1.0)
+    scores = hits.scores if kind == "logistic" else 1 / (1 + np.exp(-hits.scores))
+    absent = scores[:, 0] - 0.2
+    one = fitted(Sample(scores, hits.fits), posteriors=kind != "logistic", precision=0.85, absent=absent)
+    curve = [one.curve.by_score, one.curve.by_best, one.curve.level, one.curve.margin]
+    assert (one.curve.kind, one.clips, one.gallery, one.relevance) == (kind, 60, 100, "class")
+    assert curve == pytest.approx([0.7904, 0.0642, -0.2887, 1 / 602], rel=1e-2)
+    assert (one.error, one.band, one.threshold) == pytest.approx((0.07134, 0.15513, 0.81570), rel=1e-3)
+    assert (*one.reached, one.answered) == pytest.approx((0.9, 0.595850, 0.982124, 10 / 60), rel=1e-5)
+    assert one.absent == pytest.approx(np.mean(scores[:, :1] > absent) + np.mean(scores[:, :1] == absent) / 2)
+    assert fitted(Sample(scores, hits.fits), precision=0.85).absent is None
+
+
+@pytest.mark.parametrize(("clips", "threshold"), [(9, None), (10, 101 / 102)])
+def test_a_threshold_needs_ten_hits(clips, threshold):
+    hits = drawn(clips, 0)
+    one = fitted(Sample(hits.scores, np.ones_like(hits.fits)))
+    assert one.threshold == (None if threshold is None else pytest.approx(one.curve(hits.scores[:1])[0, 0], abs=0.01))
+
+
 def test_a_precision_that_is_not_reached_gives_no_threshold():
     generator = np.random.default_rng(0)
     found = Sample(drawn(100, 0).scores, generator.random((100, 10)) < 0.2)

@@ -92,6 +92,14 @@ def test_a_change_does_not_seal_earlier_damage(index, statement):
     assert aadml.verify(index)
 
 
+@pytest.mark.parametrize(("number", "numbers"), [(255, "0 to 255"), (256, "256 to 511")])
+def test_the_error_of_a_damaged_block_has_its_numbers(tmp_path, number, numbers):
+    create(tmp_path / "i", FACTS, COLUMNS, [entry(f"clip{n:04}", n) for n in range(300)])
+    changed(tmp_path / "i", f"UPDATE vector_audio SET content = zeroblob(12) WHERE number = {number}")
+    with pytest.raises(DamagedFileError, match=f"it is damaged: vector_audio, numbers {numbers}\\)"):
+        Index(tmp_path / "i")
+
+
 def test_every_block_of_items_is_hashed_once(tmp_path, monkeypatch):
     path = tmp_path / "clips.index"
     create(path, FACTS, COLUMNS, [entry(f"clip{n:04}", n) for n in range(600)])

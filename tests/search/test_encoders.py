@@ -1,6 +1,7 @@
 """Search by the towers of one pretrained model, without any training: words and sounds, words and pictures."""
 
 import csv
+import itertools
 import shutil
 
 import cv2
@@ -63,6 +64,13 @@ def test_words_rank_pictures_as_the_towers_do(index, pictures, clip_model):
 
 
 def test_what_shares_no_space_is_refused(index, pictures):
+    assert {
+        pair: index.encoder.can_query(*pair) for pair in itertools.product(("audio", "visual", "text"), repeat=2)
+    } == {
+        (modality, to): to == "visual" != "audio" != modality
+        for modality in ("audio", "visual", "text")
+        for to in ("audio", "visual", "text")
+    }
     with pytest.raises(InputError, match="audio to visual: this index was built without a model"):
         index.search(audio=pictures / "0.png", to="visual")
     with pytest.raises(InputError, match="one row of"):
@@ -97,7 +105,7 @@ def test_sounds_and_texts_of_one_feature_file_ask_for_each_other(tmp_path):
         assert index.search(text="rain", to="audio", k=3).among == len(index)
 
 
-def test_words_search_the_sounds_of_one_model_and_the_pictures_of_another(pictures, clip_model, tmp_path):
+def test_words_search_the_sounds_of_one_model_and_the_pictures_of_another(pictures, clip_model, tmp_path, monkeypatch):
     clap_model = tiny.written("clap", tmp_path / "clap")
     folder = shutil.copytree(pictures, tmp_path / "media")
     for number in range(4):
@@ -109,7 +117,11 @@ def test_words_search_the_sounds_of_one_model_and_the_pictures_of_another(pictur
         item = extract_items(model, to, [single[to].hits[0].media[to]])[0]
         cosine = item @ words / np.linalg.norm(item) / np.linalg.norm(words)
         assert abs(single[to].hits[0].score - cosine) < 1e-5
+    depths, nearest = [], Index.nearest
+    monkeypatch.setattr(Index, "nearest", lambda *args, k, **named: depths.append(k) or nearest(*args, k=k, **named))
+    index.search(text=WORDS, k=101)
     found = index.search(text=WORDS, k=4)
+    assert depths == [101, 101, 100, 100]  # fewer ranks than a hundred are not fused
     assert (found.to, found.similarity, found.among) == ("audio+visual", "reciprocal rank", 10)
     firsts = [{to: 1} for to in single] + [{to: 2} for to in single]
     assert sorted(map(str, (hit.ranks for hit in found.hits))) == sorted(map(str, firsts))

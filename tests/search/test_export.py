@@ -6,6 +6,8 @@ import pytest
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
+from aadml.search.store import Entry, Item, create
+from tests.search.small_index import FACTS
 
 
 def test_vectors_are_exported(features, tmp_path):
@@ -32,3 +34,13 @@ def test_vectors_are_exported_as_parquet_with_all_columns(features, tmp_path):
         np.testing.assert_array_equal(np.asarray([row["vector"] for row in rows], dtype=np.float32), values)
         with pytest.raises(InputError, match="choose from npy or parquet"):
             index.export(tmp_path / "out", kind="csv")
+
+
+def test_a_column_with_the_name_of_the_vectors_is_not_exported(tmp_path):
+    pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (extra parquet)")
+    clip = Entry(Item("a\\b\nc", columns={"vector": "x"}), b"", {"audio": np.ones(3)})
+    create(tmp_path / "i", FACTS, {"vector": "TEXT"}, [clip])
+    with Index(tmp_path / "i") as index:
+        with pytest.raises(InputError, match="the manifest has a column 'vector', but the vectors are written under"):
+            index.export(tmp_path / "out", kind="parquet")
+        assert index.export(tmp_path / "out")[1].read_text() == "a\\\\b\\nc\n"  # a line for each clip

@@ -3,6 +3,7 @@
 from contextlib import closing
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,8 +12,9 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
+from aadml.search.calibration import Calibration, Curve
 from aadml.search.facts import CalibrationRecord, read_facts, write_facts
-from aadml.search.fit_calibration import why_uncalibrated
+from aadml.search.fit_calibration import IndexContent, _drawn, summary, why_uncalibrated
 from aadml.search.store import connect, writing
 
 
@@ -138,3 +140,48 @@ def test_vectors_that_are_not_a_mapping_of_tensors_are_an_input_error(easy, tmp_
                 index.nearest(vectors, "audio")
         with pytest.raises(InputError, match=r"vectors is empty; pass \{modality: tensor \(1, e\)\}"):
             index.nearest({}, "audio")
+        with pytest.raises(InputError, match="the query has 5 dimensions, but the items of the index have 6; pass"):
+            index.nearest({"audio": torch.ones(1, 5)}, "audio")
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_labelled_clips_query_each_other_if_no_item_has_a_class(tmp_path, labelled):
+    content = synthetic(classes=4, train=0, valid=40, test=20, dimensions=(6, 5), difficulty=0.3)
+    bare = replace(content, labels=np.full(60, -1), class_names=())
+    write_features(tmp_path / "bare.h5", bare)
+    write_features(tmp_path / "others.h5", content if labelled else bare)
+    notes = []
+    with Index.build(
+        tmp_path / "bare.h5", tmp_path / "i", calibrate=tmp_path / "others.h5", on_note=notes.append
+    ) as index:
+        found = index._state.calibrations
+    assert notes == [summary(one) for one in found.values()]
+    assert {kind: (one.relevance, one.clips, one.gallery, one.to) for kind, one in found.items()} == (
+        {((m,), m): ("class", 40, 40, m) for m in ("audio", "visual")} if labelled else {}
+    )
+
+
+@pytest.mark.parametrize(("items", "clips"), [(20_000, 1000), (40_000, 500), (100_001, 200)])
+def test_many_validation_clips_are_sampled(items, clips):
+    galleries = {"audio": (None, torch.empty(items, 0)), "visual": (None, torch.empty(9, 0))}
+    drawn = _drawn(np.arange(3000), IndexContent(galleries, {}, None))
+    assert len(np.unique(drawn)) == len(drawn) == clips
+    assert (np.diff(drawn) > 0).all()
+    assert _drawn(np.arange(clips), IndexContent(galleries, {}, None)).tolist() == list(range(clips))
+
+
+@pytest.mark.parametrize(
+    ("threshold", "says"),
+    [
+        (0.75, "above 0.75, 90% of the best hits fit"),
+        (None, "there is no threshold, because a precision of 0.8 is not reached"),
+    ],
+)
+def test_a_calibration_is_summed_up_in_a_line(threshold, says):
+    reached = None if threshold is None else (0.9, 0.8, 1.0)
+    one = Calibration(
+        ("audio", "visual"), "text", Curve("logistic"), "pair", 40, 100, 0.0314, 0.1, 0.8, threshold, reached
+    )
+    assert summary(one) == (
+        f"audio+visual to text: probabilities from 40 validation clips (calibration error 0.031); {says}"
+    )

@@ -188,6 +188,9 @@ def test_copies_of_filtered_vectors_are_bounded_and_serve_later_searches(feature
             copies = list(index._state.filters.values())
             assert sum(len(rows) for rows, _ in copies) <= len(vectors)
             assert torch.equal(copies[-1][1].vectors, vectors[torch.from_numpy(copies[-1][0])])
+        for number in range(1, 40):
+            index.nearest({"audio": vectors[:1]}, "audio", where=f"number = {number}")
+        assert len(index._state.filters) == 32
 
 
 def test_hits_by_certain_posteriors_are_ordered_by_their_second_key(tmp_path):

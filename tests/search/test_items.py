@@ -65,3 +65,14 @@ def test_facts_that_are_none_are_called_damaged(index, value):
     said = pytest.raises(InputError, match=r"damaged|cannot be read")
     with closing(connect(index)) as database, said, reading(database, index):
         read_facts(database, index)
+
+
+@pytest.mark.parametrize("content", ["x''", "x'0000000001'"])
+def test_vectors_of_an_index_without_checksums_have_whole_numbers(index, content):
+    with closing(sqlite3.connect(index)) as database:
+        database.execute("DROP TABLE checksum")
+        database.execute("PRAGMA user_version = 1")
+        database.execute(f"UPDATE vector_audio SET content = {content}")
+        database.commit()
+    with pytest.raises(InputError, match="damaged: the audio vectors"):
+        read(index)

@@ -4,6 +4,11 @@ import csv
 import subprocess
 import sys
 
+import pytest
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.search.judgments_file import JudgmentsFile
+
 RECORD = """
 import sys
 from pathlib import Path
@@ -33,3 +38,14 @@ def test_two_servers_lose_no_judgment_of_each_other(tmp_path):
     with path.open(newline="") as file:
         rows = list(csv.reader(file))
     assert len(rows) == 201
+
+
+def test_a_file_has_a_largest_number_of_judgments_and_of_characters_of_a_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("aadml.search.judgments_file.MOST", 2)
+    file = JudgmentsFile(tmp_path / "j.csv")
+    assert [file.record("q", item, fits=True) for item in ("a", "i" * 500, "a")] == [1, 2, 2]
+    for item, says in (("b", "contains 2 judgments already"), ("i" * 501, f"'{'i' * 80}' cannot be the name")):
+        with pytest.raises(InputError, match=says):
+            file.record("q", item, fits=True)
+    with pytest.raises(InputError, match=r"j.csv.lock: cannot be written \(.*\); check its permissions"):
+        JudgmentsFile(tmp_path / "none" / "j.csv").record("q", "a", fits=True)

@@ -2,13 +2,19 @@
 
 import shutil
 import wave
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import aadml
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
+from aadml.search.facts import ModelReference
+from aadml.search.raw_media import of_raw_media
+from aadml.search.sources import Work
+from tests.sound_files import write_wav
 
 SETTINGS = {"method.audio_width": 2, "method.text_layers": 1, "method.text_dimension": 16, "method.hidden": 16,
             "method.dimension": 16, "training.batch": 12}  # fmt: skip
@@ -83,3 +89,74 @@ def test_captions_of_a_manifest_are_items(tones, model, tmp_path):
         assert (hit.item.clip, hit.item.caption.number, hit.item.caption.text) == ("7", 2, "The number 7")
         assert hit.score == pytest.approx(1)
         assert index.update().changed == 0
+
+
+class _Lengths:
+    """Encoder of a sound to its number of samples and its first sample, and of a text to its length."""
+
+    facts = SimpleNamespace(
+        modalities=("audio", "text"),
+        towers=None,
+        dimensions={"audio": 0, "text": 0},
+        method=SimpleNamespace(arguments=None),
+    )
+
+    def record(self, folder):
+        return ModelReference(path="model", digest=self.digest)
+
+    def __init__(self, digest="1"):
+        self.digest, self.embedded = digest, []
+
+    def embed(self, source, modality):
+        self.embedded.append((modality, len(source)))
+        if modality == "text":
+            return torch.tensor([[float(len(text)), 0.0] for text in source.texts])
+        return torch.tensor(
+            [[float(len(sound)), round(float(sound[0]), 2)] for sound in source.batch(torch.arange(len(source)))]
+        )
+
+
+def test_sounds_are_embedded_once_in_batches_and_failures_are_listed(tmp_path):
+    rows = ["id,audio,visual,label,split,start,end,text"]
+    for n in range(20):
+        write_wav(tmp_path / f"{n}.wav", np.full(32_000, 3277 * (n % 3)))
+        rows.append(f"{n},{n}.wav,,x,test,0,{(n + 1) / 100},{'w' * n}")
+    (tmp_path / "17.wav").write_bytes(b"no sound")
+    rows += ["none,none.wav,,x,test,,,", "twin,3.wav,,x,test,0,0.04,"]
+    (tmp_path / "m.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "work").mkdir()
+    steps = []
+    work = Work(tmp_path / "work", progress=lambda *step: steps.append(step))
+    encoder = _Lengths()
+    source = of_raw_media(tmp_path / "m.csv", tmp_path / "i", encoder, work)
+    assert [(one.id, one.media, one.modality, one.reason) for one in source.failures] == [
+        ("none", str(tmp_path / "none.wav"), "audio", "missing"),
+        ("17", str(tmp_path / "17.wav"), "audio", "not-a-media-file"),
+    ]
+    assert encoder.embedded == [("audio", 16), ("audio", 3), ("text", 19)]
+    assert steps == [("audio of 21", 17, 0), ("audio of 21", 21, 1)]
+    names = [source.items[row].id for row in source.present["audio"].rows]
+    assert names == [*(str(n) for n in range(20) if n != 17), "twin"]
+    lengths = {name: value for name, (value, _) in zip(names, source.present["audio"].features.tolist(), strict=True)}
+    assert lengths == {name: 320 * (4 if name == "twin" else int(name) + 1) for name in names}
+    assert source.embedded
+    texts = source.present["text"]
+    assert {source.items[n].id: v[0] for n, v in zip(texts.rows, texts.features.tolist(), strict=True)} == {
+        str(n): n for n in range(1, 20)
+    }
+    again = of_raw_media(tmp_path / "m.csv", tmp_path / "i", encoder, work)
+    assert torch.equal(again.present["audio"].features, source.present["audio"].features)
+    assert encoder.embedded[3:] == [("text", 19)]  # only the broken file is decoded again
+    of_raw_media(tmp_path / "m.csv", tmp_path / "i", other := _Lengths("2"), work)
+    assert other.embedded == encoder.embedded[:3]
+
+
+def test_an_error_that_is_not_of_decoding_is_raised(tmp_path):
+    def fails(*_):
+        raise InputError("out of memory")
+
+    write_wav(tmp_path / "a.wav", np.ones(32_000))
+    encoder = _Lengths()
+    encoder.embed = fails
+    with pytest.raises(InputError, match="out of memory"):
+        of_raw_media(tmp_path, tmp_path / "i", encoder, Work(tmp_path))

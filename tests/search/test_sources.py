@@ -8,11 +8,16 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
+import torch
 
 from aadml.data.samples.mp4 import write_mp4
 from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import Index
+from aadml.feature_extraction.jobs.failures import Failure
+from aadml.search import Index, sources
+from aadml.search.sources import IndexSource, Present, readable
+from aadml.search.store import Item
 from tests.feature_extraction.small_jobs import decoded
 
 
@@ -91,7 +96,65 @@ def test_an_update_of_a_folder_decodes_the_new_file_alone(tmp_path, monkeypatch)
     fresh.close()
 
 
+@pytest.mark.parametrize(
+    ("failures", "reason"),
+    [((), ""), ((Failure("a", "a.wav", "audio", "corrupt", "cut short"),) * 2, " (a.wav: corrupt, cut short)")],
+)
+def test_a_source_without_a_readable_clip_states_the_first_failure(failures, reason):
+    source = IndexSource((Item("a"), Item("b")), {}, failures=failures)
+    with pytest.raises(InputError) as error:
+        readable(source, "clips")
+    assert str(error.value) == f"clips: none of 2 clips can be read{reason}; check the media files"
+
+
+def test_only_readable_items_and_the_clips_of_readable_captions_are_kept():
+    caption = Item("b#1", columns={"caption_of": "b", "caption_number": "1"})
+    items = (Item("a"), Item("b"), Item("c"), Item("d"), caption)
+    present = {"audio": Present(np.array([3]), torch.ones(1, 2)), "text": Present(np.array([4]), torch.ones(1, 2))}
+    kept = readable(IndexSource(items, present), "clips")
+    assert [item.id for item in kept.items] == ["b", "d", "b#1"]
+    assert {m: some.rows.tolist() for m, some in kept.present.items()} == {"audio": [1], "text": [2]}
+
+
+def test_two_files_of_one_name_in_utf8_are_refused(tmp_path, monkeypatch):
+    for name in ("a.wav", "b.wav", "c.wav"):
+        (tmp_path / name).write_bytes(b"")
+    monkeypatch.setattr(sources, "utf8", lambda name: name.replace("c", "b"))
+    with pytest.raises(InputError, match=r"two files have the name 'b.wav' in UTF-8; rename one of the two files"):
+        sources.listed(tmp_path, tmp_path / "i")
+
+
+@pytest.mark.parametrize(
+    ("path", "modalities"),
+    [("", ()), ("a.wav", ("audio", "text")), ("a.JPG", ("visual", "text")), ("a.mp4", ("audio", "visual", "text"))],
+)
+def test_the_suffix_of_a_file_decides_which_modalities_are_read(path, modalities):
+    assert tuple(m for m in ("audio", "visual", "text") if sources.may_have(path, m)) == modalities
+
+
+def test_items_have_all_classes_of_their_clips(features, tmp_path):
+    content = read_features(features).select(np.arange(3))
+    labels, all_labels = np.array([1, -1, 0]), np.array([[1, 1, 0], [0, 0, 0], [1, 0, 0]], np.uint8)
+    names = ("cat", "dog", "owl")
+    for marked, expected in ((None, ["dog", "", "cat"]), (all_labels, ["cat|dog", "", "cat"])):
+        write_features(
+            tmp_path / "f.h5", replace(content, labels=labels, class_names=names, all_labels=marked, provenance={})
+        )
+        assert [item.label for item in sources.of_features(tmp_path / "f.h5", tmp_path / "i").items] == expected
+
+
+def test_a_feature_file_without_a_modality_of_the_index_is_refused(features, tmp_path):
+    content = read_features(features)
+    write_features(tmp_path / "f.h5", replace(content, features={"audio": content.features["audio"]}))
+    Index.build(tmp_path / "f.h5", tmp_path / "i").close()
+    write_features(tmp_path / "f.h5", replace(content, features={"visual": content.features["visual"]}))
+    with pytest.raises(InputError, match="has visual, but the index embeds audio; pass features of at least one of"):
+        Index.build(tmp_path / "f.h5", tmp_path / "i")
+
+
 def test_a_folder_without_media_is_refused(tmp_path):
+    with pytest.raises(InputError, match="has no media files; pass a folder of sounds, pictures or videos"):
+        sources.listed(tmp_path, tmp_path / "i")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError):
         Index.build(tmp_path / "empty", tmp_path / "i")

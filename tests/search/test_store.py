@@ -3,13 +3,15 @@
 import sqlite3
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
+from aadml.search import store
 from aadml.search.captions import known_items
 from aadml.search.items import items_of, vectors_of
-from aadml.search.store import Entry, Item, change, columns_of, connect, create, only_writer, reading
+from aadml.search.store import Entry, Item, change, columns_of, connect, create, only_writer, reading, writing
 from tests.search.small_index import COLUMNS, FACTS, entry, matching_ids, read
 
 
@@ -106,6 +108,40 @@ def test_what_is_no_index_is_refused(tmp_path, index):
 def test_an_index_in_a_folder_that_cannot_be_written_is_read(index, monkeypatch):
     monkeypatch.setattr("aadml.search.store.os.access", lambda *_: False)
     assert read(index) == (["a", "b", "c"], [1, 2, 3])
+
+
+def test_a_transaction_that_waits_too_long_for_another_is_refused(index, monkeypatch):
+    monkeypatch.setattr(store, "_WAIT", 0.01)
+    with writing(index), pytest.raises(InUseError, match="is in use by another process; try again"), writing(index):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "says"),
+    [
+        (sqlite3.SQLITE_BUSY, InUseError, "is in use by another process; try again when that process has finished"),
+        (sqlite3.SQLITE_LOCKED | 1 << 8, InUseError, "is in use by another process"),
+        (sqlite3.SQLITE_CANTOPEN | 2 << 8, InputError, r"cannot be opened or written \(why\); check its permissions"),
+        (sqlite3.SQLITE_READONLY, InputError, r"cannot be opened or written \(why\); check its permissions"),
+        (sqlite3.SQLITE_FULL, InputError, r"cannot be written \(why\); free some space or choose another path"),
+        (sqlite3.SQLITE_NOTADB, DamagedFileError, r"cannot be read as an index \(why\); build the index again"),
+        (None, DamagedFileError, r"cannot be read as an index \(why\); build the index again"),
+    ],
+)
+def test_an_error_of_sqlite_states_what_to_do(index, code, kind, says):
+    error = sqlite3.OperationalError("why")
+    if code is not None:
+        error.sqlite_errorcode = code
+    with closing(connect(index)) as database, pytest.raises(InputError, match=says) as caught, reading(database, index):
+        raise error
+    assert type(caught.value) is kind
+
+
+def test_what_cannot_be_opened_or_locked_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is not a file; pass the file of an index"):
+        connect(tmp_path)
+    with pytest.raises(InputError, match=r"i.work: cannot be written \(.*\); choose"), only_writer(Path("/proc/no/i")):
+        pass
 
 
 def test_a_length_beyond_the_memory_is_one_line(index):

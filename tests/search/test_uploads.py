@@ -12,6 +12,9 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
 from aadml.search import Index, access
 from aadml.search.uploads import ClientLimits, uploaded
 
@@ -57,9 +60,6 @@ def test_who_asks_before_it_sends_too_much_is_told_at_once(site):
 
 
 def test_an_upload_never_takes_more_room_on_disk_than_its_limit(tmp_path, monkeypatch):
-    from starlette.exceptions import HTTPException
-    from starlette.requests import Request
-
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     sizes = []
 
@@ -76,6 +76,42 @@ def test_an_upload_never_takes_more_room_on_disk_than_its_limit(tmp_path, monkey
     assert error.value.status_code == 413
     assert sizes[:2] == [0, 100_000]
     assert max(sizes) == LIMITS.bytes
+
+
+@pytest.mark.parametrize(("name", "suffix"), [("a%20b.WAV", ".wav"), ("a.png", ".png"), ("a.m3u8", ""), ("", "")])
+def test_an_upload_keeps_the_suffix_of_a_media_file(name, suffix):
+    async def receive():
+        return {"type": "http.request", "body": b"sound", "more_body": False}
+
+    async def upload():
+        headers = [(b"x-name", name.encode()), (b"content-length", b"200000")]
+        async with uploaded(Request({"type": "http", "headers": headers}, receive), LIMITS) as path:
+            return path, path.name, path.read_bytes()
+
+    path, *found = asyncio.run(upload())
+    assert found == [f"question{suffix}", b"sound"]
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("late", "status", "says", "headers"),
+    [
+        (True, 408, "the file took longer than 0.01 s to arrive; use a smaller file", {"Connection": "close"}),
+        (False, 400, "the file arrived only in part; send the file again", None),
+    ],
+)
+def test_an_upload_that_is_late_or_broken_off_is_refused(late, status, says, headers):
+    async def receive():
+        await asyncio.sleep(5 * late)
+        return {"type": "http.disconnect"}
+
+    async def upload():
+        async with uploaded(Request({"type": "http", "headers": []}, receive), ClientLimits(seconds=0.01)):
+            pass
+
+    with pytest.raises(HTTPException) as error:
+        asyncio.run(upload())
+    assert (error.value.status_code, error.value.detail, error.value.headers) == (status, says, headers)
 
 
 @pytest.mark.slow

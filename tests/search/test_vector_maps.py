@@ -81,6 +81,14 @@ def test_a_map_of_many_items_shows_a_regular_sample(source, tmp_path, monkeypatc
         assert index.layout("audio").numbers.tolist() == list(range(1, 91, 3))
 
 
+def test_a_point_of_another_size_is_damage(source, tmp_path, monkeypatch):
+    Index.build(source, tmp_path / "i").close()
+    with Index(tmp_path / "i") as index:
+        monkeypatch.setattr(vector_maps, "verified_rows", lambda *_: [[(1, bytes(8))], [(2, bytes(7))]])
+        with pytest.raises(DamagedFileError, match="it is damaged: the map of audio"):
+            index.layout("audio")
+
+
 @pytest.mark.parametrize(
     "damage",
     [

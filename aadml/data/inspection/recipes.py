@@ -42,7 +42,6 @@ FIELDS: dict[str, tuple[Any, Any]] = {
 }
 """Fields of `VariantOptions`, and their two values."""
 _HIGH_RATE = 48_000  # Hz, rate of the sound before SciPy resamples it
-_LATE = 0.05  # share of a step, as in `Frames.steps`
 _FAR = float("inf")
 
 Part = tuple[str, Segment]
@@ -186,7 +185,7 @@ def _visual(features: NDArray[np.float64], media: Sequence[Part]) -> RecipeMatch
     def rows(name: str, rate: int, *switched: bool) -> list[Rows]:
         network = inception_v3(weights=name, variant=_variant(name, switched))
         assert network.describe is not None
-        return network.describe([_at_rate(frames, rate) for frames in decoded.values()])
+        return network.describe([frames[:: RATES[-1] // rate] for frames in decoded.values()])
 
     def described(name: str, rate: int, *switched: bool) -> str:
         fields = ", ".join(f"{field} {value!s}".lower() for field, value in vars(_variant(name, switched)).items())
@@ -203,13 +202,6 @@ def _variant(name: str, switched: Sequence[bool]) -> VariantOptions:
         for (field, choices), change in zip(FIELDS.items(), switched, strict=True)
     }
     return VariantOptions(**values)
-
-
-def _at_rate(frames: NDArray[np.uint8], rate: int) -> NDArray[np.uint8]:
-    """Return the frames of a lower rate, without a step that has just begun at the end of the clip."""
-    kept = frames[:: RATES[-1] // rate]
-    started = (len(frames) - 1) % (RATES[-1] // rate) + 1
-    return kept[:-1] if len(kept) > 1 and started / RATES[-1] < _LATE / rate else kept
 
 
 def _inception_readings(width: int) -> Readings:

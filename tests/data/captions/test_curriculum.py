@@ -53,6 +53,23 @@ def test_equal_seeds_give_equal_batches_and_other_seeds_others(hard):
     assert not torch.equal(first, other)
 
 
+@pytest.mark.parametrize(
+    ("hard", "sweeps", "apart", "first", "score"),
+    [
+        (True, 0, False, [51, 36, 37, 62, 60, 32, 5, 8, 57, 23], 255.07795),
+        (True, 0, True, [43, 36, 62, 32, 5, 8, 57, 23, 16, 45], 190.77686),
+        (False, 0, False, [37, 31, 57, 40, 21, 15, 27, 22, 52, 58], 53.977597),
+        (False, 2, False, [37, 10, 57, 3, 53, 15, 46, 22, 52, 56], 37.925751),
+    ],
+)
+def test_the_batches_of_a_seed_stay_the_same(hard, sweeps, apart, first, score):
+    vectors, codes = clustered(63), [torch.arange(63) // 4] if apart else []
+    batches = partition(vectors, 10, hard=hard, sweeps=sweeps, codes=codes, seed=2)
+    assert batches[0].tolist() == first
+    assert objective(vectors, batches) == pytest.approx(score, rel=1e-4)
+    assert {*range(63)} - {*batches.ravel().tolist()} == {25, 38, 49}
+
+
 def pairings(items):
     if not items:
         yield []

@@ -45,6 +45,14 @@ def test_every_text_asks_and_is_ranked_and_everything_else_once():
     assert own == {("abcd"[row], tuple(value.tolist())) for row, value in zip(ROWS, given.texts.values, strict=True)}
 
 
+def test_a_modality_that_a_clip_lacks_is_lacking_in_each_of_its_rows():
+    given = clips()
+    present = {**given.present, "audio": torch.tensor([True, False, True, False])}
+    laid = every_text(replace(given, present=present))
+    assert laid.rows("audio").tolist() == [0, 2]
+    assert laid.rows("text").tolist() == [0, 1, 3, 4, 5, 6]
+
+
 def test_clips_with_one_text_each_stay_as_they_are():
     one = Clips.of(["x", "y"], audio=np.ones((2, 2)), text=np.ones((2, 3)))
     assert every_text(one) is one

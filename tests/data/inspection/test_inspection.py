@@ -131,6 +131,18 @@ def test_sequences_have_the_times_of_their_rows(make_content):
     }  # fmt: skip
 
 
+def test_clips_with_several_labels_count_in_each_class_and_are_reported(make_content):
+    several = np.asarray([[1, 1], [1, 0], [0, 0]], np.uint8)
+    names = ("class 0", "class 1")
+    content = make_content([0, 0, -1], ["train", "test", "test"], all_labels=several, class_names=names)
+    assert examine(content).classes == {
+        "class 0": {"train": 1, "valid": 0, "test": 1}, "class 1": {"train": 1, "valid": 0, "test": 0}
+    }  # fmt: skip
+    assert "1 clips have several labels; methods that train on classes leave these clips out" in warnings(content)
+    content = make_content([0, 1, -1], ["train", "test", "test"])
+    assert "1 clips have no label; only the methods few-labels and pairs train on these clips" in warnings(content)
+
+
 def test_negative_labels_and_a_single_class_are_reported(write_h5, split_keys):
     for part in ("train", "test"):
         split_keys[f"lab_{part}"] = np.full_like(split_keys[f"lab_{part}"], -7)

@@ -335,3 +335,68 @@ def test_patches_begin_at_every_hop_where_one_fits():
         [[size // 2, 0]],
         [[size, 0], [size, 10]],
     ]
+
+
+@pytest.fixture
+def present(monkeypatch):
+    """Set the weight files of the cache, and the decoded clips."""
+
+    def present(*names, decoded):
+        monkeypatch.setattr(recipes, "_at_hand", names.__contains__)
+        monkeypatch.setattr(recipes, "_decoded", lambda media, inputs: seen.append(inputs) or decoded)
+        return seen
+
+    seen = []
+    return present
+
+
+def test_the_recipe_of_frames_is_found_on_the_grid_of_networks_rates_and_variants(present, monkeypatch):
+    frames = {0: np.arange(9.0)[:, None], 2: np.arange(5.0, 12)[:, None]}
+
+    def network(*, weights, variant):
+        factor = 1 + 2 * (variant.last_pool == "max") + 4 * (weights == "inception-v3-2015")
+        return SimpleNamespace(describe=lambda clips: [factor * clip * np.ones((1, 2048)) for clip in clips])
+
+    monkeypatch.setattr(recipes, "inception_v3", network)
+    seen = present("inception-v3", "inception-v3-2015", decoded=frames)
+    means = np.asarray([frames[0][::2].mean(), np.nan, frames[2][::2].mean()])
+    words = (
+        "Inception-V3 (inception-v3-2015, pool_padding excluded, last_pool max, transform_input true) "
+        "at 2 frames per second, pooled, without PCA"
+    )
+    missing = ("inception-v3-tv", "inception-v3-tf", "inception-v3-tf-adv", "inception-v3-gluon", "youtube-8m-pca")
+    match = recipes._visual(7 * means[:, None] * np.ones((3, 2048)), [])
+    assert match == recipes.RecipeMatch("visual", words, words, 0.0, 2, missing)
+    assert (seen[0].frames_per_second, seen[0].height, seen[0].width, seen[0].limit) == (4.0, 299, 299, 1200)
+    for width in (1024, 7):  # the first needs the matrices of YouTube-8M
+        assert recipes._visual(np.ones((3, width)), []) == recipes.RecipeMatch("visual", "", "", None, 0, missing)
+
+
+def test_the_recipe_of_sounds_is_found_on_the_grid_of_hops_and_resamplers(present, monkeypatch):
+    network = SimpleNamespace(
+        prepare=lambda sound: sound, describe=lambda patches: [p.mean() * np.ones((1, 128)) - 40 for p in patches]
+    )
+    bands = {0: np.arange(250.0)[:, None] ** 1.5 / 20, 1: np.arange(90.0)[:, None]}
+    monkeypatch.setattr(recipes, "vggish", lambda weights: network if weights == "vggish-torch" else None)
+    monkeypatch.setattr(recipes, "resample_poly", lambda values, up, down: values * (up / down) * 3 + 1)
+    seen = present("vggish-torch", decoded=bands)
+    clips = []
+    for values in (bands[0] + 1, bands[1] + 1):  # by the other resampler, every 48 frames
+        starts = range(0, max(len(values) - 96, 0) + 1, 48)
+        clips.append(np.mean([max(np.float32(values[i : i + 96]).mean() - 40, 0) for i in starts]))
+    match = recipes._audio(np.asarray(clips)[:, None] * np.ones((2, 128)), [])
+    words = "VGGish every 0.48 s of sound resampled by SciPy's polyphase filter, post-relu"
+    assert (match.recipe, match.nearest, match.clips, match.missing) == (words, words, 2, ("vggish-pca",))
+    assert match.distance < 1e-5
+    assert {inputs.sample_rate for inputs in seen} == {16_000, 48_000}
+    far = recipes._audio(np.asarray([[3.0], [-2.0]]) * np.ones((2, 128)), [])
+    assert (far.recipe, far.distance > 0.1, far.nearest != "") == ("", True, True)
+    assert recipes._audio(np.ones((2, 127)), []) == recipes.RecipeMatch("audio", "", "", None, 0, ("vggish-pca",))
+
+
+def test_bytes_are_read_in_three_ways():
+    readings = recipes._eight_bits("Q", lambda rows: np.asarray(rows, np.uint8))
+    found = {name: read(np.asarray([0, 128, 255])).tolist() for name, read in readings.items()}
+    assert found["Q (0 to 255)"] == [0, 128, 255]
+    assert found["Q, (q - 128) / 256"] == [-0.5, 0, 127 / 256]
+    np.testing.assert_allclose(found["Q, dequantized"], [-2, 0.0078, 2], atol=0.01)

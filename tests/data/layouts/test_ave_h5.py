@@ -80,6 +80,36 @@ def test_files_of_another_shape_or_key_are_refused(folder):
         open_data(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "says"),
+    [
+        ("audio_feature", np.ones(6), "'avadataset' is of type float64 and shape .6,.; pass an array"),
+        ("audio_feature", np.ones((6, 2), complex), "'avadataset' is of type complex128 and shape"),
+        ("audio_feature", None, "'avadataset' is a group; pass an array"),
+        ("audio_feature", np.ones((0, 3)), "contains no clips; pass AVE's files"),
+        ("labels", np.ones((6, 10, 1)), "the labels have 1 columns, or values that are negative"),
+        ("labels", np.full((6, 10, 4), -1.0), "the labels have 4 columns, or values that are negative"),
+        ("labels", np.full((6, 10, 4), np.nan), "the labels have 4 columns, or values that are negative or not finite"),
+    ],
+)
+def test_arrays_of_another_form_are_refused(folder, name, values, says):
+    with h5py.File(folder / f"{name}.h5", "w") as file:
+        if values is None:
+            file.create_group("avadataset")
+        else:
+            file["avadataset"] = values
+    with pytest.raises(InputError, match=says):
+        open_data(folder)
+
+
+def test_two_columns_suffice_and_clips_without_foreground_are_background(folder):
+    with h5py.File(folder / "labels.h5", "w") as file:
+        file["avadataset"] = np.stack([np.tile([foreground, 1.0], (10, 1)) for foreground in (0, 0.1, 1, 0, 0, 1)])
+    content = open_data(folder)
+    assert content.class_names == ("column 0", "background")
+    assert content.labels.tolist() == [1, 0, 0, 1, 1, 0]
+
+
 def test_the_background_clips_of_ave_are_read(shared_data):
     content = open_data(shared_data / "ave_vggish_background")
     assert content.features["audio"].shape == (178, 128)

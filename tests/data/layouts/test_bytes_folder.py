@@ -59,3 +59,17 @@ def test_a_missing_part_and_a_wrong_array_are_named(folder):
     (folder / "folds").rename(folder / "other")
     with pytest.raises(InputError, match="contains no folder 'folds'"):
         open_data(folder)
+
+
+def test_an_empty_class_unequal_widths_and_no_complete_clip_are_refused(folder):
+    np.save(folder / "vgg" / "baby_cry_video_00003.npy", np.zeros((2, 127), np.uint8))
+    with pytest.raises(InputError, match=r"00003.npy: has 127 dimensions, but .*00000.npy has 128; store features of"):
+        open_data(folder)
+    np.save(folder / "vgg" / "baby_cry_video_00003.npy", np.zeros((2, 128), np.uint8))
+    np.save(folder / "classes" / "baby_cry_video_00003.npy", np.zeros(0))
+    with pytest.raises(InputError, match=r"00003.npy: is empty; write the number of a class into the file"):
+        open_data(folder)
+    for path in (folder / "classes").iterdir():
+        path.unlink()
+    with pytest.raises(InputError, match=r"no id of the folds has all three of its files .10 ids are incomplete.; add"):
+        open_data(folder)

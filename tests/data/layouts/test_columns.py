@@ -176,3 +176,45 @@ def test_names_of_classes_go_with_one_hot_labels_too(tmp_path):
     content = open_data(tmp_path / "e.npz")
     assert content.class_names == ("bark", "horn", "rain")
     assert content.labels.tolist() == [0, 1, 2, 2, 1, 0]
+
+
+def captioned(**changes):
+    """Four rows of three clips, of which the second has two texts."""
+    ids, audio = np.asarray(["b", "a", "a", "c"]), np.asarray([[0, 1], [1, 2], [1, 2], [3, 0]], np.float32)
+    columns = {
+        "id": ids, "audio": audio, "text": np.arange(12, dtype=np.float32).reshape(4, 3),
+        "label": np.asarray([1, 0, 0, 1]), "split": np.asarray(["train", "test", "test", "train"]),
+    }  # fmt: skip
+    return {**columns, **changes}
+
+
+def test_rows_of_one_id_are_a_clip_with_several_texts(tmp_path):
+    np.savez(tmp_path / "f.npz", **captioned())
+    found = open_data(tmp_path / "f.npz")
+    assert (found.ids, found.splits) == (("b", "a", "c"), ("train", "test", "train"))
+    assert found.features["audio"].tolist() == [[0, 1], [1, 2], [3, 0]]
+    assert found.features["text"].tolist() == [[0, 1, 2], [3, 4, 5], [9, 10, 11]]
+    assert (found.texts.rows.tolist(), found.texts.values.tolist()) == ([0, 1, 1, 2], captioned()["text"].tolist())
+    assert [found.class_names[label] for label in found.labels] == ["1", "0", "1"]
+    present = {"audio_present": np.asarray([1, 0, 0, 1], bool), "text_present": np.asarray([1, 1, 0, 1], bool)}
+    audio = np.asarray([[0, 1], [5, 5], [7, 7], [3, 0]], np.float32)  # values of absent rows may differ
+    np.savez(tmp_path / "f.npz", **captioned(**present, audio=audio))
+    found = open_data(tmp_path / "f.npz")
+    assert found.present["audio"].tolist() == [True, False, True]
+    assert "text" not in found.present
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"audio": np.asarray([[0, 1], [1, 2], [1, 3], [3, 0]], np.float32)},
+        {"label": np.asarray([1, 0, 1, 1])},
+        {"split": np.asarray(["train", "test", "train", "train"])},
+        {"text_present": np.asarray([0, 0, 0, 0], bool)},
+    ],
+    ids=["audio", "label", "split", "no text"],
+)
+def test_rows_of_one_id_that_differ_in_more_than_the_text_are_refused(tmp_path, changes):
+    np.savez(tmp_path / "f.npz", **captioned(**changes))
+    with pytest.raises(InputError):
+        open_data(tmp_path / "f.npz")

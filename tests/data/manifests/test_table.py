@@ -171,3 +171,9 @@ def test_a_template_that_cannot_be_is_refused(media, template, message):
 def test_a_template_beside_a_column_of_files_is_refused(media):
     with pytest.raises(InputError, match="has the column 'media' as well as --media-name"):
         manifest(plain(media, "media,label"), media_name="{media}")
+
+
+@pytest.mark.parametrize("part", ["media", "media=", "=filename", "="])
+def test_a_column_without_two_names_is_refused(tmp_path, part):
+    with pytest.raises(InputError, match=f"--columns {part} does not have the form NEW=COLUMN; write, for example"):
+        manifest(plain(tmp_path), columns=part)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,24 @@ def test_what_a_caption_says_is_true_of_the_clip(label):
             if "in the background" in words:
                 assert setting.heard is not None
                 assert words.endswith(f"in the background {vocabularies()[setting.heard.label]['faint'][0]}.")
+
+
+def test_the_captions_of_a_clip_stay_the_same():
+    assert write_captions(settings("bird")[1], np.random.default_rng(1)) == (
+        "On the left, a small red bird on a branch sings with an open beak.",
+        "Steady, high-pitched whistled notes of birdsong.",
+        "A red bird chirps; the whistled notes are steady.",
+        "A small red bird on a branch on the left; one hears steady tweets.",
+        "A bird is heard through murmuring noise.",
+    )
+
+
+@pytest.mark.parametrize(("level", "strength", "named"), [(-16.0, -12.0, False), (-15.9, -11.9, True)])
+def test_faint_sounds_are_not_named(level, strength, named):
+    setting = settings("bird")[1]
+    setting = replace(setting, noise_level=level, heard=replace(setting.heard, strength=strength))
+    captions = " ".join(c for seed in range(20) for c in write_captions(setting, np.random.default_rng(seed)))
+    assert ["murmuring" in captions, "in the background" in captions] == [named, named]
 
 
 def test_captions_of_one_event_are_varied():

@@ -24,3 +24,22 @@ def test_threads_that_read_the_cache_do_not_share_the_parser_of_python(tmp_path,
     ArrayCache(1 << 20).add("a", values)
     monkeypatch.setattr("ast.parse", lambda *_, **__: pytest.fail("parsed"))
     assert np.array_equal(ArrayCache(1 << 20).get("a"), values)
+
+
+def test_the_cache_stays_within_its_budget_and_warns_if_it_cannot_be_written(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path))
+    ArrayCache(1 << 20).add("a", np.arange(3.0))
+    (path,) = (tmp_path / "decoded").iterdir()
+    size = path.stat().st_size
+    for budget, kept in ((2 * size - 1, False), (2 * size, True)):
+        ArrayCache(budget).add("b", np.arange(3.0))
+        assert (ArrayCache(0).get("b") is not None) == kept
+    cache = ArrayCache(4 * size - 1)
+    cache.add("c", np.arange(3.0))
+    cache.add("d", np.arange(3.0))
+    assert cache.get("c") is not None
+    assert cache.get("d") is None
+    monkeypatch.setenv("AADML_CACHE", "/proc/nowhere")
+    ArrayCache(1 << 20).add("e", np.arange(3.0))
+    assert "decoded media are not cached (" in caplog.text
+    assert "set AADML_CACHE to a folder that can be written" in caplog.text

@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from aadml.comparison.clips import Clips, Splits
+from aadml.data.sources import media_sets
 from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.media_sets import read_media, with_media
 from aadml.data.sources.waveforms import Waveforms
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.media import Sound
 from aadml.protocols.audit_checks import _equal_sounds
@@ -58,3 +60,36 @@ def test_segments_of_one_file_in_two_splits_are_one_shared_recording(recording):
 
     shared = _equal_sounds(sounds(Segment(0.0, 1.0), Segment(1.0, 2.0)), sounds(Segment(3.0, 4.0)), "audio")
     assert shared == [f"{recording} = {recording}"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "rows", "present", "counts"),
+    [
+        ([("a", "b"), ("", "c"), (" ", "")], [0, 0, 1], [True, True, False], [2, 1, 0]),
+        ([("a", ""), ("", "c"), ("", "")], None, [True, True, False], [1, 1, 0]),
+        ([("a", ""), ("b", ""), ("c", "")], None, None, [1, 1, 1]),
+    ],
+)
+def test_texts_of_a_manifest_are_numbered(tmp_path, texts, rows, present, counts):
+    lines = [f"{n},{n}.wav,,x,test,{one},{two}" for n, (one, two) in enumerate(texts)]
+    (tmp_path / "m.csv").write_text("\n".join(["id,audio,visual,label,split,caption_1,caption_2", *lines]) + "\n")
+    content, manifest = read_media(tmp_path / "m.csv", ["audio", "text"])
+    assert (None if content.texts is None else content.texts.rows.tolist()) == rows
+    assert (content.present["text"].tolist() if content.present else None) == present
+    assert content.features["audio"].tolist() == [[0], [1], [2]]
+    assert [len(media_sets._texts(row)) for row in manifest.rows] == counts
+    assert media_sets._source(manifest, "text").texts == tuple(t for pair in texts for t in pair if t.strip())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "modality", "says"),
+    [
+        ("m.txt", "", "audio", "is not a CSV file, but networks .* are trained on media; pass a manifest"),
+        ("m.csv", "id,media,label,split\na,a.wav,x,test\n", "text", "has no column for text; add a column, or leave"),
+        ("m.csv", "id,media,label,split,text\na,a.wav,x,test,\n", "text", "no clip has a text; leave towers.text out"),
+    ],
+)
+def test_a_manifest_without_a_modality_is_refused(tmp_path, name, content, modality, says):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=says):
+        read_media(tmp_path / name, [modality])

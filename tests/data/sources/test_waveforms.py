@@ -1,11 +1,14 @@
+import hashlib
 import tracemalloc
 
+import h5py
 import numpy as np
 import pytest
 import torch
 
 from aadml.comparison.features import Source
-from aadml.data.sources.waveforms import Waveforms, unreadable
+from aadml.data.sources.waveforms import PackedWaveforms, Waveforms, unreadable
+from aadml.feature_extraction.ground.errors import InputError
 from tests.sound_files import noise, write_wav
 
 
@@ -61,3 +64,38 @@ def test_peak_memory_stays_that_of_a_batch(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
+
+
+@pytest.fixture
+def packed(tmp_path):
+    with h5py.File(tmp_path / "p.h5", "w") as file:
+        file["waveform"] = np.arange(24, dtype=np.float32).reshape(3, 8)
+        file["audio_length"] = np.asarray([5, 0, 99])
+    return PackedWaveforms(str(tmp_path / "p.h5"), torch.tensor([2, 0, 1, 2]))
+
+
+def test_packed_sounds_are_rows_without_their_padding(packed, tmp_path):
+    assert [one.tolist() for one in packed.batch(torch.tensor([0, 1, 2]))] == [[*range(16, 24)], [*range(5)], [8]]
+    assert packed.paths == tuple(f"{packed.path}#{row}" for row in range(3))
+    assert packed.select(torch.arange(0)).paths == ()
+    assert packed.at(32_000) is packed
+    with pytest.raises(InputError, match=r"is packed at 32000 Hz, but 16000 Hz are needed; use the wav files"):
+        packed.at(16_000)
+    digest = hashlib.sha256((tmp_path / "p.h5").read_bytes()).digest()
+    assert list(packed.content()) == [digest, packed.items.numpy().tobytes()]
+    sums = [hashlib.sha256(np.float32(row).tobytes()).digest() for row in ([*range(5)], [8])]
+    assert packed.sums([0, 1]) == packed.recordings([0, 1]) == sums
+    with h5py.File(packed.path, "a") as file:
+        del file["audio_length"]
+    assert [len(one) for one in packed.decoded([0, 1])] == [8, 8]
+
+
+@pytest.mark.parametrize(
+    ("size", "says"),
+    [(0, "corrupt: the file is empty"), (11, "corrupt: 11 bytes"), (44, "corrupt: a wav file without samples")],
+)
+def test_a_file_that_is_too_short_is_named(tmp_path, size, says):
+    path = write_wav(tmp_path / "a.wav", np.zeros(0))
+    content = (tmp_path / "a.wav").read_bytes()
+    (tmp_path / "a.wav").write_bytes(content[:size])
+    assert unreadable([path]) == {path: says}

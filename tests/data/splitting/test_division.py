@@ -103,3 +103,10 @@ def test_shares_that_cannot_be_are_refused(text):
 def test_shares_are_read():
     assert shares_of("0.7/0.1/0.2") == (0.7, 0.1, 0.2)
     assert shares_of("1/0/0") == (1, 0, 0)
+
+
+def test_the_division_of_a_seed_stays_the_same():
+    labels = [(f"c{n % 3}", *(["d"] if n % 4 == 0 else [])) for n in range(36)]
+    letters = "".join(split[1] for split in divide(labels, [n // 3 if n % 5 else n % 7 for n in range(36)], SHARES, 3))
+    assert letters == "rrrrrrrrrrrrrrrrrreeerrrrrraaareeeer"
+    assert "".join(split[1] for split in divide(labels, range(36), SHARES, 3)) == "rrrrerrrrererrerraerrrrrerrrarrrraer"

@@ -59,3 +59,12 @@ def test_the_usual_distance_is_the_median_distance_to_the_nearest_other_row(scal
     assert usual_distance(stored) == pytest.approx(float(apart.median()), rel=1e-4)
     assert usual_distance(StoredRows.of(doubled.numpy())) == pytest.approx(float(apart.median()), rel=1e-4)
     assert usual_distance(stored.select(torch.arange(1))) == 0
+
+
+def test_the_usual_distance_of_many_rows_is_that_of_a_thousand(monkeypatch):
+    rows = StoredRows.of(drawn(1500, 4, 0).numpy())
+    every = [usual_distance(rows)]
+    for limit in (150_000 - 1, 225_000, 1_500_000, 10**9):
+        monkeypatch.setattr("aadml.data.splitting.near_duplicates._DISTANCES", limit)
+        every.append(usual_distance(rows))
+    assert every == pytest.approx([0.37841389, 0.38161266, 0.36747551, 0.37841389, 0.37841389], rel=1e-5)

@@ -2,8 +2,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from aadml.comparison import moments
+from aadml.comparison.stored_rows import StoredRows
 from aadml.data.splitting import split_duplicates
 from aadml.data.splitting.split_duplicates import duplicate_pairs, searched, without_duplicates
 from aadml.data.synthetic import synthetic
@@ -189,3 +191,37 @@ def test_small_blocks_find_the_same(monkeypatch):
     for one, other in zip(found, again, strict=True):
         assert (one.id, one.other) == (other.id, other.other)
         assert one.distances == pytest.approx(other.distances, rel=1e-5)
+
+
+def test_as_many_clips_are_searched_as_the_limit_allows(monkeypatch):
+    content = drawn(fingerprints={"audio": np.zeros((135, 4), np.uint8)})
+    # 28 dimensions and 9 shifts of 4 bytes; test clips are compared with 105 clips, validation clips with 90
+    products = (30 * (90 + 15) + 15 * 90) * (28 + 4 * 9)
+    for share, counts in ((1.0, (30, 15)), (0.999, (29, 14)), (0.5, (15, 7)), (1e-9, (1, 1))):
+        monkeypatch.setattr(split_duplicates, "_LARGEST", share * products)
+        found = searched(content, limit=True)
+        assert tuple(len(found[split]) for split in ("test", "valid")) == counts
+        assert all(set(rows) <= set(content.rows(split)) for split, rows in found.items())
+        assert [len(rows) for rows in searched(content, limit=False).values()] == [30, 15]
+    assert searched(content.select(content.rows("train")), limit=True)["test"].tolist() == []
+
+
+def test_a_joint_fingerprint_weighs_modalities_by_their_usual_distances(monkeypatch):
+    seen = []
+    monkeypatch.setattr(split_duplicates, "_joint", lambda rows, present: seen.append((rows, present)) or [])
+    generator = np.random.default_rng(0)
+    prints = {
+        m: generator.integers(1, high, (135, 256)).astype(np.uint8) for m, high in (("audio", 9), ("visual", 200))
+    }
+    prints["audio"][3] = 0
+    every = np.arange(135)
+    list(split_duplicates._compared(drawn(fingerprints=prints), every))
+    ((rows, present),) = seen
+    assert np.flatnonzero(~present).tolist() == [3]
+    usual = {
+        m: split_duplicates.usual_distance(StoredRows.of(values[values.any(axis=1)].astype(np.float32)))
+        for m, values in prints.items()
+    }
+    expected = np.concatenate([prints[m] / usual[m] for m in split_duplicates.FINGERPRINT_SHARES], axis=1)
+    np.testing.assert_allclose(rows.batch(torch.arange(135)).numpy(), expected, rtol=1e-5)
+    assert usual["visual"] > 5 * usual["audio"] > 0

@@ -153,3 +153,74 @@ def test_a_plain_color_is_its_hue_saturation_and_value():
         expected[HUES + min(int(saturation * LEVELS + 1e-6), LEVELS - 1)] = 1
         expected[HUES + LEVELS + min(int(value * LEVELS), LEVELS - 1)] = 1
         np.testing.assert_allclose(parts, np.broadcast_to(expected, parts.shape), atol=1e-3)
+
+
+def test_descriptions_stay_the_same():
+    frames = describe_frames(np.stack([picture(0.3, (200, 100, 40)), picture(1.2, (30, 60, 220))]))
+    assert frames.sum(axis=1) == pytest.approx([162.037, 148.822], rel=1e-4)
+    np.testing.assert_allclose(
+        frames[:, 100:105], [[0.57628, 0.0, 0.0, 0.0, 0.0], [0.0, 0.11202, 0.9371, 0.00591, 0.0]], atol=1e-4
+    )
+    np.testing.assert_allclose(
+        frames[:, 576:600],
+        [
+            [
+                0.58545,
+                0.01464,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.19764,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.94786,
+                0.25,
+                0.46771,
+                0.33072,
+                0.30619,
+                0.33072,
+            ],
+            [
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.62674,
+                0.01706,
+                0.0,
+                0.0,
+                0.0,
+                0.19764,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                0.85923,
+                0.47186,
+                0.47599,
+                0.32476,
+                0.29974,
+                0.30619,
+            ],
+        ],
+        atol=1e-4,
+    )
+    np.testing.assert_allclose(
+        describe_sound(noise(1.4))[:, [0, 20, 63, 64, 84, 127]],
+        [[0.112, 0.8271, 2.6746, 0.9393, 0.7858, 0.3328]],
+        atol=1e-3,
+    )

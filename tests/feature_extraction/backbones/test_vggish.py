@@ -7,6 +7,7 @@ import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from torch import nn
 
 from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.backbones import vggish as vggish_file
 from aadml.feature_extraction.backbones.vggish import Variant, VGGish, vggish, vggish_patches, vggish_state
 from aadml.feature_extraction.frontends.inference import seeded
 from aadml.feature_extraction.frontends.log_mel import VGGISH, log_mel
@@ -223,3 +225,71 @@ def test_equals_the_same_network_in_tensorflow_through_tensorflow_hub(network, s
     assert all("cannot be loaded (" in error and "\n" not in error for error in errors)
     state = vggish_state(read_tensors(tmp_path / "version1.ckpt"))
     assert all(torch.equal(state[key], tensor) for key, tensor in network.state_dict().items())
+
+
+def test_the_tensors_of_tensorflow_and_of_the_port_become_one_state(monkeypatch):
+    monkeypatch.setattr(vggish_file, "_CONVOLUTIONS", {0: (1, 2)})
+    monkeypatch.setattr(vggish_file, "_LINEARS", {0: (3, 4)})
+    port = {
+        "features.0.weight": torch.arange(18.0).reshape(2, 1, 3, 3), "features.0.bias": torch.arange(2.0),
+        "embeddings.0.weight": torch.arange(12.0).reshape(4, 3), "embeddings.0.bias": torch.arange(4.0),
+    }  # fmt: skip
+    tensorflow = {
+        "vggish/conv1/weights": port["features.0.weight"].permute(2, 3, 1, 0).double(),
+        "vggish/conv1/biases": port["features.0.bias"],
+        "vggish/fc1/fc1_1/weights": port["embeddings.0.weight"].T, "vggish/fc1/fc1_1/biases": port["embeddings.0.bias"],
+        "global_step": torch.zeros(1),
+    }  # fmt: skip
+    for tensors in (port, tensorflow):
+        state = vggish_file.vggish_state(tensors)
+        assert state.keys() == port.keys()
+        assert all(
+            torch.equal(state[name], values) and state[name].dtype == torch.float32 for name, values in port.items()
+        )
+    with pytest.raises(InputError):
+        vggish_file.vggish_state({name: values for name, values in port.items() if name != "features.0.bias"})
+
+
+def test_variants_differ_after_the_last_layer():
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(3, 128)).astype(np.float32)
+    tensors = {
+        "pproc.pca_means": torch.from_numpy(generator.normal(size=(128, 1))),
+        "pca_eigen_vectors": torch.eye(128),
+    }
+    matrices = vggish_file.pca_matrices(tensors)
+    assert {name: (values.shape, values.dtype) for name, values in matrices.items()} == {
+        "eigenvectors": ((128, 128), np.float64), "means": ((128,), np.float64)
+    }  # fmt: skip
+    assert vggish_file.pca_matrices({}) == {}
+    found = {
+        name: vggish_file._finished(rows, name, matrices) for name in ("pre-activation", "post-relu", "pca", "pca-8bit")
+    }
+    white = vggish_pca(rows, matrices["eigenvectors"], matrices["means"])
+    np.testing.assert_array_equal(found["pre-activation"], rows)
+    np.testing.assert_array_equal(found["post-relu"], np.where(rows > 0, rows, 0))
+    np.testing.assert_array_equal(found["pca"], white)
+    np.testing.assert_array_equal(found["pca-8bit"], quantize(white, rounding="floor"))
+    assert found["pca-8bit"].dtype == np.float32
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_the_published_pca_is_read_if_the_weights_have_none(monkeypatch, own):
+    pca = {"pca_eigen_vectors": torch.eye(128), "pca_means": torch.zeros(128)}
+    files = {
+        "vggish": SimpleNamespace(tensors=pca if own else {}, sha256="1", name="net"),
+        "vggish-pca": SimpleNamespace(tensors=pca, sha256="2", name="pca"),
+    }
+    read = []
+    monkeypatch.setattr(vggish_file, "load_weights", lambda *names: read.append(names) or files[names[1]])
+    monkeypatch.setattr(vggish_file, "vggish_state", lambda _: {})
+    monkeypatch.setattr(vggish_file, "loaded", lambda *_: "network")
+    assert vggish_file._loaded("my.pt", "post-relu") == ("network", {"weights": "1"}, {"weight_file": "net"}, {})
+    network, sums, names, matrices = vggish_file._loaded("my.pt", "pca-8bit")
+    more = ({}, {}) if own else ({"pca": "2"}, {"pca_file": "pca"})
+    assert (network, sums, names) == ("network", {"weights": "1"} | more[0], {"weight_file": "net"} | more[1])
+    assert matrices.keys() == {"eigenvectors", "means"}
+    assert read[1:] == [("my.pt", "vggish"), *([] if own else [("auto", "vggish-pca")])]
+    files["vggish"].tensors = {"pca_means": torch.zeros(127)}
+    with pytest.raises(InputError, match=r"vggish: net contains \{'means': \(127,\)\}; pass a file with"):
+        vggish_file._loaded("my.pt", "pca")

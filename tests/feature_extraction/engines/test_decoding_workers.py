@@ -6,9 +6,11 @@ import time
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.engines.decoding_workers import DecodingSettings, Task, Wanted, decode_all
+from aadml.feature_extraction.engines import decoding_workers
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, Wanted, decode_all
 from aadml.feature_extraction.engines.on_ray import DecodingActor
-from aadml.feature_extraction.media import Frames, Limits, Sound
+from aadml.feature_extraction.ground.segment import Segment
+from aadml.feature_extraction.media import Clip, Frames, Limits, MediaFailure, Sound, Text
 
 # Effects of hostile files on a decoder, triggered by the length of a clip.
 HOSTILE = """
@@ -165,3 +167,42 @@ def test_threads_are_told_to_the_processes_and_not_left_behind(tmp_path, render,
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
     assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "detail"),
+    [
+        (MediaFailure("corrupt", "cut short"), "corrupt", "cut short"),
+        (MemoryError(), "too-large", "not enough memory"),
+        (ValueError("a\nfault"), "crashed", "ValueError: a fault"),
+        (None, "corrupt", "the features contain NaN or infinity"),
+    ],
+)
+def test_a_failure_of_a_part_has_its_reason(monkeypatch, error, reason, detail):
+    def decode(*_):
+        if error is not None:
+            raise error
+        return Clip(np.ones(9000, np.float32))
+
+    monkeypatch.setattr(decoding_workers, "decode", decode)
+    wanted = {"audio": Wanted(Sound(8000), lambda values: np.where(np.arange(9000), values, np.nan), 0.0)}
+    part = decoding_workers._decoded(wanted, Limits(), Task(0, {"audio": "a.wav"}), None)
+    assert part == DecodedPart("audio", reason=reason, detail=detail)
+
+
+def test_parts_are_prepared_pooled_and_reported_in_their_order(monkeypatch):
+    calls, reported = [], []
+    clip = Clip(np.ones(9000, np.float32), remarks=("cut",), start=0.5, seconds=2.0)
+    monkeypatch.setattr(decoding_workers, "decode", lambda *call: calls.append(call) or clip)
+    sound, text = Sound(8000), Text()
+    wanted = {"audio": Wanted(sound, lambda v: v[:3], 0.25, pool=np.sum), "text": Wanted(text, lambda v: v[:2], 0.0)}
+    limits, segment = Limits(), Segment(1.0, 2.0)
+    task = Task(0, {"audio": "a.wav", "text": "words"}, segment)
+    last = decoding_workers._decoded(wanted, limits, task, reported.append)
+    assert calls == [("a.wav", sound, limits, 0.25, segment), ("words", text, limits, 0.0, segment)]
+    (first,) = reported
+    assert (float(first.prepared), first.prepared.shape) == (3.0, ())
+    assert first.fingerprint.shape == (256,)
+    assert (last.prepared.tolist(), last.fingerprint) == ([1, 1], None)
+    for part, modality in ((first, "audio"), (last, "text")):
+        assert (part.modality, part.warnings, part.start, part.seconds) == (modality, ("cut",), 0.5, 2.0)

@@ -3,15 +3,20 @@
 import os
 import subprocess
 import sys
+from collections import Counter
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from aadml.feature_extraction.engines import ENGINES, engine_of
+from aadml.feature_extraction.engines import ENGINES, engine_of, on_ray
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.job import extract
 from aadml.feature_extraction.jobs.merge import merge
+from aadml.feature_extraction.media import Limits
 
 ROOT = Path(__file__).parents[3]
 CLIPS = 24
@@ -134,3 +139,83 @@ def test_without_the_package_no_job_begins(manifest, tmp_path, monkeypatch, engi
     with pytest.raises(InputError, match=r"ray, which is not installed; run pip install 'aadml\[ray\]'"):
         extract(manifest, tmp_path / "f.h5", engine=engine)
     assert list(tmp_path.iterdir()) == []
+
+
+class _Lost(Exception):  # noqa: N818 - as Ray calls it
+    pass
+
+
+class _Result:
+    def __init__(self, task):
+        self.task = task
+
+
+class _Ray:
+    """Stand-in for Ray, whose actors decode at once; each name in `losses` loses that number of actors."""
+
+    exceptions = SimpleNamespace(RayActorError=_Lost)
+
+    def __init__(self, losses=None, silent=False):
+        self.losses, self.silent, self.started, self.waited = Counter(losses), silent, 0, []
+
+    def start(self):
+        self.started += 1
+        return SimpleNamespace(decode=SimpleNamespace(remote=_Result))
+
+    def wait(self, running, timeout):
+        self.waited.append((len(running), timeout))
+        return ([] if self.silent else running[:1]), []
+
+    def get(self, result):
+        task = result.task
+        if self.losses[task.number]:
+            self.losses[task.number] -= 1
+            raise _Lost
+        return [DecodedPart("audio", detail=task.media["audio"])]
+
+
+def decoded_on(ray, count=5, workers=2):
+    tasks = (Task(number, {"audio": f"{number}.wav"}) for number in range(count))
+    return {task.number: parts for task, parts in on_ray._decoded(ray, tasks, ray.start, workers, 7.0)}
+
+
+def test_a_clip_fails_after_three_lost_actors_and_the_others_are_decoded():
+    ray = _Ray({1: 2, 3: 3})
+    found = decoded_on(ray)
+    lost = DecodedPart("audio", reason="crashed", detail="3 processes of Ray were lost while they decoded the clip")
+    assert found == {
+        n: [lost if n == 3 else DecodedPart("audio", detail=str(Path(f"{n}.wav").absolute()))] for n in range(5)
+    }
+    assert ray.started == 2 + 4  # lost actors are replaced, and others are used again
+    assert {timeout for _, timeout in ray.waited} == {7.0}
+    assert max(count for count, _ in ray.waited) == 2
+    assert decoded_on(_Ray(), count=0) == {}
+
+
+def test_a_cluster_without_a_result_is_refused():
+    with pytest.raises(InputError, match="engine ray: the cluster returned no result in 7 s; check that the cluster"):
+        decoded_on(_Ray(silent=True))
+
+
+@pytest.mark.parametrize(
+    ("workers", "cluster", "clips", "count"),
+    [(None, {"CPU": 3.0}, 9, 3), (None, {}, 9, 1), (4, {"CPU": 3.0}, 9, 4), (4, {"CPU": 3.0}, 2, 2)],
+)
+def test_the_number_of_actors_is_bounded_by_clips(monkeypatch, workers, cluster, clips, count):
+    seen = []
+
+    class Remote:
+        def remote(self, settings):
+            return settings
+
+    @contextmanager
+    def connected(*_):
+        yield SimpleNamespace(
+            cluster_resources=lambda: cluster, remote=lambda num_cpus: lambda kind: seen.append(num_cpus) or Remote()
+        )
+
+    monkeypatch.setattr(on_ray, "_connected", connected)
+    monkeypatch.setattr(on_ray, "_decoded", lambda _, tasks, start, *given: seen.extend([start(), *given]) or [])
+    settings = DecodingSettings({}, time_limit=10.0, limits=Limits(), watch=print)
+    assert list(on_ray.decode(iter(()), settings, clips=clips, workers=workers)) == []
+    assert seen == [1, DecodingSettings({}, time_limit=10.0, limits=Limits()), count, 900.0]

@@ -51,3 +51,12 @@ def test_equal_calls_give_equal_bytes_and_missing_groups_are_created(tmp_path):
     with h5py.File(tmp_path / "one.h5") as file:
         assert file["a/b/c"][()].tolist() == [0, 1, 2]
         assert list(file["a"]) == ["b", "d"]
+
+
+def test_no_dataset_stores_the_time_of_its_creation(tmp_path):
+    path = tmp_path / "f.h5"
+    path.touch()
+    with hdf5_output(path) as file:
+        file.dataset("group/a", data=np.ones((3, 2), np.float32))
+    with h5py.File(path) as file:
+        assert not file["group/a"].id.get_create_plist().get_obj_track_times()

@@ -154,3 +154,9 @@ def test_labels_of_many_digits_are_names(tmp_path):
     number = "1" * 5000
     (tmp_path / "m.csv").write_text(f"id,media,label,split\na,a.mp4,{number},train\nb,b.mp4,2,test\n")
     assert read_manifest(tmp_path / "m.csv").class_names == (number, "2")
+
+
+@pytest.mark.parametrize(("name", "shown"), [("a.npy", "a.npy"), ("a\0b.npy", r"a\\x00b.npy'")])
+def test_an_absent_file_is_named_without_its_zero_bytes(name, shown):
+    with pytest.raises(InputError, match=rf"{shown}: does not exist; check the path"):
+        npy_array(name)

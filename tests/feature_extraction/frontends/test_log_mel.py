@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.frontends.log_mel import (
+    _SCALES,
     CRNN,
     DESCRIPTOR,
     PANNS,
@@ -242,3 +243,14 @@ def test_equals_the_log_mel_patch_inside_a_published_network_of_the_same_front_e
 
 def test_the_settings_are_json_ready():
     assert json.loads(json.dumps(asdict(VGGISH)))["window"] == 400
+
+
+@pytest.mark.parametrize(
+    ("scale", "known"),
+    [("htk", {0: 0, 700: 781.17, 1000: 999.99, 6400: 2611}), ("slaney", {0: 0, 500: 7.5, 1000: 15, 6400: 42})],
+)
+def test_the_mel_scales_have_their_known_values_and_inverses(scale, known):
+    mel, hertz = _SCALES[scale]
+    values = np.asarray([*known], np.float64)
+    np.testing.assert_allclose(mel(values), [*known.values()], rtol=1e-5)
+    np.testing.assert_allclose(hertz(mel(values)), values, rtol=1e-12)

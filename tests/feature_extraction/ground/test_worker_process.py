@@ -1,8 +1,13 @@
 import os
+import signal
 import sys
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from aadml.feature_extraction.ground import worker_process
 from aadml.feature_extraction.ground.worker_process import DONE, RAISED, READY, REPORT, Conditions, ending, start
 
 WORK = """
@@ -44,3 +49,66 @@ def test_a_process_answers_with_messages_and_exits_when_the_connection_is_closed
 @pytest.mark.parametrize(("code", "words"), [(-9, "SIGKILL"), (3, "exit status 3")])
 def test_an_ending_is_a_signal_or_a_status(code, words):
     assert ending(code) == words
+
+
+class _Pipe:
+    """Connection that delivers tasks and notes the messages of a worker among its calls."""
+
+    def __init__(self, tasks, calls):
+        self.tasks, self.calls = iter(tasks), calls
+
+    def recv(self):
+        try:
+            return next(self.tasks)
+        except StopIteration:
+            raise EOFError from None
+
+    def send(self, message):
+        self.calls.append(message)
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_a_worker_sends_its_messages_outside_its_limits(monkeypatch, limited):
+    def work(task, report):
+        calls.append(task)
+        report("half")
+        if task == "bad":
+            raise LookupError("not here")
+        return task.upper()
+
+    calls = []
+    for place, name in (
+        (worker_process, "limit_processor_time"), (worker_process, "inherit"), (os, "nice"), (signal, "signal"),
+        (signal, "setitimer"),
+    ):  # fmt: skip
+        monkeypatch.setattr(place, name, lambda *values, name=name: calls.append((name, *values)))
+    monkeypatch.setattr(worker_process, "forward_warnings", lambda deliver: deliver("a warning"))
+    conditions = Conditions(setup=lambda: calls.append("set up"))
+    if limited:
+        conditions = replace(conditions, time_limit=5.0, processor_limit=2.0, gives_way=True)
+    worker_process._serve(_Pipe(["good", "bad"], calls), work, conditions, "consent")
+    begin, end = (
+        [("setitimer", signal.ITIMER_REAL, wall), ("limit_processor_time", processor)]
+        for wall, processor in ((15.0, 2.0) if limited else (0.0, 0.0), (0, 0.0))
+    )
+    assert calls[:6] == [
+        ("inherit", "consent"), (worker_process.WARNED, "a warning"), ("signal", signal.SIGINT, signal.SIG_IGN),
+        ("signal", signal.SIGALRM, signal.SIG_DFL), ("nice", 10 if limited else 0), "set up",
+    ]  # fmt: skip
+    kind, error = calls.pop()
+    assert (kind, repr(error)) == (worker_process.RAISED, "LookupError('not here')")
+    reported = [*end, (worker_process.REPORT, "half"), *begin, *end]
+    assert calls[6:] == [
+        *end, (worker_process.READY, None), *begin, "good", *reported, (worker_process.DONE, "GOOD"),
+        *begin, "bad", *reported,
+    ]  # fmt: skip
+
+
+def test_a_worker_without_a_parent_ends(monkeypatch):
+    def fails(_):
+        raise BrokenPipeError
+
+    codes = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    worker_process._deliver(SimpleNamespace(send=fails), threading.Lock(), worker_process.DONE, 3)
+    assert codes == [1]

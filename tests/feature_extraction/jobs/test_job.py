@@ -15,6 +15,7 @@ from aadml.feature_extraction.backbones import extractor, mean_over_time
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.jobs import job
 from aadml.feature_extraction.jobs.merge import merge
 from aadml.feature_extraction.jobs.status import status
 from aadml.feature_extraction.manifest import read_manifest
@@ -158,3 +159,67 @@ def test_without_names_a_modality_is_left_out_for_which_the_manifest_lists_no_me
     outcome = aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", shard=shard, workers=1)
     assert (outcome.failures, described(outcome.path)) == ((), ["audio"])
     assert np.isfinite(read_features(outcome.path).features["audio"]).all()
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """The arguments of every extractor that is built, and the names of weights that are fetched."""
+    built = []
+
+    @dataclasses.dataclass(frozen=True)
+    class Built:
+        about: dict = dataclasses.field(default_factory=dict)
+
+    monkeypatch.setattr(job, "fetch", lambda names: built.append(names))
+    monkeypatch.setattr(job, "extractor", lambda *arguments: built.append(arguments) or Built())
+    return built
+
+
+def test_a_recipe_fetches_its_weights_unless_others_or_options_are_passed(built):
+    extractors = job.choose_extractors({}, recipe="paper-pca")
+    assert [one.about for one in extractors] == [{"recipe": "paper-pca"}] * 2
+    visual = {"weights": "inception-v3-2015", "reduction": "youtube-8m"}
+    assert built == [
+        ("vggish", "vggish-pca", "inception-v3-2015", "youtube-8m-pca"),
+        ("vggish", "audio", {"variant": "pca"}), ("inception-v3", "visual", visual),
+    ]  # fmt: skip
+    for given in ({"weights": "untrained"}, {"options": {"audio": {"device": "cpu"}}}):
+        built.clear()
+        job.choose_extractors({}, recipe="paper-pca", **given)
+        assert [arguments[0] for arguments in built] == ["vggish", "inception-v3"]
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "expected"),
+    [
+        ({}, {"weights": None}, [("log-mel", "audio", None), ("hog-color", "visual", None)]),
+        ({"audio": "none"}, {"options": {"visual": {"side": 3}}}, [("hog-color", "visual", {"side": 3})]),
+        (
+            {"audio": "vggish", "visual": "hog-color"}, {"weights": "w", "options": {"audio": {"device": "cpu"}}},
+            [("vggish", "audio", {"device": "cpu", "weights": "w"}), ("hog-color", "visual", None)],
+        ),
+        (
+            {"audio": "vggish"}, {"weights": "w", "options": {"audio": {"weights": "x"}}},
+            [("vggish", "audio", {"weights": "x"})],
+        ),
+    ],
+)  # fmt: skip
+def test_options_and_weights_reach_their_extractors(built, names, given, expected):
+    job.choose_extractors(names, **given)
+    assert built == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "says"),
+    [
+        ({}, {"options": {"hop": 0.5}}, "has no modalities; pass, for example"),
+        ({}, {"options": ["audio"]}, "has no modalities; pass, for example"),
+        ({"audio": "log-mel"}, {"options": {"visual": {"side": 3}}}, "visual.side: this job has no visual extractor"),
+        ({"audio": "log-mel"}, {"weights": "w"}, "weights w: none of log-mel accepts weights; leave the weights out"),
+        ({"audio": "none", "visual": "none"}, {}, "nothing is left to extract; pass the extractor of a modality"),
+    ],
+)
+def test_options_without_an_extractor_are_refused(built, names, given, says):
+    with pytest.raises(InputError, match=says):
+        job.choose_extractors(names, **given)
+    assert built == []

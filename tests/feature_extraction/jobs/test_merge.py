@@ -1,15 +1,18 @@
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from aadml.feature_extraction.backbones import extractor, mean_over_time
 from aadml.feature_extraction.feature_file import writing
+from aadml.feature_extraction.feature_file.content import Texts
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.jobs import merge as merging
 from aadml.feature_extraction.jobs.merge import merge
 from aadml.feature_extraction.manifest import read_manifest
 from tests.feature_extraction.small_jobs import extract
@@ -209,3 +212,16 @@ def test_jobs_with_several_labels_and_with_none_give_the_bytes_of_the_whole(tmp_
         assert content.class_names == ("a", "b", "c")
         assert content.labels.tolist() == [0, 1, 2, 2]
         assert content.all_labels.tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1]]
+
+
+def test_texts_of_parts_with_and_without_several_texts_are_joined():
+    def part(texts, values):
+        rows = {"text": SimpleNamespace(pooled=SimpleNamespace(array=lambda: np.float32(values)))}
+        present = np.asarray([value != [0] for value in values])
+        return SimpleNamespace(content=SimpleNamespace(texts=texts, ids=present, has=lambda _: present), rows=rows)
+
+    single, several = part(None, [[1], [0], [3]]), part(Texts(np.float32([[4], [5]]), np.asarray([1, 1])), [[0], [4]])
+    bare = part(Texts(np.zeros((0, 0), np.float32), np.zeros(0, np.int64)), [])
+    assert merging._texts([single, single]) is None
+    joined = merging._texts([single, bare, several])
+    assert (joined.values.tolist(), joined.rows.tolist()) == ([[1], [3], [4], [5]], [0, 2, 4, 4])

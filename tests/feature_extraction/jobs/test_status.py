@@ -3,11 +3,12 @@
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.jobs.status import WINDOW, status
+from aadml.feature_extraction.jobs.status import WINDOW, Status, _summed, status
 from aadml.feature_extraction.ledger.ledger import open_ledger
 from aadml.feature_extraction.ledger.notes import Beginning, Progress
 
@@ -149,3 +150,38 @@ def test_the_command_of_a_user(tmp_path, render):
     assert stopped.stdout.splitlines()[-1] == "  to continue: aadml extract m.csv -o f.h5 --workers 1"
     nothing = aadml("status", "g.h5")
     assert (nothing.returncode, len(nothing.stderr.splitlines())) == (2, 1)
+
+
+def shard(state, rate=None, left=None, running=()):
+    return Status(
+        "s", state, clips=9, done=4, failed={"corrupt": 1}, reused=2, rate=rate, rate_overall=7.0, running=running,
+        seconds_left=left, command="", folder="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shards", "state", "rate", "left"),
+    [
+        (
+            [("running", 2.0, 5.0, (1.0,)), ("running", 3.0, 4.0, (2.0, 0.5)), ("stopped", 9.0, 3.0)],
+            "running",
+            5.0,
+            5.0,
+        ),
+        ([("running", None, 5.0), ("finished", 9.0, 0.0)], "running", None, 5.0),
+        ([("stopped", 9.0, None), ("finished", 9.0, 0.0)], "stopped", None, None),
+        ([("finished", 9.0, 0.0)] * 2, "finished", None, 0.0),
+    ],
+)
+def test_the_rate_of_a_job_is_that_of_its_running_shards(shards, state, rate, left):
+    parts = [shard(*one) for one in shards]
+    found = _summed(Path("f.h5"), parts)
+    assert (found.state, found.rate, found.seconds_left, found.shards) == (state, rate, left, tuple(parts))
+    count = len(shards)
+    assert (found.clips, found.done, found.failed, found.reused) == (
+        9 * count,
+        4 * count,
+        {"corrupt": count},
+        2 * count,
+    )
+    assert found.running == tuple(seconds for one in parts for seconds in one.running)

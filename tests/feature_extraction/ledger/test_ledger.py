@@ -1,5 +1,7 @@
 import fcntl
+import os
 import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,3 +164,12 @@ def test_a_place_that_cannot_be_written_is_an_input_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"), open_ledger(tmp_path / "file"):
         pass
+
+
+def test_a_flush_forces_values_and_records_to_the_disk(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda number: flushed.append(Path(f"/proc/self/fd/{number}").resolve().name))
+    with open_ledger(tmp_path / "f.work") as ledger:
+        flushed.clear()
+        ledger.flush()
+        assert sorted(flushed) == ["records.jsonl", "values.f32"]

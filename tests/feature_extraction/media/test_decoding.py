@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.file_content import stamp_of
-from aadml.feature_extraction.media import REASONS, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
+from aadml.feature_extraction.media import REASONS, Frames, Limits, MediaFailure, Sound, Text, decode, decoder_versions
 
 SOUND, FRAMES, LIMITS, DROP = Sound(16_000), Frames(), Limits(), Limits(damaged="drop")
 
@@ -293,3 +293,34 @@ def test_sound_that_is_not_a_number_is_corrupt(tmp_path):
 def test_names_its_versions():
     versions = decoder_versions()
     assert {"av", "opencv", "numpy", "libavcodec", "libswresample"} <= set(versions)
+
+
+def test_a_text_is_decoded_as_its_bytes_and_an_empty_one_is_refused():
+    assert bytes(decode("é", Text(), LIMITS, 0.0).values) == "é".encode()
+    with pytest.raises(MediaFailure) as failure:
+        decode(" ", Text(), LIMITS, 0.0)
+    assert (failure.value.reason, failure.value.detail) == ("no-text", "the text is empty")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "detail"),
+    [
+        (MemoryError("no room"), "too-large", "MemoryError: no room"),
+        (ValueError("odd"), "corrupt", "ValueError: odd"),
+        (av.error.InvalidDataError(1, "broken"), "corrupt", "InvalidDataError: broken"),
+    ],
+)
+def test_an_error_of_a_decoder_is_a_reason(tmp_path, render, monkeypatch, error, reason, detail):
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr("aadml.feature_extraction.media.decoding.decoded_sound", fails)
+    with pytest.raises(MediaFailure) as failure:
+        decode(str(render(tmp_path / "a.mp4", seconds=0.2)), SOUND, LIMITS, 0.0)
+    assert (failure.value.reason, failure.value.detail) == (reason, detail)
+
+
+def test_a_file_may_have_as_many_streams_as_allowed(tmp_path, render):
+    path = render(tmp_path / "a.mp4", seconds=0.2)
+    assert reason(path, SOUND, Limits(streams=2)) == "ok"
+    assert reason(path, SOUND, Limits(streams=1)) == "too-large"

@@ -109,3 +109,46 @@ def test_a_picture_of_one_block_is_its_gray():
 def test_silence_and_a_flat_picture_have_nothing_to_compare():
     assert not sound_fingerprint(np.zeros(RATE, np.float32), RATE).any()
     assert not picture_fingerprint(np.full((3, 20, 30, 3), 200, np.uint8)).any()
+
+
+def test_fingerprints_stay_the_same_so_that_files_of_all_versions_can_be_compared():
+    heard = sound_fingerprint(sound(0), RATE).reshape(16, 16).astype(int)
+    seen = picture_fingerprint(pictures(0)).reshape(4, 8, 8).astype(int)
+    assert (
+        np.abs(
+            heard[[0, 7, 15]]
+            - [
+                [3, 35, 41, 44, 33, 56, 73, 55, 56, 78, 35, 79, 28, 78, 103, 101],
+                [5, 97, 116, 98, 88, 94, 102, 83, 32, 84, 98, 67, 60, 58, 87, 81],
+                [2, 29, 116, 82, 113, 131, 123, 92, 121, 101, 139, 127, 118, 111, 83, 127],
+            ]
+        ).max()
+        <= 1
+    )
+    assert (
+        np.abs(
+            heard.sum(0)
+            - [69, 1064, 1464, 1186, 1268, 1539, 1619, 1294, 1128, 1309, 1516, 1230, 1081, 1063, 1426, 1479]
+        ).max()
+        <= 3
+    )
+    assert (
+        np.abs(
+            seen[[0, 1, 3], 2]
+            - [
+                [175, 124, 127, 156, 99, 188, 192, 47],
+                [166, 139, 140, 113, 120, 163, 162, 115],
+                [219, 158, 80, 199, 132, 48, 171, 95],
+            ]
+        ).max()
+        <= 1
+    )
+    assert abs(heard.sum() - 19735) < 16
+    assert abs(seen.sum() - 32770) < 16
+
+
+def test_pictures_of_nearly_one_gray_have_no_fingerprint():
+    gray = np.full((2, 8, 8, 3), 100, np.uint8)
+    for spread, is_zero in ((3, True), (5, False)):
+        gray[:, 0, 0] = 100 + spread
+        assert (picture_fingerprint(gray) == 0).all() == is_zero

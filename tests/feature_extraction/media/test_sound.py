@@ -1,10 +1,13 @@
 import io
+from fractions import Fraction
+from types import SimpleNamespace
 
 import av
 import numpy as np
 import pytest
 
 from aadml.feature_extraction.media import Limits, MediaFailure, Sound, decode
+from aadml.feature_extraction.media import sound as sound_file
 
 CODECS = {  # codec -> container, options, how far a sample may be off
     "pcm_s16le": ("wav", {}, 1e-4),
@@ -167,3 +170,38 @@ def test_the_first_seconds_are_those_of_the_whole(tmp_path, encode, rate):
     assert begun.remarks == ()
     longer = decode(str(path), Sound(rate, seconds=9.0), Limits(), 0.0)
     np.testing.assert_array_equal(longer.values, whole.values)
+
+
+@pytest.mark.parametrize(
+    ("place", "sizes", "snapped"),
+    [
+        (1000, [312, 960], 1272), (791, [312, 960], 312), (793, [312, 960], 1272), (155, [312, 960], 155),
+        (156, [312, 960], 312), (1000, [312, 900], 1000), (1000, [312], 1000), (1000, [], 1000),
+    ],
+)  # fmt: skip
+def test_a_rounded_time_is_the_beginning_of_a_frame_of_constant_size(place, sizes, snapped):
+    assert sound_file._snapped(place, 960, sizes) == snapped
+
+
+@pytest.mark.parametrize(
+    ("loud", "remarks"),
+    [
+        (0, ()), (9, ()), (10, ("0.1% of the sound is beyond full scale (up to 1.5) and clipped",)),
+        (500, ("5.0% of the sound is beyond full scale (up to 1.5) and clipped",)),
+    ],
+)  # fmt: skip
+def test_sound_beyond_full_scale_is_a_remark_from_a_share_on(loud, remarks):
+    samples = np.full(10_000, -1.0, np.float32)
+    samples[:loud] = -1.5
+    assert sound_file._loudness(samples) == remarks
+    assert sound_file._loudness(0 * samples) == ("all samples of the sound are zero",)
+
+
+@pytest.mark.parametrize(
+    ("duration", "skipped", "length"),
+    [(None, 0.0, 1000), (900, 0.0, 900), (950, 0.1, 850), (1000, 0.0, 1000), (850, 0.0, 850), (849, 0.0, 1000),
+     (50, 0.05, 1000), (1100, 0.0, 1000)],
+)  # fmt: skip
+def test_only_as_much_is_trimmed_as_an_encoder_pads(duration, skipped, length):
+    track = SimpleNamespace(stream=SimpleNamespace(duration=duration, time_base=Fraction(1, 1000)))
+    assert len(sound_file._trimmed(np.zeros(1000, np.float32), track, 1000, skipped)) == length

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aadml.feature_extraction.media.truncation import Ending, ending
+from aadml.feature_extraction.media.truncation import Ending, ending, is_media
 
 
 def missing_bytes(file):
@@ -110,3 +110,72 @@ def test_the_last_page_of_an_ogg_file_says_that_it_is_the_last(tmp_path, render)
     assert ending(io.BytesIO(whole)) == Ending()
     for cut in (1, 100, len(whole) // 2):
         assert ending(io.BytesIO(whole[:-cut])).unmarked
+
+
+@pytest.mark.parametrize(
+    ("found", "finding", "remarks"),
+    [
+        (Ending(), "", ()),
+        (Ending(65, tolerable=False), "the file is cut short: 65 bytes are missing at its end", ()),
+        (Ending(0, tolerable=False, empty=True), "", ()),
+        (Ending(64, unmarked=True), "", ("the file states 64 bytes more than it contains",)),
+        (Ending(unmarked=True), "", ("the last page is not marked as the end, so the file may be cut short",)),
+    ],
+)
+def test_a_truncated_file_is_a_finding_and_a_miscounted_one_a_remark(found, finding, remarks):
+    assert (found.finding, found.remarks()) == (finding, remarks)
+
+
+@pytest.mark.parametrize(("more", "tolerable"), [(64, True), (65, False)])
+def test_a_writer_may_miscount_by_64_bytes(more, tolerable):
+    assert ending(io.BytesIO(wav(100 + more, 100))).tolerable is tolerable
+    box = BOX + (8 + more).to_bytes(4) + b"mdat"
+    assert ending(io.BytesIO(box)) == Ending(more, tolerable=tolerable)
+
+
+@pytest.mark.parametrize(
+    ("length", "is_endless"),
+    [(2**31 - 4097, False), (2**31 - 4096, True), (2**31, True), (2**31 + 1, False), (2**32 - 4097, False)],
+)
+def test_lengths_just_below_two_and_four_gibibytes_are_unknown(length, is_endless):
+    assert ending(io.BytesIO(wav(length, 100))).open_ended
+    assert (ending(io.BytesIO(wav(length, 100))).missing == 0) == is_endless
+    avi = b"RIFF" + length.to_bytes(4, "little") + b"AVI " + bytes(400)
+    assert (ending(io.BytesIO(avi)).missing == 0) == is_endless
+
+
+def page(*, last, segments=(3, 4), held=7, flags=2):
+    header = b"OggS\0" + bytes([flags | 4 * last]) + bytes(20)
+    return header + bytes([len(segments), *segments]) + b"x" * held
+
+
+@pytest.mark.parametrize(
+    ("content", "unmarked"),
+    [
+        (page(last=True), False),
+        (page(last=False), True),
+        (page(last=True, held=6), True),
+        (page(last=True, held=8), False),
+        (page(last=True, segments=(), held=0), False),
+        (page(last=True, segments=(), held=0)[:-1], True),
+        (page(last=False) + page(last=True), False),
+        (page(last=True) + page(last=False), True),
+        (page(last=False) + b"x" * 200_000 + page(last=True, segments=[255] * 255, held=255 * 255), False),
+    ],
+)
+def test_the_last_page_must_be_whole_and_marked(content, unmarked):
+    assert ending(io.BytesIO(content)) == Ending(unmarked=unmarked)
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (b"\x1a\x45\xdf\xa3", True), (b"....moov", True), (b"....text", False), (b"\xff\xe1", True),
+        (b"\xff\xe0", False), (b"\xff\xfe", False), (b"\xff\xfb", True), (b"\xfe\xfb", False),
+        (b"G" + b"." * 187 + b"G", True), (b"G" + b"." * 188 + b"G", False), (b"G", False), (b"", False),
+    ],
+)  # fmt: skip
+def test_the_beginning_of_a_file_decides_whether_it_is_media(head, expected):
+    file = io.BytesIO(head)
+    file.seek(0, 2)
+    assert is_media(file) is expected

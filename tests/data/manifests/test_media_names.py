@@ -1,0 +1,26 @@
+"""Media files by the names that tables give them."""
+
+import pytest
+
+from aadml.data.manifests.media_names import MediaIndex
+from aadml.feature_extraction.ground.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (("one",), "a/one.wav"), (("one.wav",), "a/one.wav"), (("a/one",), "a/one.wav"), (("one.mp4",), "one.mp4"),
+        (("none", "b/two"), "b/two.MP4"), (("b/one", "none"), "b/one.mp4"), (("x.WAV", "y"), "x.WAV"),
+        (("v1.5", "y"), "v1.5.mp4"),
+    ],
+)  # fmt: skip
+def test_the_first_file_of_a_name_is_found_or_else_the_first_name_becomes_a_path(tmp_path, names, found):
+    for name in ("a/one.wav", "a/two.mp4", "b/two.MP4"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert MediaIndex(tmp_path).find(*names) == tmp_path / found
+    assert MediaIndex(tmp_path / "none").find("one") == tmp_path / "none" / "one.mp4"
+    with pytest.raises(
+        InputError, match=r"2 files have the name 'two' \(.*two.*, .*two.*\); pass the folder of one of"
+    ):
+        MediaIndex(tmp_path).find("two")

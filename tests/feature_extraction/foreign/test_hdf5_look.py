@@ -1,0 +1,105 @@
+"""Limits of the inspection of an HDF5 file: what is just allowed, and what is one more."""
+
+import resource
+import signal
+
+import h5py
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.foreign import hdf5_look
+
+LIMIT = hdf5_look._limit  # other tests inspect without limits
+
+
+def chunked(length, size):
+    return lambda file: file.create_dataset("a", (length,), "f4", chunks=(size,))
+
+
+def stored(length):
+    def write(file):
+        file.create_dataset("a", (length,), "f4", chunks=(100,))[:100] = 1
+
+    return write
+
+
+def groups(count):
+    return lambda file: [file.create_group(f"g/{n}" if n else "g") for n in range(count)]
+
+
+def attribute(size):
+    return lambda file: file.attrs.create("a", np.zeros(size, np.uint8))
+
+
+def texts(length):
+    def write(file):
+        file.create_dataset("text", (3,), f"S{length}")[:] = [b"x" * length] * 3
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("limits", "allowed", "refused", "says"),
+    [
+        ({"_FREE": 1000}, chunked(250, 10), chunked(251, 10), "/a: declares 1,004 bytes, but stores 0"),
+        ({"_FREE": 0, "_RATIO": 3}, stored(300), stored(301), "/a: declares 1,204 bytes, but stores 400"),
+        ({"_CHUNK": 40}, chunked(30, 10), chunked(30, 11), "/a: is stored in 3 chunks of 44 bytes, more than allowed"),
+        ({"_CHUNKS": 3}, chunked(30, 10), chunked(31, 10), "/a: is stored in 4 chunks of 40 bytes, more than allowed"),
+        ({"_OBJECTS": 3}, groups(3), groups(4), "contains more than 3 objects"),
+        (
+            {"_FREE": 64},
+            attribute(64),
+            attribute(65),
+            "/: its attribute 'a' declares 65 bytes, more than the allowed 64",
+        ),
+        (
+            {"_RATIO": 10**6, "_FREE": 40},
+            texts(30),
+            texts(31),
+            "/text: contains more text than a file of its size can store",
+        ),
+    ],
+)
+def test_what_is_just_allowed_passes_and_one_more_is_refused(tmp_path, monkeypatch, limits, allowed, refused, says):
+    for name, value in limits.items():
+        monkeypatch.setattr(hdf5_look, name, value)
+    if says.startswith("/text"):
+        monkeypatch.setattr(hdf5_look.os.path, "getsize", lambda _: 20)
+    monkeypatch.setattr(hdf5_look, "_limit", lambda _: None)
+    for name, write in (("allowed", allowed), ("refused", refused)):
+        with h5py.File(tmp_path / name, "w") as file:
+            write(file)
+    assert hdf5_look.main(str(tmp_path / "allowed"), 1.0) == ""
+    assert hdf5_look.main(str(tmp_path / "refused"), 1.0) == says
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (MemoryError(), "needs more memory than is plausible for a file of its size"),
+        (RuntimeError("a fault"), "cannot be read as HDF5 (a fault)"),
+    ],
+)
+def test_an_error_of_the_library_is_a_line(monkeypatch, error, says):
+    def fails(_):
+        raise error
+
+    monkeypatch.setattr(hdf5_look, "_limit", lambda _: None)
+    monkeypatch.setattr(hdf5_look, "look", fails)
+    assert hdf5_look.main("a.h5", 1.0) == says
+
+
+@pytest.mark.parametrize(("hard", "most"), [(resource.RLIM_INFINITY, None), (5, 5), (2**60, None)])
+def test_the_process_has_limits_on_time_memory_and_core_files(monkeypatch, hard, most):
+    calls = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (0, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda *call: calls.append(call))
+    monkeypatch.setattr(signal, "signal", lambda *call: calls.append(call))
+    monkeypatch.setattr(signal, "setitimer", lambda *call: calls.append(call))
+    LIMIT(3.5)
+    assert calls[:3] == [
+        (resource.RLIMIT_CORE, (0, 0)), (signal.SIGPROF, signal.SIG_DFL), (signal.ITIMER_PROF, 3.5)
+    ]  # fmt: skip
+    ((kind, (limit, upper)),) = calls[3:]
+    assert (kind, upper) == (resource.RLIMIT_AS, hard)
+    assert limit == most or 2**29 < limit < 2**46  # half a gibibyte in addition to what is in use

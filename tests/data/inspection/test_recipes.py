@@ -25,7 +25,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.weights.table import WEIGHTS
 from tests.data.inspection import foreign_features as foreign
 
-CLIPS, SECONDS, FPS = 3, 2.5, 8
+CLIPS, SECONDS, FPS = 2, 2.0, 8
 IDS = [f"clip {number}" for number in range(CLIPS)]
 
 
@@ -35,7 +35,7 @@ def write_file(path, **features):
     with h5py.File(path, "w") as file:
         for name, values in features.items():
             file[name] = np.asarray(values, np.float32)
-        file["id"], file["label"], file["split"] = IDS, ["a", "b", "a"], ["train", "train", "test"]
+        file["id"], file["label"], file["split"] = IDS, ["a", "b"], ["train", "test"]
     return path
 
 

@@ -4,11 +4,11 @@
     PYTHONPATH="$PWD" python scripts/reproduction.py --hours 12          # trains what is missing, then writes the page
     PYTHONPATH="$PWD" python scripts/reproduction.py --page              # only the page
 
-Table 3 has three seeds, the figures have the first. Every finished run is a row of runs.csv, with its commit, processor
-seconds and the hash of its config and of the code that trains it, without docstrings and comments. A run is made again
-only if this hash changed. Hidden layers are trained in bfloat16, which changes MAP by less than a seed does
-(docs/lab/speed.md). Training stops before the run that would exceed the processor hours of all rows together. Run
-with OMP_NUM_THREADS=1, as each process trains one run.
+Table 3 has three seeds, the figures have the first. Every finished run is a row of runs.csv, with its commit,
+processor seconds, the hash of its config and of the code that trains it (without docstrings and comments), and the
+hash of its weights after two epochs. A run is made again only if both hashes changed. Hidden layers are trained in
+bfloat16, which changes MAP by less than a seed does (docs/lab/speed.md). Training stops before the run that would
+exceed the processor hours of all rows together. Run with OMP_NUM_THREADS=1, as each process trains one run.
 """
 
 import argparse
@@ -16,13 +16,16 @@ import ast
 import csv
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, stdev
+from tempfile import TemporaryDirectory
+
+from safetensors.torch import load_file
 
 from aadml.configuration.config import DEFAULT_METHOD
 from aadml.papers.fidelity import FIDELITY, READINGS
@@ -41,7 +44,19 @@ RESULTS = ROOT / "docs" / "lab" / "reproduction"
 SEEDS = 3
 TRAINING = ("comparison", "layers", "losses", "methods", "objective", "proxies", "selections")
 """Rooms whose code determines the bytes of a training."""
-RUN = ("run", "seed", "audio-visual", "visual-audio", "mean", "epochs", "steps", "seconds", "commit", "kernels")
+RUN = (
+    "run",
+    "seed",
+    "audio-visual",
+    "visual-audio",
+    "mean",
+    "epochs",
+    "steps",
+    "seconds",
+    "commit",
+    "kernels",
+    "weights",
+)
 CURVE = ("run", "split", "figure", "epoch", "value")
 Row = Mapping[str, str]
 
@@ -85,10 +100,25 @@ def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def missing(jobs: Iterable[Job], rows: Sequence[Row]) -> list[Job]:
-    """Return the runs that have no row, or whose row has another hash."""
-    known = {(row["run"], row["seed"], row["kernels"]) for row in rows}
-    return [job for job in jobs if (name_of(job), str(job.config.common.seed), kernels(job)) not in known]
+def weights(job: Job) -> str:
+    """Train a run for two epochs, and return the hash of its weights; the hash depends on the kind of processor."""
+    with TemporaryDirectory() as folder:
+        short = replace(job, folder=Path(folder) / "run", config=Overrides({"training.epochs": 2}).applied(job.config))
+        if reason := work_off(short):
+            raise SystemExit(f"{job.folder.name}: {reason}")
+        tensors = load_file(short.folder / "model.safetensors")
+    return hashlib.sha256(b"".join(tensors[name].numpy().tobytes() for name in sorted(tensors))).hexdigest()[:16]
+
+
+def missing(jobs: Iterable[Job], rows: Sequence[Row], weights: Callable[[Job], str] = weights) -> list[Job]:
+    """Return the runs that have no row, or whose row has other code and other weights after two epochs."""
+    known = {(row["run"], row["seed"]): row for row in rows}
+    found = []
+    for job in jobs:
+        row = known.get((name_of(job), str(job.config.common.seed)))
+        if row is None or (row["kernels"] != kernels(job) and row["weights"] != weights(job)):
+            found.append(job)
+    return found
 
 
 def read(path: Path) -> list[Row]:
@@ -135,7 +165,7 @@ def train(job: Job) -> tuple[dict[str, str], list[dict[str, str]]]:
     seconds, run = time.process_time() - started, read_run(job)
     maps = {name: f"{record.map:.6f}" for name, record in run.record.directions.items()}
     counts = {"epochs": str(run.record.epochs), "steps": str(run.record.steps), "seconds": f"{seconds:.0f}"}
-    origin = {"commit": (git_commit() or "")[:10], "kernels": kernels(job)}
+    origin = {"commit": (git_commit() or "")[:10], "kernels": kernels(job), "weights": weights(job)}
     row = {"run": name_of(job), "seed": str(job.config.common.seed), "mean": f"{run.map_mean:.6f}"}
     curves = [
         {"run": name_of(job), "split": split, "figure": title, "epoch": str(epoch), "value": f"{value:.6g}"}

@@ -32,7 +32,9 @@ def test_a_run_is_made_again_only_if_its_bytes_change(jobs):
     jobs = jobs[:10]
     rows = [row(job) for job in jobs]
     assert reproduction.missing(jobs, rows) == []
-    assert reproduction.missing(jobs, [*rows[1:], row(jobs[0], kernels="other")]) == jobs[:1]
+    changed_code = [*rows[1:], row(jobs[0], kernels="other", weights="a")]
+    assert reproduction.missing(jobs, changed_code, lambda job: "b") == jobs[:1]
+    assert reproduction.missing(jobs, changed_code, lambda job: "a") == []
     changed = replace(jobs[0], config=jobs[0].config.on("other.h5"))
     assert reproduction.kernels(changed) != reproduction.kernels(jobs[0])
 

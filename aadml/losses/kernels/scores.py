@@ -16,6 +16,8 @@ BLOCK = {"cpu": 1 << 17, "cuda": 1 << 25}
 """Number of scores of a block, by type of device; on a CPU a block fits the cache of a core."""
 SLAB = 1 << 20
 """Number of scores of a slab."""
+FEW_PRODUCTS = 4
+"""Number of products per number of the candidates up to which products of wide vectors are kept, not computed twice."""
 ROWS = 256
 """Minimum number of rows of a slab of vectors with at least as many dimensions."""
 
@@ -55,8 +57,10 @@ class Scores:
         return torch.addmm(left.new_empty(1, 1), left, self.right.T, beta=0, alpha=self.scale)
 
     def made_once(self) -> "Scores":
-        """Compute all products if they fit in a slab, for a loss that reads the scores twice."""
-        if self.right is None or self.kind != "product" or len(self.left) * len(self.right) > SLAB:
+        """Compute all products of a loss that reads them twice, if they fit in a slab or are few beside the vectors."""
+        if self.right is None or self.kind != "product":
+            return self
+        if len(self.left) * len(self.right) > max(SLAB, FEW_PRODUCTS * self.right.numel()):
             return self
         return Scores(products(self.left, self.right, self.scale))
 

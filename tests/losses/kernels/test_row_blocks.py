@@ -90,7 +90,7 @@ def test_a_second_backward_pass_gives_what_the_first_gave(name):
 def test_a_gradient_of_a_gradient_is_refused(name):
     comparison, (x, _) = batch()
     (gradient,) = torch.autograd.grad(LOSSES[name](comparison).total.sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="no second derivative|differentiate twice"):
+    with pytest.raises(RuntimeError, match=r"no second derivative|differentiate twice"):
         gradient.sum().backward()
 
 

@@ -230,7 +230,7 @@ def _is_trusted(encoder: IndexEncoder) -> bool:
 
 _REMOVED: Mapping[str, JsonObject] = {"training": Training.removed_options, "towers": {"workers": 0}}
 _ADDED: Mapping[str, JsonObject] = {
-    "training": {"warmup": Training.warmup},
+    "training": {"warmup": Training.warmup, "compile": Training.compile},
     "towers": {name: value for name, value in asdict(FineTuning()).items() if name != "blocks"},
 }
 """Options that were added to models after the first indexes were built, at their defaults."""

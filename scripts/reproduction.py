@@ -257,7 +257,8 @@ def main() -> None:
     options = parser.parse_args()
     changes = Overrides({"training.precision": "bfloat16"})
     shared = RowSettings("synthetic:ave", config=PAPER.data_sets["ave"].config, changes=changes, with_controls=False)
-    jobs = jobs_of(paper_runs("ave", shared, shorten=lambda config: config, draws={}), options.folder)
+    place = options.folder / time.strftime("%Y%m%d-%H%M%S")  # a resumed run would count a part of its seconds
+    jobs = jobs_of(paper_runs("ave", shared, shorten=lambda config: config, draws={}), place)
     rows, curves = read(RESULTS / "runs.csv"), read(RESULTS / "curves.csv")
     if options.forecast:
         seconds = forecast(jobs, 0, print, kept=options.folder / "measured.json").seconds

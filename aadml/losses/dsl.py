@@ -49,8 +49,7 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
     """
 
     def cost(rows: Rows) -> Costs:
-        if rows.columns is None:
-            return mean_over_positives(rows.scores, rows.near, rows.rivals, rows.shares)
+        assert rows.columns is not None
         prior = exp_over_mean(torch.add(-rows.columns, rows.scores, alpha=flatness))
         costs = mean_over_positives(rows.scores * prior, rows.near, rows.rivals, rows.shares)
         by_prior = costs.gradient.mul_(prior)
@@ -61,8 +60,12 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
     scores = scores_of(comparison, "cosine", inverse(temperature)).made_once()
     if scores.right is None and scores.left.numel() <= SLAB:
         rivals = Rows(scores.left.detach(), comparison, slice(0, len(scores.left)), None).rivals
-        return summed(comparison, Scores(applied(_Weighed, scores.left, rivals, flatness)), cost)
+        return summed(comparison, Scores(applied(_Weighed, scores.left, rivals, flatness)), _cross_entropy)
     return summed(comparison, scores, cost, columns=log_mean_exp_of_columns(comparison, scores, flatness))
+
+
+def _cross_entropy(rows: Rows) -> Costs:
+    return mean_over_positives(rows.scores, rows.near, rows.rivals, rows.shares)
 
 
 class _Weighed(torch.autograd.Function):

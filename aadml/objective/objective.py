@@ -289,7 +289,8 @@ def compiled(loss: Loss) -> Loss:
             return graph(comparison)
         except torch._dynamo.exc.TorchDynamoException as error:
             raise InputError(
-                f"training.compile: the loss cannot be compiled ({one_line(str(error))[:80]}); set it to false"
+                f"training.compile: the loss cannot be compiled ({one_line(str(error))[:80]}); "
+                "set training.compile to false"
             ) from error
 
     return call

@@ -146,7 +146,9 @@ def table(shown: Table, columns: Sequence[str] | None = None) -> str:
         shown: the table; its caption labels the box, and its notes are not rendered.
         columns: names of the columns to show, in this order; all by default. The first column names the rows.
     """
-    wanted = [shown.columns.index(name) for name in columns or shown.columns if name in shown.columns]
+    wanted = [*range(len(shown.columns))]
+    if columns is not None:
+        wanted = [shown.columns.index(name) for name in columns if name in shown.columns]
     places = [j for j in wanted if j == wanted[0] or any(row[j] not in (None, "") for row in shown.rows)]
     first, numeric = places[0], {j for j in places[1:] if any(_is_numeric(row[j]) for row in shown.rows)}
     head = [(shown.columns[j], "number" * (j in numeric)) for j in places]

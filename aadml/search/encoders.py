@@ -42,7 +42,7 @@ class ModelEncoder:
     """
 
     model: Model
-    built: dict[tuple[Modality, Modality], Extractor] = field(default_factory=dict)
+    built: dict[tuple[Modality, Modality], Extractor] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def facts(self) -> Facts:
@@ -91,7 +91,7 @@ class PlainEncoder:
     facts: Facts
     scaling: Scaling
     similarity: str = "cosine"
-    built: dict[tuple[Modality, Modality], Extractor] = field(default_factory=dict)
+    built: dict[tuple[Modality, Modality], Extractor] = field(default_factory=dict, repr=False, compare=False)
 
     def can_query(self, modality: Modality, to: Modality) -> bool:
         """Return whether queries of `modality` can be compared with items of `to`."""

@@ -234,7 +234,7 @@ class _Gathered(torch.autograd.Function):
 
 def _reduced(values: Tensor, how: Any = distributed.ReduceOp.SUM) -> Tensor:
     """Reduce values over all workers, through the CPU if workers share a GPU."""
-    wire = _sent(values.clone())
+    wire = _sent(values)
     with _answered():
         distributed.all_reduce(wire, how)
     return wire.to(values.device)
@@ -253,9 +253,9 @@ def _all_rows(part: Tensor, total: int) -> Tensor:
 
 
 def _sent(values: Tensor) -> Tensor:
-    """Return values as a message, on the CPU if workers share a GPU."""
+    """Return a copy of values as a message, on the CPU if workers share a GPU."""
     apart = values.is_cuda and "nccl" not in distributed.get_backend_config()
-    return values.cpu() if apart else values.contiguous()
+    return values.cpu() if apart else values.contiguous().clone()
 
 
 def _from_first(data: bytes) -> bytes:

@@ -4,19 +4,10 @@ import pytest
 import torch
 
 from aadml.configuration.from_arguments import assemble
-from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.prepare import prepare
 
 SMALL = {"training.epochs": 2, "training.batch": 20, "training.learning_rate": 0.005}
-
-
-@pytest.fixture
-def features(tmp_path):
-    path = tmp_path / "features.h5"
-    write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8), difficulty=0.2))
-    return str(path)
 
 
 def trained(features, name, compiles):

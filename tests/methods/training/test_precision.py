@@ -11,8 +11,6 @@ import torch
 from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
 from aadml.configuration.from_arguments import assemble
-from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training import precision
 from aadml.methods.training.precision import PAYS_FROM, computed_in, resolved
@@ -25,13 +23,6 @@ from aadml.studies.grid import Overrides, cells_of, parse_axis, points
 from aadml.studies.sweep import sweep
 
 SMALL = {"training.epochs": 4, "training.batch": 20, "training.learning_rate": 0.005}
-
-
-@pytest.fixture
-def features(tmp_path):
-    path = tmp_path / "features.h5"
-    write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8), difficulty=0.2))
-    return str(path)
 
 
 @pytest.fixture

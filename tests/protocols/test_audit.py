@@ -18,7 +18,8 @@ from tests.protocols import zoo
 
 
 def failures(subject, name):
-    return {f.check for f in audit(ProtocolPipeline(subject, name), subject.splits, CHECKS) if f.failed}
+    """Return the failed checks. The draw is fixed: by chance, garbage labels select the same epoch as the labels."""
+    return {f.check for f in audit(ProtocolPipeline(subject, name), subject.splits, CHECKS, seed=0) if f.failed}
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from aadml.methods.method import Context, Method
 from aadml.methods.training.compilation import compiled_objectives
 from aadml.methods.training.learner import Learner
 from aadml.methods.training.loop import train as run_training
-from aadml.methods.training.precision import resolved
+from aadml.methods.training.precision import check_device, resolved
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
 from aadml.objective.left_out import LeftOut
@@ -48,7 +48,8 @@ class LearnedMethod(Method):
         return self.learner.similarity
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError if the learner cannot be trained on the clips."""
+        """Raise InputError if the learner cannot be trained on the clips, or not in its precision on its device."""
+        check_device(self.precision, self.learner.device)
         self.learner.check_clips(train)
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:

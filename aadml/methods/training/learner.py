@@ -145,8 +145,8 @@ class Learner(nn.Module, Embedder):
     Attributes:
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
         takes_criterion: whether `training.criterion` may be another score; False if the stages have different scores.
-        in_bfloat16: whether `training.precision` may be bfloat16: "no", "possible" or "shown". "shown" (equal scores in
-            both precisions over several seeds, see docs/lab/speed.md) lets "auto" choose bfloat16.
+        in_bfloat16: whether `training.precision` may be bfloat16 or tf32: "no", "possible" or "shown". "shown" (equal
+            scores in bfloat16 and float32 over several seeds, see docs/lab/speed.md) lets "auto" choose bfloat16.
         divides_batches: whether several processes may train the learner. Its losses then receive the features of the
             process's own rows (`group.together` gathers the outputs), and return the process's part of a sum.
         learns_beside_batches: whether the loss uses features of training clips outside the batch.

@@ -20,7 +20,7 @@ PAYS_FROM = 512
 """Smallest width (inputs and outputs) of the widest layer for bfloat16 to save more time than conversions take."""
 
 
-def resolved(precision: Precision, learner: Learner) -> Literal["float32", "bfloat16"]:
+def resolved(precision: Precision, learner: Learner) -> Literal["float32", "tf32", "bfloat16"]:
     """Return the precision of a learner's training on its device.
 
     Args:
@@ -28,11 +28,11 @@ def resolved(precision: Precision, learner: Learner) -> Literal["float32", "bflo
         learner: learner to train.
 
     Raises:
-        InputError: bfloat16 is set, but the learner has no layers for it or needs float32 sums.
+        InputError: bfloat16 or tf32 is set, but the learner has no layers for it or needs float32 sums.
     """
     layers = _of_kind(Linear, learner)
-    if precision == "bfloat16" and (learner.in_bfloat16 == "no" or not layers):
-        raise InputError("training.precision is bfloat16, but this method needs float32; choose float32 or auto")
+    if precision in ("bfloat16", "tf32") and (learner.in_bfloat16 == "no" or not layers):
+        raise InputError(f"training.precision is {precision}, but this method needs float32; choose float32 or auto")
     if precision != "auto":
         return precision
     widest = max((min(layer.in_features, layer.out_features) for layer in layers), default=0)
@@ -40,15 +40,30 @@ def resolved(precision: Precision, learner: Learner) -> Literal["float32", "bflo
     return "bfloat16" if pays and bfloat16_units(learner.device) else "float32"
 
 
+def check_device(precision: Precision, device: torch.device) -> None:
+    """Raise InputError for tf32 on a device without CUDA, where products in TF32 do not exist."""
+    if precision == "tf32" and device.type != "cuda":
+        raise InputError(
+            f"training.precision is tf32, but the device is {device.type}; train on a CUDA device, or choose float32, "
+            "bfloat16 or auto"
+        )
+
+
 @contextmanager
 def computed_in(precision: Precision, learner: Learner) -> Iterator[None]:
-    """Return a context in which the layers of a learner and of its losses multiply in a precision."""
+    """Return a context in which the layers of a learner and of its losses multiply in a precision.
+
+    TF32 applies to every product of float32 matrices on a CUDA device, those of the losses included.
+    """
+    products = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else products)
     layers: list[Linear | Tanh] = [*_of_kind(Linear, learner), *_of_kind(Tanh, learner)]
     for layer in layers:
         layer.reduced = torch.bfloat16 if precision == "bfloat16" else None
     try:
         yield
     finally:
+        torch.set_float32_matmul_precision(products)
         for layer in layers:
             layer.reduced = None
 

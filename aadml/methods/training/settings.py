@@ -24,7 +24,7 @@ AUTO = "auto"
 
 BY_FACTOR = OnlyWith("schedule", "step", "plateau")
 
-Precision = Literal["auto", "float32", "bfloat16"]
+Precision = Literal["auto", "float32", "tf32", "bfloat16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +58,10 @@ class Training:
             clips). The scores are for the log only: training does not depend on them. 0 never computes them.
         drop_last: leave out a last batch that is smaller than `batch`, unless it is the only batch.
         precision: precision of the products of hidden layers, and of a loss's generator, in training: "float32",
-            "bfloat16" or "auto". "auto" is bfloat16 for wide layers of methods with equal scores in both precisions, on
-            machines with bfloat16 multiplication in hardware (docs/lab/speed.md). The config of a run records the
-            choice. Weights, losses, optimizers and all evaluation are float32.
+            "tf32" (CUDA devices only; also the products of losses), "bfloat16" or "auto". "auto" is bfloat16 for wide
+            layers of methods with equal scores in both precisions, on machines with bfloat16 multiplication in
+            hardware (docs/lab/speed.md). The config of a run records the choice. Weights, losses, optimizers and all
+            evaluation are float32.
         compile: compile the metric loss with `torch.compile`, which takes seconds at the first step and a C++ compiler.
             Results then differ by rounding.
     """

@@ -12,6 +12,7 @@ from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
 from aadml.configuration.from_arguments import assemble
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.layers.linear import Linear
 from aadml.methods.training import precision
 from aadml.methods.training.precision import PAYS_FROM, computed_in, resolved
 from aadml.methods.training.session import Callbacks
@@ -85,6 +86,36 @@ def test_what_is_embedded_is_float32_also_after_an_error(features):
     assert torch.equal(learner.encoders["audio"](inputs), expected)
 
 
+def test_tf32_applies_to_the_products_of_the_steps_and_ends_with_them(features):
+    learner = learner_of(features)
+
+    def fail():
+        with computed_in("tf32", learner):
+            assert torch.get_float32_matmul_precision() == "high"
+            assert all(module.reduced is None for module in learner.modules() if isinstance(module, Linear))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_tf32_without_cuda_is_refused_before_a_run_begins(features, tmp_path):
+    refusal = "training.precision is tf32, but the device is cpu; train on a CUDA device, or choose float32, bfloat16"
+    with pytest.raises(InputError, match=f"^{re.escape(refusal)}"):
+        train_into(config(features, "tf32"), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == [Path(features)]
+
+
+@pytest.mark.gpu
+def test_a_model_trained_in_tf32_has_nearly_the_embeddings_of_float32_and_embeds_on_a_cpu(features, tmp_path):
+    sounds, embedded = torch.randn(5, 6), {}
+    for asked in ("float32", "tf32"):
+        train_into(config(features, asked, device="cuda"), tmp_path / asked)
+        embedded[asked] = load(tmp_path / asked).embed(audio=sounds)
+    assert torch.allclose(*embedded.values(), atol=0.05)
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_auto_takes_bfloat16_for_wide_layers_of_shown_methods_where_the_hardware_has_it(features, units, there):
     units(there)
@@ -107,14 +138,15 @@ def test_auto_begins_at_the_layer_that_the_measurements_name():
     assert {int(side) for side in said.groups()} == {PAYS_FROM}
 
 
+@pytest.mark.parametrize("asked", ["bfloat16", "tf32"])
 @pytest.mark.parametrize("method", ["dcca", "dscmr", "bic-net"])
-def test_methods_either_take_bfloat16_or_refuse_it_in_one_line(features, method):
+def test_methods_either_take_fewer_bits_or_refuse_them_in_one_line(features, method, asked):
     learner = learner_of(features, method)
     if learner.in_bfloat16 == "no":
-        with pytest.raises(InputError, match=r"training\.precision is bfloat16, but this method needs float32"):
-            resolved("bfloat16", learner)
+        with pytest.raises(InputError, match=rf"training\.precision is {asked}, but this method needs float32"):
+            resolved(asked, learner)
     else:
-        assert resolved("bfloat16", learner) == "bfloat16"
+        assert resolved(asked, learner) == asked
 
 
 def test_an_unknown_precision_is_refused_in_one_line():

@@ -6,10 +6,12 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 import torch
+from annotated_types import Interval
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -335,6 +337,34 @@ def test_a_teacher_of_few_clips_says_that_its_batch_is_all_of_them(splits):
         aadml.fit(splits, config="pairs", epochs=1, settings=settings, on_note=notes.append)
     said = "neighbors.space: the DCCA teacher trains on one batch of all 60 clips, as there are fewer than 200"
     assert said in notes
+
+
+BOUNDED_ELSEWHERE = {
+    "ablate epochs", "fit epochs", "fit k", "fit seed", "sample_data clips", "sample_data seed",  # options of a section
+    "evaluate queries", "extract workers", "read captions", "report queries", "serve port",  # checked by the function
+}  # fmt: skip
+
+
+def test_every_whole_number_of_a_public_function_has_bounds():
+    numbers, bounded = set(), set()
+    for name in aadml.__all__:
+        function = inspect.unwrap(getattr(aadml, name))
+        for key, kind in get_type_hints(function, include_extras=True).items() if inspect.isfunction(function) else ():
+            alternatives = [kind, *get_args(kind)]
+            if key != "return" and any(get_args(each)[:1] == (int,) or each is int for each in alternatives):
+                numbers.add(f"{name} {key}")
+            if any(isinstance(mark, Interval) for each in alternatives for mark in getattr(each, "__metadata__", ())):
+                bounded.add(f"{name} {key}")
+    assert numbers - bounded - {"extract shard"} == BOUNDED_ELSEWHERE
+
+
+@pytest.mark.parametrize("number", [0, -1, 10**30])
+@pytest.mark.parametrize("key", ["seeds", "trials", "max_epochs"])
+def test_a_number_of_a_study_outside_of_its_bounds_is_refused(tmp_path, monkeypatch, key, number):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"^compare: {key} is {number}; pass a number from 1 to"):
+        aadml.compare(data="synthetic:ave", losses="triplet", **{key: number})
+    assert list(tmp_path.iterdir()) == []
 
 
 UNCHECKED = {

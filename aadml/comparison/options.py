@@ -38,6 +38,8 @@ Count = Annotated[int, Interval(ge=1, le=1_000_000)]
 """Positive count."""
 CountOrZero = Annotated[int, Interval(ge=0, le=1_000_000)]
 """Count, or 0, whose meaning each option describes."""
+Seeds = Annotated[int, Interval(ge=1, le=10_000)]
+"""Number of seeds."""
 Size = Annotated[int, NoOption()]
 """Width or number of classes of the data, not an option."""
 Fidelity = Literal["source", "repaired"]

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from aadml.comparison.options import Seed
 from aadml.data.layouts.arrays_on_disk import read_class_names
 from aadml.data.layouts.released import RELEASED, like_released, write_split_keys
 from aadml.data.reading import SYNTHETIC, Views, open_data
@@ -33,7 +34,7 @@ def convert(
     incomplete_classes: Literal["keep", "drop"] = "keep",
     first_label: bool = False,
     split: str | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     drop_duplicates: Literal["train", "test"] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> FeatureFile:

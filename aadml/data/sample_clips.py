@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from annotated_types import Ge, Interval
+from annotated_types import Interval
 
+from aadml.comparison.options import Count, Seed
 from aadml.data.manifests.listing import ListedClip, write_manifest
 from aadml.data.samples.captions import CAPTIONS, write_captions
 from aadml.data.samples.clip import FRAME_RATE, RenderedClip, render_clip
@@ -37,9 +38,9 @@ class SampleClips:
         seed: seed of all randomness.
     """
 
-    clips: Annotated[int, Ge(1)] = 200
+    clips: Count = 200
     seconds: Annotated[float, Interval(ge=0.5, le=60)] = 2.0
-    seed: Annotated[int, Ge(0)] = 0
+    seed: Seed = 0
 
     def label(self, index: int) -> str:
         """Return the event of clip `index`."""
@@ -70,7 +71,7 @@ def sample_data(
     clips: int = 200,
     seconds: float = 2.0,
     seed: int = 0,
-    workers: int | None = None,
+    workers: Count | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Path:
     """Render sample clips of ten everyday events, as MP4 files with sound, and write their manifest.

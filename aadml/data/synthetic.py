@@ -6,9 +6,10 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
-from annotated_types import Ge, Interval
+from annotated_types import Interval
 from numpy.typing import NDArray
 
+from aadml.comparison.options import Seed
 from aadml.data.ave import AVE15
 from aadml.feature_extraction.feature_file.content import DRAWN, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
@@ -35,7 +36,7 @@ def synthetic(
     dimensions: tuple[int, int] = (128, 1024),
     difficulty: Share = 0.5,
     shared: Share = 0.0,
-    seed: Annotated[int, Ge(0)] = 0,
+    seed: Seed = 0,
 ) -> FeatureFile:
     """Draw a synthetic data set of audio and visual features that depend on the class of a clip.
 

@@ -8,6 +8,7 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from aadml.comparison.options import Count, CountOrZero, Seeds
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
@@ -32,11 +33,11 @@ def reproduce(
     clotho: str | Path | None = None,
     only: str | None = None,
     quick: bool = False,
-    seeds: int | None = None,
+    seeds: Seeds | None = None,
     settings: Sequence[str] = (),
-    max_epochs: int | None = None,
+    max_epochs: Count | None = None,
     trust_code: bool = False,
-    workers: int | None = None,
+    workers: CountOrZero | None = None,
     shard: str | None = None,
     merge: bool = False,
     output: str | Path | None = None,

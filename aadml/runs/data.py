@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.options import Seed
 from aadml.comparison.relevance import LABEL, check_relevance
 from aadml.configuration.config import Common, Config
 from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
@@ -311,7 +312,7 @@ def read(
     layout: str | None = None,
     views: Views = (),
     validation: float = 0.1,
-    seed: int = 0,
+    seed: Seed = 0,
     cleaning: str = "mei",
     captions: int = 5,
 ) -> Splits:
@@ -337,8 +338,6 @@ def read(
         >>> len(splits.train), splits.train.modalities
         (1577, ('audio', 'visual'))
     """
-    if seed < 0:
-        raise InputError(f"seed is {seed}; pass a whole number of at least 0")
     if is_captioned(path):
         if view := next((option for option in (layout, views) if option), None):
             raise InputError(

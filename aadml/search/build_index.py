@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aadml.comparison.options import Count
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
@@ -60,7 +61,7 @@ def build(
     media: str | Path | None = None,
     moments: bool = False,
     allow_other_features: bool = False,
-    workers: int | None = None,
+    workers: Count | None = None,
     calibrate: str | Path | None = None,
     precision: float = 0.9,
     trust_code: bool = False,

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from aadml.comparison.arrays import ArrayLike
 from aadml.comparison.features import Modality
+from aadml.comparison.options import Count
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import consent_to, is_trusting, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
@@ -242,7 +243,7 @@ class Index:
         clip: str | Path | None = None,
         text: str | ArrayLike | None = None,
         to: Modality | None = None,
-        k: int = 10,
+        k: Count = 10,
         where: str | None = None,
         parameters: Sequence[Value] = (),
     ) -> Found:
@@ -278,7 +279,7 @@ class Index:
 
     @checked_call
     def like(
-        self, clip: int | str, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None
+        self, clip: int | str, modality: Modality, *, to: Modality, k: Count = 10, where: str | None = None
     ) -> Found:
         """Return the k items that match an item of the index best. The results may contain that item.
 
@@ -316,7 +317,7 @@ class Index:
         vectors: Mapping[Modality, Tensor],
         to: Modality,
         *,
-        k: int = 10,
+        k: Count = 10,
         where: str | None = None,
         parameters: Sequence[Value] = (),
     ) -> Found:
@@ -330,11 +331,9 @@ class Index:
             parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: k is not positive, the width of the vectors differs from the index, the index has no vectors of
+            InputError: the width of the vectors differs from the index, the index has no vectors of
                 `to`, or the condition is invalid.
         """
-        if k < 1:
-            raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
         with self._reading() as database:
             numbers, gallery = self._gallery(to)
             queries = _queries(vectors, gallery)

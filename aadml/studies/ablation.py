@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from aadml.comparison.options import CountOrZero, Seeds
 from aadml.configuration.from_arguments import assemble
 from aadml.configuration.overrides import Settings, setting_pairs
 from aadml.feature_extraction.ground.argument_types import with_consent
@@ -29,9 +30,9 @@ def ablate(
     epochs: int | None = None,
     trust_code: bool = False,
     baseline: Settings = (),
-    seeds: int = 5,
+    seeds: Seeds = 5,
     metrics: Sequence[str] | str | None = (),
-    workers: int | None = None,
+    workers: CountOrZero | None = None,
     shard: str | None = None,
     merge: bool = False,
     output: str | Path | None = None,

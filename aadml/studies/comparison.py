@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from aadml.comparison.options import Count, CountOrZero, Seeds
 from aadml.configuration.overrides import Settings, proxy_prefix_of, setting_pairs
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
@@ -36,14 +37,14 @@ def compare(
     config: str | None = None,
     modalities: Sequence[str] | str | None = None,
     settings: Settings = (),
-    max_epochs: int | None = None,
+    max_epochs: Count | None = None,
     with_controls: bool = True,
     with_rivals: bool = False,
     baseline: str | None = None,
-    trials: int = 1,
-    seeds: int = 5,
+    trials: Count = 1,
+    seeds: Seeds = 5,
     metrics: Sequence[str] | str | None = (),
-    workers: int | None = None,
+    workers: CountOrZero | None = None,
     shard: str | None = None,
     merge: bool = False,
     trust_code: bool = False,

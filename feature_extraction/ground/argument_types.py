@@ -1,6 +1,6 @@
 """Type checks of the arguments of public functions.
 
-NumPy values become Python values, and wrong types raise InputError.
+NumPy values become Python values. Wrong types, and numbers outside of an `Interval` of their type, raise InputError.
 
 Names of external code (`module:name`) among the arguments have consent, because a person typed them.
 """
@@ -12,12 +12,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
+from annotated_types import Interval
 
 from aadml.feature_extraction.ground.consent import consent_to, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import as_yaml
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -85,6 +87,8 @@ def _wrapped(function: F, name: str, *, typed: bool = False, files: Sequence[str
                 several = signature.parameters[argument].kind is inspect.Parameter.VAR_POSITIONAL
                 for element in value if several else (value,):
                     _check(f"{name}: {argument}", element, hint)
+            if argument in (bounds := _bounds(function)) and isinstance(value, int | float):
+                _check_bounds(f"{name}: {argument}", value, bounds[argument])
             if typed:
                 consent_to(value, paths=os.PathLike in hint)
         places = (place for key in files if isinstance(place := bound.arguments.get(key), str | os.PathLike))
@@ -139,6 +143,20 @@ def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[st
     """Return the signature of a function and, for each argument, the alternatives of its type."""
     hints = get_type_hints(function)
     return inspect.signature(function), {key: _alternatives(hint) for key, hint in hints.items() if key != "return"}
+
+
+@cache
+def _bounds(function: Callable[..., Any]) -> dict[str, Interval]:
+    """Return the range of each argument whose type, or an alternative of its type, has an `Interval`."""
+    hints = get_type_hints(function, include_extras=True)
+    parts = [(key, part) for key, hint in hints.items() for part in (hint, *get_args(hint))]
+    marks = [(key, mark) for key, part in parts if get_origin(part) is Annotated for mark in part.__metadata__]
+    return {key: mark for key, mark in marks if isinstance(mark, Interval)}
+
+
+def _check_bounds(place: str, value: float, bounds: Interval) -> None:
+    if not bounds.ge <= value <= bounds.le:  # type: ignore[operator]
+        raise InputError(f"{place} is {as_yaml(value)}; pass a number from {bounds.ge} to {bounds.le}")
 
 
 def _alternatives(hint: object) -> tuple[object, ...]:

@@ -101,7 +101,7 @@ def test_names_of_data_stay_and_paths_become_absolute(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("captioned", "options", "says"),
     [
-        (False, {"seed": -1}, "seed is -1; pass a whole number of at least 0"),
+        (False, {"seed": -1}, "^read: seed is -1; pass a number from 0 to"),
         (False, {"cleaning": "xie"}, "synthetic:ave: contains features; leave out cleaning and captions"),
         (False, {"captions": 4}, "synthetic:ave: contains features; leave out cleaning and captions"),
         (True, {"layout": "flat"}, "is captioned sound, to which 'flat' does not apply; leave out layout and views"),

@@ -17,7 +17,7 @@ from aadml.search import Index, embed_query
         ({"audio": "no such.wav"}, "does not exist"),
         ({"audio": [1.0, 2.0]}, "one row of 6"),
         ({"audio": np.zeros((2, 6))}, "one row of 6"),
-        ({"audio": np.zeros(6), "k": 0}, "not a positive whole number"),
+        ({"audio": np.zeros(6), "k": 0}, "^Index.search: k is 0; pass a number from 1 to"),
         ({"audio": np.zeros(6), "where": "weather = 1"}, "no such column: weather; choose from id, split, label"),
         ({"audio": np.zeros(6), "to": "text"}, "has no text vectors; choose from audio, visual"),
     ],

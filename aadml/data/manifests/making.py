@@ -7,6 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from aadml.comparison.options import Seed
 from aadml.data.ave import ANNOTATIONS
 from aadml.data.manifests import MANIFESTS
 from aadml.data.manifests.listing import Listing, write_manifest
@@ -28,7 +29,7 @@ def manifest(
     output: str | os.PathLike[str] | None = None,
     split: str | None = None,
     split_by: str | None = None,
-    seed: int | None = None,
+    seed: Seed | None = None,
     skip_missing: bool = False,
     on_note: Callable[[str], None] | None = None,
     **options: Any,

@@ -1,13 +1,15 @@
 import errno
 import os
 import pickle
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pytest
 import torch
+from annotated_types import Interval
 
 from aadml.feature_extraction.ground import consent
 from aadml.feature_extraction.ground.argument_types import checked, checked_call, plain
@@ -80,6 +82,26 @@ def test_numpy_values_become_python_values(value, expected):
 def test_wrong_types_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         public(**arguments)
+
+
+@checked_call
+def bounded(
+    *, count: Annotated[int, Interval(ge=1, le=9)] = 1, share: Annotated[float, Interval(ge=0, le=1)] | None = None
+):
+    return count, share
+
+
+def test_numbers_outside_of_the_range_of_their_type_are_refused():
+    assert bounded(count=np.int64(9), share=None) == (9, None)
+    assert bounded(share=1) == (1, 1)
+    for arguments, message in (
+        ({"count": 0}, "bounded: count is 0; pass a number from 1 to 9"),
+        ({"count": 10}, "bounded: count is 10; pass a number from 1 to 9"),
+        ({"count": 10**5000}, "bounded: count is a value of type int; pass a number from 1 to 9"),
+        ({"share": float("nan")}, "bounded: share is NaN; pass a number from 0 to 1"),
+    ):
+        with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+            bounded(**arguments)
 
 
 def paths_of(*places: str | os.PathLike[str], more: Sequence[str | os.PathLike[str]] = ()):

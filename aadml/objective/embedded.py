@@ -33,7 +33,7 @@ class Embedded:
         heads: modality -> last layer, features (m, f) -> vectors (m, d), for the same losses.
         relevance: (anchors' modality, candidates' modality) -> (b, b) scores that replace scores of vectors.
         guides: name -> (b, b) detached scores that selections may use.
-        neighbors: modality -> additional positives of the clips as its anchors, among the candidate clips.
+        neighbors: modality -> additional positives, among the candidates, of the clips as anchors of the modality.
         present: modality -> (b,) bool, whether a clip has the modality; other clips are not compared in the modality.
         bank: candidates from outside the batch, or None; `index` is then the row of each clip's partner in the bank.
     """
@@ -63,7 +63,7 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Bank:
-    """All clips of the training set, as candidates without gradient.
+    """Candidates: all clips of the training set, without gradient, or the clips of a batch.
 
     Attributes:
         vectors: modality -> (n, d).
@@ -77,7 +77,10 @@ class Bank:
 def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
     """Return the comparison of one direction: rows of several modalities concatenated, no row compared with itself.
 
-    Clips that lack a modality are neither anchors nor candidates in it.
+    Clips that lack a modality are neither anchors nor candidates in the modality.
+
+    Raises:
+        InputError: a modality of the direction has no vectors.
     """
     comparison = _whole(batch, direction)
     rows, columns = (_kept(batch, side) for side in direction)

@@ -125,8 +125,8 @@ class AnchorAware(Unchanged):
             (m, d).
 
         Raises:
-            InputError: there is no bank, the reading is R5 (without proxies of single items), or the vectors are not
-                finite or have another width.
+            InputError: there is no bank, the reading is R5 (without proxies of single items), k is below 1, or the
+                vectors are not finite or have another width.
         """
         if self.reading == "R5":
             raise InputError(
@@ -136,7 +136,7 @@ class AnchorAware(Unchanged):
         return self._proxies(modality, vectors, vectors, lists, self._from_memory)
 
     def attended(self, attention: Attention, inputs: Keys) -> Tensor:
-        """Return the attention of each anchor over its neighbors (a, d), by the reading."""
+        """Return the attention of each anchor over its neighbors (a, d), under the reading `reading`."""
         return READINGS[self.reading](attention, inputs)
 
     def _proxies(

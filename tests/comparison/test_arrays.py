@@ -49,7 +49,7 @@ def test_labels_are_names_or_whole_numbers_of_any_kind(labels, names):
     ],
 )
 def test_other_labels_are_refused(labels):
-    with pytest.raises(InputError, match=r"^labels has type .* and shape .*; pass n names or n whole numbers"):
+    with pytest.raises(InputError, match=r"^labels have type .* and shape .*; pass n names or n whole numbers"):
         to_codes(labels, "labels")
 
 

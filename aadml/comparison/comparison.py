@@ -20,13 +20,13 @@ _PER_PAIR = ("positives", "negatives", "relevance", "shares")
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of a loss per anchor; only `Objective` reduces anchors to one number.
+    """Terms of a loss, per anchor; `Objective` reduces the terms to one number.
 
     Attributes:
         total: (a,) sum of the terms of each anchor, differentiable.
         active: (a,) number of terms that are not zero.
         possible: (a,) number of terms.
-        penalty: scalar that belongs to no anchor (the L2 term of N-pair); None if the loss has none.
+        penalty: scalar that belongs to no anchor (such as the L2 term of N-pair); None if the loss has no penalty.
     """
 
     total: Tensor
@@ -50,8 +50,8 @@ class Comparison:
         positives: (a, c) bool.
         negatives: (a, c) bool, disjoint from `positives`.
         own: (a,) int64, column of the anchor's partner (same clip), or -1.
-        relevance: (a, c) scores that replace `cosine` and `dot` (frame-word relevance); None computes both from the
-            vectors.
+        relevance: (a, c) scores that replace `cosine` and `dot` (frame-word relevance); None computes these scores from
+            the vectors.
         shares: (a, c) weight of each positive among the positives of its anchor; None for equal weights. Only losses in
             WEIGHS_POSITIVES use the weights.
         guides: name -> (a, c) detached scores that a selection may use (within-modality similarity).
@@ -126,7 +126,7 @@ class Comparison:
             candidates: (c, d).
             groups: (a,) codes of the clips of the anchors.
             candidate_groups: (c,) codes of the clips of the candidates.
-            own: (a,) partner of each anchor or -1; by default candidate i of anchor i.
+            own: (a,) column of each anchor's partner, or -1; by default, candidate i is the partner of anchor i.
         """
         partners = torch.arange(len(groups), device=groups.device) if own is None else own
         clips = torch.arange(len(candidate_groups), device=groups.device)
@@ -248,18 +248,18 @@ class Comparison:
         assert isinstance(value, Tensor)
         return value
 
-    def vectors(self, user: str) -> tuple[Tensor, Tensor]:
+    def vectors(
+        self, user: str, advice: str = "choose a score or loss that uses only dot or cosine"
+    ) -> tuple[Tensor, Tensor]:
         """Return anchors (a, d) and candidates (c, d), in float32 or better.
 
         Args:
             user: name of the score or loss that needs the vectors, for the message.
+            advice: end of the message.
 
         Raises:
             InputError: the comparison has relevance scores instead of vectors.
         """
         if self.relevance is not None:
-            raise InputError(
-                f"{user} needs vectors, but this comparison has relevance scores instead; choose a score or loss that "
-                "uses only dot or cosine"
-            )
+            raise InputError(f"{user} needs vectors, but this comparison has relevance scores instead; {advice}")
         return pairwise.at_least_float32(self.anchors), pairwise.at_least_float32(self.candidates)

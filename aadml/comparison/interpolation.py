@@ -36,7 +36,7 @@ def interpolated(
     Raises:
         InputError: the comparison has relevance scores instead of vectors, or same-class lines but no classes.
     """
-    anchors, candidates = comparison.vectors("interpolation")
+    anchors, candidates = comparison.vectors("interpolation", "choose another proxy")
     points, positives, negatives = [candidates], [comparison.positives], [comparison.negatives]
     for share in shares:
         if "same-class" in lines:

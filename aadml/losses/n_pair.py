@@ -57,7 +57,7 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
 
 
 def _penalty(comparison: Comparison, l2: float) -> Tensor:
-    anchors, candidates = comparison.vectors("the l2 option of n-pair")
+    anchors, candidates = comparison.vectors("the l2 option of n-pair", "set loss.l2 to 0")
     codes = comparison.codes_of_all_pairs()
     if codes is None:
         used = comparison.positives.any(1), comparison.positives.any(0)

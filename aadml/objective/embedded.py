@@ -52,7 +52,7 @@ class Embedded:
 
     @property
     def candidates(self) -> "Bank":
-        """Clips used as candidates."""
+        """Clips used as candidates: the clips of `bank`, or else of the batch."""
         return Bank(self.vectors, self.groups) if self.bank is None else self.bank
 
     @property
@@ -129,7 +129,10 @@ def _whole(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
 def _near(
     rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the mask of additional positives of one direction (a, c), and the share of each positive."""
+    """Return the mask of additional positives of one direction (a, c), and the share of each positive (a, c).
+
+    The mask and the shares are None without `neighbors`. The shares are also None if all are equal.
+    """
     if batch.neighbors is None:
         return None, None
     further = [batch.neighbors[row] for row in rows]

@@ -36,9 +36,9 @@ class NeighborOptions:
       "input" does.
     - HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss supcon, in the space of a DCCA teacher: "dcca".
 
-    Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by these similarities. FNAC (Sun et
-    al., CVPR 2023) finds false negatives by similarities. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its
-    nearest neighbor.
+    Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by similarity. FNAC (Sun et al., CVPR
+    2023) finds false negatives by similarity. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its nearest
+    neighbor.
 
     Attributes:
         positives: "none" for no further positives, "all" for all clips by similarity, or a choice of the k nearest

@@ -217,7 +217,7 @@ class Objective(nn.Module):
     def _extended(
         self, laid: Sequence[Comparison], batch: Embedded, proxy: Extending, generator: torch.Generator
     ) -> list[Comparison]:
-        """Append the candidates of a proxy to the comparisons, and store the batch in the proxy."""
+        """Append the candidates of a proxy to the comparisons; in training, also store the batch in the proxy."""
         extended = []
         for comparison, direction in zip(laid, self.directions, strict=True):
             rows, columns = (modalities_of(batch.vectors, side) for side in direction)
@@ -278,7 +278,7 @@ def terms_of(loss: Loss, comparison: Comparison) -> Terms:
 
 
 def compiled(loss: Loss) -> Loss:
-    """Compile a loss with `torch.compile`, as one graph, at its first call.
+    """Return the loss as a function that `torch.compile` compiles, as one graph, at the first call.
 
     The call raises InputError if the loss cannot be compiled.
     """

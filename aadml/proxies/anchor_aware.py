@@ -101,8 +101,8 @@ class AnchorAware(Unchanged):
         """
         if self.query == "partner" and not self.training:
             raise InputError(
-                "proxy.query: partner is for training only, because the partner would reveal the result in evaluation; "
-                "choose self"
+                "proxy.query: 'partner' is for training only, because in evaluation the partner would reveal the "
+                "result; choose 'self'"
             )
         lists = self.graph.lists(index, embeddings)
         vectors = self._vectors(encode)
@@ -117,7 +117,7 @@ class AnchorAware(Unchanged):
         """Compute the proxies of new items from their nearest neighbors in the training bank, without labels.
 
         Args:
-            vectors: (m, d) embeddings; no row depends on another.
+            vectors: (m, d) embeddings; the proxy of a row does not depend on other rows.
             modality: modality of the embeddings.
             k: number of neighbors, by default as in training.
 
@@ -169,7 +169,7 @@ class AnchorAware(Unchanged):
 
 
 def reaches_no_encoder(options: OptionValues) -> bool:
-    """Return whether no gradient reaches the encoders: every proxy is an affine map of one detached vector.
+    """Return whether no gradient reaches the encoders, because every proxy is an affine map of one detached vector.
 
     Args:
         options: all options of the anchor-aware proxy.

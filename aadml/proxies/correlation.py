@@ -137,7 +137,7 @@ class CorrelationGraph:
         return {modality: self._lists[modality].take(index) for modality in modalities}
 
     def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int | None) -> NeighborLists:
-        """Return the k bank rows of a modality nearest to new vectors (m, d), without labels; None is `options.k`."""
+        """Return the k bank rows of a modality nearest to new vectors (m, d); with None, as many as in training."""
         return neighbors(self.bank[modality], vectors, k=self.options.k if k is None else k)
 
     def other(self, modality: Modality) -> Modality:

@@ -101,7 +101,7 @@ class Rows:
 
     @property
     def within(self) -> Tensor | None:
-        """Mask of the candidates of the anchor's own modality (r, c), or None."""
+        """Mask of the candidates of the anchor's own modality (r, c); None if the comparison has no such mask."""
         return self._mask("within")
 
     @property

@@ -104,10 +104,11 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
     Raises:
         InputError: `values` have other types or more than one axis, or names are mixed with numbers.
     """
+    advice = "pass n names or n whole numbers, with None for a row without a value"
     try:
         array = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
-    except ValueError:
-        array = np.empty((), dtype=object)
+    except ValueError as error:
+        raise InputError(f"{name} are nested lists of different lengths; {advice}") from error
     known = np.ones(array.shape, dtype=np.bool_)
     kinds = [type(values).__name__ if array.dtype == object else str(array.dtype)]
     if array.ndim == 1 and not (isinstance(values, np.ndarray | Tensor) and array.dtype.kind in "iuU"):
@@ -116,10 +117,7 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
         kinds = sorted({type(value).__name__ for value in listed if value is not None})
         array = _of_one_kind([value for value in listed if value is not None])
     if array.ndim != 1 or array.dtype.kind not in "iuU":
-        raise InputError(
-            f"{name} have type {', '.join(kinds)} and shape {known.shape}; pass n names or n whole numbers, with None "
-            "for a row without a value"
-        )
+        raise InputError(f"{name} have type {', '.join(kinds)} and shape {known.shape}; {advice}")
     distinct, codes = np.unique(array, return_inverse=True)
     numbers = np.full(len(known), -1, dtype=np.int64)
     numbers[known] = codes

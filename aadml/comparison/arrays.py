@@ -41,7 +41,7 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
         `values`: NumPy for NumPy and lists, tensors for tensors, (e,) for (d,).
 
     Raises:
-        InputError: `values` are not numbers, contain NaN or infinity, or have another shape.
+        InputError: `values` are not a dense array of real numbers of this shape, finite in float32.
     """
     is_tensor = isinstance(values, Tensor)
     numbers = _tensor(values, name)
@@ -63,7 +63,7 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
 
 
 def paths_of(values: object) -> tuple[list[str], bool] | None:
-    """Return one or several paths as a list, and whether `values` is a single path; None for other types."""
+    """Return one or several paths as a list, and whether `values` is a single path; None if `values` are not paths."""
     if isinstance(values, str | Path):
         return [str(values)], True
     if isinstance(values, Sequence) and values and all(isinstance(path, str | Path) for path in values):
@@ -83,8 +83,11 @@ def to_flags(values: object, name: str) -> Tensor:
         raise InputError(
             f"{name}: the values are not an array of booleans; pass a boolean array with one axis"
         ) from error
-    if flags.ndim != 1 or flags.dtype.kind not in "biuf" or not np.isin(flags, (0, 1)).all():
+    if flags.ndim != 1 or flags.dtype.kind not in "biuf":
         raise InputError(f"{name} has type {flags.dtype} and shape {flags.shape}; pass a boolean array with one axis")
+    other = flags[~np.isin(flags, (0, 1))]
+    if len(other):
+        raise InputError(f"{name} contains {other[0]}; pass booleans, or zeros and ones")
     return torch.from_numpy(flags.astype(np.bool_))
 
 
@@ -99,22 +102,22 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
         (n,) numbers 0..C-1, -1 for None, and the C values as names.
 
     Raises:
-        InputError: `values` have other types, or names are mixed with numbers.
+        InputError: `values` have other types or more than one axis, or names are mixed with numbers.
     """
+    advice = "pass n names or n whole numbers, with None for a row without a value"
     try:
         array = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
-    except ValueError:
-        array = np.empty((), dtype=object)
+    except ValueError as error:
+        raise InputError(f"{name} are nested lists of different lengths; {advice}") from error
     known = np.ones(array.shape, dtype=np.bool_)
+    kinds = [type(values).__name__ if array.dtype == object else str(array.dtype)]
     if array.ndim == 1 and not (isinstance(values, np.ndarray | Tensor) and array.dtype.kind in "iuU"):
         listed = array.tolist() if isinstance(values, np.ndarray | Tensor) else list(cast(Iterable[object], values))
         known = np.asarray([value is not None for value in listed], dtype=np.bool_)
+        kinds = sorted({type(value).__name__ for value in listed if value is not None})
         array = _of_one_kind([value for value in listed if value is not None])
     if array.ndim != 1 or array.dtype.kind not in "iuU":
-        raise InputError(
-            f"{name} has type {array.dtype} and shape {array.shape}; pass n names or n whole numbers, with "
-            "None for a row without a value"
-        )
+        raise InputError(f"{name} have type {', '.join(kinds)} and shape {known.shape}; {advice}")
     distinct, codes = np.unique(array, return_inverse=True)
     numbers = np.full(len(known), -1, dtype=np.int64)
     numbers[known] = codes
@@ -139,7 +142,7 @@ def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
     """Return numbers as a tensor of a real type.
 
     Raises:
-        InputError: `values` are not numbers, or are complex, boolean or masked.
+        InputError: `values` are not a dense array of real numbers, or some values are masked.
     """
     if isinstance(values, Tensor):
         tensor = _dense(values, name)
@@ -153,7 +156,7 @@ def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
             ) from error
         if array.dtype.kind not in "fiubc":
             kind = type(values).__name__ if array.dtype == object else str(array.dtype)
-            raise InputError(f"{name}: {kind} is not an array of numbers; pass floats or integers")
+            raise InputError(f"{name}: a value of type {kind} is not an array of numbers; pass floats or integers")
         if np.ma.is_masked(values):
             raise InputError(f"{name}: a masked array has gaps; fill the gaps, and pass a plain array")
         native = array.dtype.newbyteorder("=")

@@ -41,7 +41,7 @@ class Clips:
 
     Raises:
         InputError: shapes, types or numbers of rows do not match, a label is out of range, features are not finite, or
-            a name of a modality is invalid.
+            a name of a modality is invalid, or is in `present` but not in `features`.
     """
 
     IN_WORDS: ClassVar[str] = "Clips (of arrays: aadml.Clips.of(labels, audio=..., visual=...))"
@@ -76,8 +76,8 @@ class Clips:
             features: modality -> (n, d), a NumPy array or tensor of any float or integer type, or lists.
 
         Raises:
-            InputError: features are not finite numbers, labels or ids are neither names nor whole numbers, the numbers
-                of rows differ, or a name of a modality is invalid or absent.
+            InputError: an argument has another type or shape, features are not finite, the numbers of rows differ, or a
+                name of a modality is invalid, or is in `present` but not in `features`.
 
         Example:
             >>> clips = aadml.Clips.of(["dog", "cat", "dog"], audio=[[0, 1], [1, 0], [0, 2]], visual=[[1], [2], [1]])
@@ -101,10 +101,10 @@ class Clips:
                 f"int64 ({count},), one label per id"
             )
         if count and not self._in_range():
-            most = len(self.class_names) - 1
             raise InputError(
-                f"clips: labels range from {int(self.labels.min())} to {int(self.labels.max())}; pass labels in "
-                f"0..{most}, or {UNLABELLED} for a clip without a label"
+                f"clips: labels range from {int(self.labels.min())} to {int(self.labels.max())} for "
+                f"{len(self.class_names)} class names; pass the position of a class name for each clip, or "
+                f"{UNLABELLED} for a clip without a label"
             )
         if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
             raise InputError(
@@ -142,7 +142,7 @@ class Clips:
 
     @property
     def one_label_each(self) -> bool:
-        """Whether clips have classes, and no clip has several classes (for methods of learning classes)."""
+        """Whether the clips have classes, and no clip has several classes."""
         return bool(self.class_names) and self.all_labels is None
 
     @property
@@ -205,13 +205,12 @@ class Clips:
         """Return the features of a modality, or some of the clips: a slice, row numbers, or a mask (n,).
 
         Raises:
-            InputError: the modality is absent, a row number is out of range, or a mask has another length.
+            InputError: the modality is absent, or the key does not select rows of these clips.
         """
         if isinstance(key, slice | list | tuple | np.ndarray | Tensor):
-            index = key if isinstance(key, slice) else torch.as_tensor(key)
             try:
-                rows = torch.arange(len(self))[index]
-            except IndexError as error:
+                rows = torch.arange(len(self))[key if isinstance(key, slice) else torch.as_tensor(key)]
+            except (IndexError, RuntimeError, TypeError, ValueError) as error:
                 raise InputError(
                     f"clips: {error}; pass rows in 0..{len(self) - 1}, or a mask of {len(self)}"
                 ) from error

@@ -20,13 +20,13 @@ _PER_PAIR = ("positives", "negatives", "relevance", "shares")
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of a loss per anchor; only `Objective` reduces anchors to one number.
+    """Terms of a loss, per anchor; `Objective` reduces the terms to one number.
 
     Attributes:
         total: (a,) sum of the terms of each anchor, differentiable.
         active: (a,) number of terms that are not zero.
         possible: (a,) number of terms.
-        penalty: scalar that belongs to no anchor (the L2 term of N-pair); None if the loss has none.
+        penalty: scalar that belongs to no anchor (such as the L2 term of N-pair); None if the loss has no penalty.
     """
 
     total: Tensor
@@ -37,12 +37,12 @@ class Terms:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a anchors and c candidates, without labels, modalities, models or configuration.
+    """Comparison of a anchors with c candidates: vectors, masks of positives and negatives, and inputs of some losses.
 
-    An entry in neither mask is ignored. `negatives` need not be the complement of `positives`: a selection may remove
-    entries of either mask. Scores are computed once, on first access, in float32 or better (also under autocast). A
-    mask may be set to a function that computes its rows (see `MaskCodes`). The mask is then computed on first access,
-    and never if blocks of rows suffice.
+    A pair in neither mask is ignored. `negatives` need not be the complement of `positives`: a selection may remove
+    pairs from either mask. Scores are computed once, on first access, in float32 or better (also under autocast). A
+    mask may be set to a function that computes rows of the mask (see `MaskCodes`). The mask is then computed on first
+    access, and never if blocks of rows suffice.
 
     Attributes:
         anchors: (a, d) vectors.
@@ -50,8 +50,8 @@ class Comparison:
         positives: (a, c) bool.
         negatives: (a, c) bool, disjoint from `positives`.
         own: (a,) int64, column of the anchor's partner (same clip), or -1.
-        relevance: (a, c) scores (frame-word relevance) that are not computed from vectors; they replace `cosine` and
-            `dot`.
+        relevance: (a, c) scores that replace `cosine` and `dot` (frame-word relevance); None computes these scores from
+            the vectors.
         shares: (a, c) weight of each positive among the positives of its anchor; None for equal weights. Only losses in
             WEIGHS_POSITIVES use the weights.
         guides: name -> (a, c) detached scores that a selection may use (within-modality similarity).
@@ -60,7 +60,7 @@ class Comparison:
         candidate_features: (c, f) penultimate features of the candidates.
         candidate_head: last layer of the candidates, features (m, f) -> vectors (m, d), for synthetic features of DAML
             and HDML.
-        anchor_class: (a,) int64 classes of the anchors, for losses with parameters per class and for the XBM proxy.
+        anchor_class: (a,) int64 classes of the anchors, for losses and proxies that need classes.
         candidate_class: (c,) int64 classes of the candidates.
     """
 
@@ -97,8 +97,8 @@ class Comparison:
             candidates: (c, d).
             labels: (a,) classes of the anchors.
             candidate_labels: (c,) classes of the candidates.
-            own: (a,) partner of each anchor or -1. By default, row i of both sides if the counts are equal and `itself`
-                is None, else -1.
+            own: (a,) column of each anchor's partner, or -1. By default, candidate i is the partner of anchor i if the
+                counts are equal and `itself` is None; otherwise no anchor has a partner.
             itself: (a,) column of the anchor itself or -1; this candidate is neither a positive nor a negative.
         """
         codes = MaskCodes((labels, candidate_labels), itself=itself)
@@ -126,7 +126,7 @@ class Comparison:
             candidates: (c, d).
             groups: (a,) codes of the clips of the anchors.
             candidate_groups: (c,) codes of the clips of the candidates.
-            own: (a,) partner of each anchor or -1; by default candidate i of anchor i.
+            own: (a,) column of each anchor's partner, or -1; by default, candidate i is the partner of anchor i.
         """
         partners = torch.arange(len(groups), device=groups.device) if own is None else own
         clips = torch.arange(len(candidate_groups), device=groups.device)
@@ -139,7 +139,7 @@ class Comparison:
         return replace(self, anchors=anchors, candidates=candidates, **masks)
 
     def rows_of(self, mask: str, rows: slice, kind: torch.dtype) -> Tensor | None:
-        """Return some rows (r, c) of "positives", "negatives" or "within" as zeros and ones; None without this mask."""
+        """Return some rows (r, c) of "positives", "negatives" or "within", of type `kind`; None without this mask."""
         value = self._masks()[mask]
         return None if value is None else rows_of(value, rows, kind)
 
@@ -149,7 +149,7 @@ class Comparison:
         return codes if codes is not None and codes.cover_all_pairs() else None
 
     def codes_of_masks(self) -> MaskCodes | None:
-        """Return the codes of both masks; None if a mask was computed or selected."""
+        """Return the codes of `positives` and `negatives`; None if either is not, or no longer, a function of codes."""
         masks = self._masks()
         codes, others = (getattr(masks[name], "__self__", None) for name in ("positives", "negatives"))
         return codes if codes is others and isinstance(codes, MaskCodes) else None
@@ -160,7 +160,7 @@ class Comparison:
     def narrow(
         self, positives: Tensor | None = None, negatives: Tensor | None = None, rows: Tensor | None = None
     ) -> "Comparison":
-        """Return the comparison with other masks or fewer anchors, and reuse its computed scores.
+        """Return the comparison with other masks or fewer anchors; scores that were computed are reused.
 
         Args:
             positives: (a, c) bool that replaces `positives`.
@@ -231,10 +231,10 @@ class Comparison:
         return pairwise.cosine(*self.vectors("cosine"))
 
     def need(self, name: str, loss: str) -> Tensor:
-        """Return an optional field that a loss needs, with the shape that `Comparison` states.
+        """Return an optional field that a loss needs, of the shape in the attributes of `Comparison`.
 
         Args:
-            name: "within", "anchor_features", ...
+            name: name of a field that holds a tensor, such as "within" or "anchor_features".
             loss: name of the loss, for the message.
 
         Raises:
@@ -248,18 +248,18 @@ class Comparison:
         assert isinstance(value, Tensor)
         return value
 
-    def vectors(self, user: str) -> tuple[Tensor, Tensor]:
+    def vectors(
+        self, user: str, advice: str = "choose a score or loss that uses only dot or cosine"
+    ) -> tuple[Tensor, Tensor]:
         """Return anchors (a, d) and candidates (c, d), in float32 or better.
 
         Args:
             user: name of the score or loss that needs the vectors, for the message.
+            advice: end of the message.
 
         Raises:
             InputError: the comparison has relevance scores instead of vectors.
         """
         if self.relevance is not None:
-            raise InputError(
-                f"{user} needs vectors, but this comparison has relevance scores instead; choose a score or loss that "
-                "uses only dot or cosine"
-            )
+            raise InputError(f"{user} needs vectors, but this comparison has relevance scores instead; {advice}")
         return pairwise.at_least_float32(self.anchors), pairwise.at_least_float32(self.candidates)

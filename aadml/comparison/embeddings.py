@@ -60,12 +60,14 @@ class Embeddings:
                 f"embeddings: labels have shape {tuple(self.labels.shape)}; pass ({count},), one label per id"
             )
         for modality, vectors in self.vectors.items():
-            rows = self.rows.get(modality)
-            shared = rows is not None and rows.shape == (count,) and bool((rows < len(vectors)).all())
             if not isinstance(vectors, Tensor):
                 raise InputError(f"embeddings: {modality} has type {type(vectors).__name__}; pass a tensor (n, d)")
-            if vectors.ndim != 2 or (len(vectors) != count if rows is None else not shared):
-                raise InputError(f"embeddings: {modality} has shape {tuple(vectors.shape)}; pass vectors ({count}, d)")
+            rows = self.rows.get(modality)
+            if vectors.ndim != 2 or (rows is None and len(vectors) != count):
+                number = count if rows is None else "m"
+                raise InputError(f"embeddings: {modality} has shape {tuple(vectors.shape)}; pass vectors ({number}, d)")
+            if rows is not None:
+                _check_rows(modality, rows, count, len(vectors))
             if not all_finite(vectors):
                 raise InputError(f"embeddings: the {modality} vectors contain NaN or infinity; pass finite vectors")
 
@@ -78,7 +80,7 @@ class Embeddings:
         return self.relevance or relevance_of(self)
 
     def of(self, modality: Modality, index: Tensor) -> Tensor:
-        """Return the vectors (b, d) of clips `index` (b,) in a modality, without a copy for all vectors in order."""
+        """Return the vectors (b, d) of the clips `index` (b,) in a modality; all vectors in order are not copied."""
         vectors = self.vectors[modality]
         rows = self.rows[modality][index] if modality in self.rows else index
         return vectors if torch.equal(rows, torch.arange(len(vectors))) else vectors[rows]
@@ -95,6 +97,18 @@ class Embeddings:
     def directions(self) -> Sequence[Direction]:
         """Return all ordered pairs of modalities, (queries, gallery)."""
         return [(q, g) for q in self.vectors for g in self.vectors if q != g]
+
+
+def _check_rows(modality: Modality, rows: Tensor, count: int, vectors: int) -> None:
+    if rows.shape != (count,):
+        raise InputError(
+            f"embeddings: the rows of {modality} have shape {tuple(rows.shape)}; pass ({count},), one row per id"
+        )
+    if count and not 0 <= int(rows.min()) <= int(rows.max()) < vectors:
+        raise InputError(
+            f"embeddings: the rows of {modality} range from {int(rows.min())} to {int(rows.max())}, but there are "
+            f"{vectors} vectors; pass rows in 0..{vectors - 1}"
+        )
 
 
 def checksum_of(vectors: Mapping[Modality, Tensor]) -> str:

@@ -55,7 +55,12 @@ def check_present(modality: str, flags: Tensor, count: int) -> None:
 
 
 def check_features(modality: str, features: Features, count: int) -> None:
-    """Raise InputError for a wrong number of features, other types than floats (n, d), NaN, or an invalid name."""
+    """Check the name and the features of a modality.
+
+    Raises:
+        InputError: the name is invalid, or the features are neither finite floats (count, d) nor a `Source` of `count`
+            items.
+    """
     check_modality(modality, "clips")
     if hasattr(nn.ModuleDict, modality):  # networks are stored by the names of their modalities
         raise InputError(f"clips: '{modality}' is reserved by torch and cannot be a modality; choose another name")

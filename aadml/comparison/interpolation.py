@@ -27,7 +27,7 @@ def interpolated(
         comparison: a anchors against c candidates with classes.
         generator: generator of the random y_j.
         shares: values of s, each in 0..1.
-        lines: kinds of lines.
+        lines: kinds of lines: "same-class", "anchor-negative" or both.
 
     Returns:
         Comparison against c + m candidates, the first c unchanged. The result has no guides, no `within`, and no
@@ -36,7 +36,7 @@ def interpolated(
     Raises:
         InputError: the comparison has relevance scores instead of vectors, or same-class lines but no classes.
     """
-    anchors, candidates = comparison.vectors("interpolation")
+    anchors, candidates = comparison.vectors("interpolation", "choose another proxy")
     points, positives, negatives = [candidates], [comparison.positives], [comparison.negatives]
     for share in shares:
         if "same-class" in lines:

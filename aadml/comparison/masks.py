@@ -16,7 +16,7 @@ RowsOfMask = Callable[[slice, torch.dtype], Tensor]
 
 
 class Mask(Generic[M]):
-    """Field of a dataclass, set to a mask (a, c) or to a function of its rows, and read as a mask.
+    """Field of a dataclass that is set to a mask (a, c), or to a function that computes rows, and is read as a mask.
 
     Args:
         optional: whether the default of the field is None.
@@ -83,9 +83,9 @@ class MaskCodes:
         return self._compared(torch.eq, "sides", rows, kind)
 
     def _compared(self, compare: Callable[..., Tensor], codes: str, rows: slice, kind: torch.dtype) -> Tensor:
-        """Compare codes; return zeros and ones (r, c).
+        """Compare the codes of some anchors with all candidates; return zeros and ones (r, c) of type `kind`.
 
-        On a CPU, numbers and an output in the type of scores are several times as fast as integers and booleans.
+        On a CPU, comparing floats into floats is several times as fast as comparing integers into booleans.
         """
         left, right = getattr(self, codes)
         if torch.compiler.is_compiling():  # the compiler fuses the comparison with its use
@@ -96,9 +96,9 @@ class MaskCodes:
         return compare(left, right, out=torch.empty(len(left), len(right), dtype=kind, device=left.device))
 
     def few_positives(self, rows: slice, kind: torch.dtype) -> tuple[Tensor, Tensor] | None:
-        """Return columns that contain all positives of some anchors (r, k), and ones for positives, zeros for the rest.
+        """Return columns (r, k) that contain all positives of some anchors, and marks (r, k): 1 if positive, else 0.
 
-        Return None for anchors with more than c / FEW positives, for codes not on a CPU, and in compiled code.
+        Return None if any anchor has more than c / FEW positives, if the codes are not on a CPU, or in compiled code.
         """
         codes = "groups" if self.clips is None else "clips"
         if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu":
@@ -126,7 +126,7 @@ class _Ranks:
     Attributes:
         order: (c,) candidates in the order of their codes.
         start, stop: (a,) range of the code of each anchor in that order, empty for a code of no candidate.
-        numbers: (a,) and (c,) numbers up to 2 c, which are equal for equal codes only.
+        numbers: (a,) and (c,) numbers up to 2 c; anchor and candidate have equal numbers only if their codes are equal.
     """
 
     order: Tensor
@@ -154,7 +154,7 @@ def _range(order: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rows_of(mask: Tensor | RowsOfMask, rows: slice, kind: torch.dtype) -> Tensor:
-    """Return some rows (r, c) of a mask, or of its function, as zeros and ones; a mask (c,) is repeated."""
+    """Return some rows (r, c) of a mask, of type `kind`, also from a function of rows; a mask (c,) is repeated."""
     if not isinstance(mask, Tensor):
         return mask(rows, kind)
     bits = mask[rows] if mask.ndim == 2 else mask.expand(rows.stop - rows.start, -1)

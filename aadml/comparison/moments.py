@@ -1,4 +1,4 @@
-"""Mean, standard deviation and maximum of each column of features, block by block in double precision."""
+"""Mean, standard deviation and largest absolute value of each column of features, in double precision."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

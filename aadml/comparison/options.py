@@ -43,6 +43,6 @@ Seeds = Annotated[int, Interval(ge=1, le=10_000)]
 Size = Annotated[int, NoOption()]
 """Width or number of classes of the data, not an option."""
 Fidelity = Literal["source", "repaired"]
-"""Formula as in the released code, or without its errors; each option describes the difference."""
+"""Formula as in the released code, or without the errors of the code; each option describes the difference."""
 Seed = Annotated[int, Interval(ge=0, le=2**63 - 1)]
 """Seed of random draws."""

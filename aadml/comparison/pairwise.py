@@ -1,6 +1,6 @@
-"""Distances and similarities of all pairs of two sets, and reductions under masks.
+"""Distances and similarities of all pairs of two sets.
 
-All functions compute in the precision of their arguments, also inside `torch.autocast`: scores rounded to 8 bits of
+Distances and similarities have the precision of the vectors, also inside `torch.autocast`: scores rounded to 8 bits of
 mantissa would rank neighbors wrongly.
 """
 
@@ -55,10 +55,10 @@ def normalized(vectors: Tensor) -> Tensor:
 
 
 def at_least_float32(values: Tensor) -> Tensor:
-    """Convert half precision to float32; return float32 and float64 unchanged."""
+    """Convert values to float32; return float32 and float64 unchanged."""
     return values if values.dtype in (torch.float32, torch.float64) else values.float()
 
 
 def counted(mask: Tensor) -> Tensor:
-    """Count the entries of a mask by row: (a, c) -> (a,) int64."""
+    """Count the true entries in each row of a mask: (a, c) -> (a,) int64."""
     return mask.sum(1, dtype=torch.int32).long()

@@ -219,7 +219,7 @@ class SharedLabels(Relevance):
 
 @dataclass(frozen=True)
 class GradedLabels(SharedLabels):
-    """Relevance of items that share a class with the query, graded by the share of their classes in common."""
+    """Relevance of items that share a class with the query, graded by the Jaccard index of both sets of classes."""
 
     graded = True
     name = "labels-graded"

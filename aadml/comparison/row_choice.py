@@ -12,9 +12,9 @@ Positive = Literal["all", "random", "own", "hardest"]
 
 
 def lowest(values: Tensor, mask: Tensor) -> Tensor:
-    """Return a mask of the entry of `mask` with the lowest value in each row: (a, c) -> (a, c) bool.
+    """Return a mask of the lowest value in each row among the true entries of `mask`: (a, c) -> (a, c) bool.
 
-    An empty row remains empty.
+    A row without true entries remains empty.
 
     Args:
         values: (a, c) of any float type.
@@ -27,14 +27,14 @@ def lowest(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def drawn(mask: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw one entry of `mask` per row, uniformly: (a, c) -> (a, c) bool; an empty row remains empty."""
+    """Draw one true entry of `mask` per row, uniformly: (a, c) -> (a, c) bool; an empty row remains empty."""
     if mask.shape[1] == 0:
         return mask
     return torch.zeros_like(mask).scatter_(1, columns_by_lot(mask, generator)[:, None], True) & mask
 
 
 def columns_by_lot(mask: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw a column for each row of `mask` (a, c), uniformly -> (a,); the column of an empty row is arbitrary."""
+    """Draw the column of a true entry in each row of `mask` (a, c), uniformly -> (a,); arbitrary for an empty row."""
     if mask.shape[1] == 0:
         return torch.zeros(len(mask), dtype=torch.int64, device=mask.device)
     ranks = mask.cumsum(1, dtype=torch.int32)

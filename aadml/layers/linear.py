@@ -12,8 +12,8 @@ class Linear(nn.Linear):
     """`nn.Linear` with an optional type of lower precision for the product.
 
     Attributes:
-        reduced: type of the product and of its gradients; None for the type of the inputs. Weights, bias and later
-            operations are in float32.
+        reduced: type of the product and of its gradients; None for the type of the inputs. Weights and bias keep their
+            type, which is also the type of the outputs.
     """
 
     reduced: torch.dtype | None = None

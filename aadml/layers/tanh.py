@@ -40,7 +40,7 @@ class _ByLogistic(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        """Compute the gradient of the inputs: 1 - tanh²."""
+        """Compute the gradient of the inputs: the incoming gradient times 1 - tanh²."""
         (values,) = ctx.saved_tensors
         of_inputs: Tensor = torch.ops.aten.tanh_backward(gradients[0], values)
         return of_inputs

@@ -28,7 +28,7 @@ class ArcFace(nn.Module):
 
     theta is the angle between anchor and proxy, and y is the class of anchor i. Past 180 degrees, where the cosine
     would rise again, a straight line continues it, as in the authors' code. The proxies replace candidates and masks,
-    and are shared by all directions of the comparison. The proxies are trained with the encoders.
+    and are shared by the comparisons of all directions. The proxies are trained with the encoders.
 
     Args:
         dimension: width d of the vectors (set from the data, not by the user).

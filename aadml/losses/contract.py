@@ -11,8 +11,8 @@ from aadml.feature_extraction.ground.contracts import Condition
 class LossFunction(Protocol):
     """Pure function of a comparison, with its options as keyword-only arguments.
 
-    A loss that owns parameters is an `nn.Module` class. Its constructor receives the options, and `classes`,
-    `dimension`, `features` and `modalities` where it has such arguments. Its instances are called with a comparison.
+    A loss that owns parameters is an `nn.Module` class, whose instances are called with a comparison. The constructor
+    receives the options and, if it has arguments of these names, `classes`, `dimension`, `features` and `modalities`.
     """
 
     def __call__(self, comparison: Comparison, /, **options: Any) -> Terms:

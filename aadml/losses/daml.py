@@ -52,11 +52,11 @@ class Daml(nn.Module):
     max(0, D(x~, a)^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair. The first form is
     the paper's; the other two are this project's extension to the other losses.
 
-    There are two players, each with its own optimizer. The encoders minimize the terms that a call returns: their
-    gradient passes through the generator into the features, but not into its parameters. The generator
-    (`parameters()`) minimizes `generator_loss`, whose gradient reaches neither encoders nor heads. `phases` returns
-    the order of training: first the encoders only, on real negatives, then the generator only, then both in turn on
-    each batch.
+    There are two players, each with its own optimizer. The encoders minimize the terms that a call returns. The
+    gradient of these terms passes through the generator into the features, but not into the generator's parameters.
+    The generator (`parameters()`) minimizes `generator_loss`, whose gradient reaches neither encoders nor heads.
+    `phases` returns the order of training: first the encoders only, on real negatives, then the generator only, then
+    both in turn on each batch.
 
         for phase in loss.phases(epochs):
             loss.enter(phase.name)
@@ -66,7 +66,7 @@ class Daml(nn.Module):
 
     Update one player before computing the loss of the other. Candidates are of one modality, so use one instance per
     direction. The features of both sides must be equally wide. Triples are redrawn after each training call. The draws
-    depend on a counter in the state, so a resumed run draws the same triples.
+    depend on a counter in the state, so a resumed run draws the triples of an uninterrupted run.
 
     Args:
         features: width f of the penultimate features (set from the network, not by the user).
@@ -127,7 +127,7 @@ class Daml(nn.Module):
             comparison: a anchors against c candidates, with `anchor_features`, `candidate_features`, `candidate_head`.
 
         Returns:
-            Per anchor, the loss of its triples; 0 for anchors without positives or without negatives. The n-pair form
+            Per anchor, the loss of its triple; 0 for anchors without positives or without negatives. The n-pair form
             also has a penalty on the lengths of the vectors.
 
         Raises:

@@ -37,7 +37,7 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
         with each other.
 
     Raises:
-        InputError: the temperature is not above 0.
+        InputError: a temperature is not above 0.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)

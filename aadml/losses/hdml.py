@@ -58,16 +58,16 @@ class Hdml(nn.Module):
     triples weigh more in the loss. Both means start at infinity (the authors' code: at 10^6), so training begins on
     real triples. The buffers `metric_average` and `generator_average` store the means.
 
-    Across modalities, the generator only produces features of the candidates' modality. `repaired` therefore keeps the
-    real anchor and positive, and reconstructs the candidates. `source` is the authors' code: all items pass through one
-    network. Anchor and positive are therefore regenerated too, and every row of every triple is reconstructed and
-    classified. Its gradient also passes through the distances of the pull. Both forms omit the batch normalization that
-    the authors' code has in the generator and before the last layer.
+    Across modalities, the generator only produces features of the candidates' modality. With `fidelity` "repaired", the
+    real anchor and positive are therefore kept, and the candidates are reconstructed. With "source", as in the authors'
+    code for one network, anchor and positive are regenerated too, and every row of every triple is reconstructed and
+    classified. The gradient of the encoders then also passes through the distances d+ and d-. With either value, this
+    loss omits the batch normalization that the authors' code has in the generator and before the last layer.
 
     There are two players, each with its own optimizer, in one phase. The encoders minimize the terms that a call
-    returns: their gradient passes through the generator into the vectors, but not into the parameters of the loss.
-    Generator and classifier (`parameters()`) minimize `generator_loss`, whose gradient reaches neither encoders nor
-    heads.
+    returns. The gradient of these terms passes through the generator into the vectors, but not into the parameters of
+    the loss. Generator and classifier (`parameters()`) minimize `generator_loss`, whose gradient reaches neither
+    encoders nor heads.
 
     Update one player before computing the loss of the other. Candidates are of one modality, so use one instance per
     direction. Triples are redrawn after each training call. The draws depend on a counter in the state.
@@ -137,7 +137,7 @@ class Hdml(nn.Module):
             comparison: a anchors against c candidates, with `candidate_head`.
 
         Returns:
-            Per anchor, the loss of its triples; 0 for anchors without positives or without negatives. The n-pair form
+            Per anchor, the loss of its triple; 0 for anchors without positives or without negatives. The n-pair form
             also has a penalty on the lengths of the vectors.
 
         Raises:
@@ -161,8 +161,8 @@ class Hdml(nn.Module):
         """Compute the loss of generator and classifier, a scalar.
 
         Args:
-            comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`, and for
-                `source` with `anchor_features` and `anchor_class` too.
+            comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`. With `fidelity`
+                "source", `anchor_features` and `anchor_class` are needed too.
 
         Raises:
             InputError: one of these fields is missing, a class is not among the classes of the loss, or the comparison
@@ -175,7 +175,7 @@ class Hdml(nn.Module):
         if len(unknown):
             raise InputError(
                 f"hdml was built for {classes} classes, but a candidate is of class {int(unknown.max())}; pass "
-                "class labels (pairs by id have none)"
+                f"class labels from 0 to {classes - 1} (pairs by id have none)"
             )
         rebuilt, confusion = self._from_triples(comparison) if self.as_source else self._from_candidates(comparison)
         cost = (1 - BALANCE) * rebuilt + BALANCE * CLASS_FACTOR * average(confusion)
@@ -192,7 +192,7 @@ class Hdml(nn.Module):
         return torch.where(near < far, anchor + share * (negative - anchor), negative)
 
     def _generated(self, rows: tuple[Tensor, Tensor, Tensor], head: nn.Module) -> tuple[Tensor, Tensor, Tensor]:
-        """Return synthetic triples, (m, d) each: pulled negatives, or with `source` all members, are regenerated."""
+        """Return synthetic triples, (m, d) each: negatives are pulled and regenerated, with "source" all members."""
         anchor, positive, negative = rows
         parts = (anchor, positive, self.pulled(anchor, positive, negative))
         synthetic = head(fixed(self.generator, torch.cat(parts) if self.as_source else parts[2])).to(anchor.dtype)

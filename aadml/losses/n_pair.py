@@ -16,8 +16,8 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(x_i . r_n - x_i . r_p))
         penalty = l2 / 4 (mean |x|^2 + mean |r|^2)
 
-    The vectors are not normalized; the penalty keeps them short. Its means are over the anchors with positives, and
-    over the candidates that are some anchor's positive. With the selection of one pair per class the result is Sohn's
+    The vectors are not normalized; the penalty keeps them short. The means are over the anchors with positives, and
+    over the candidates that are a positive of any anchor. With the selection of one pair per class the result is Sohn's
     loss: cross-entropy of X R^T with the diagonal as target. The multi-positive form is the cross-entropy, for each
     anchor, with equal weight on all its positives,
 
@@ -57,7 +57,7 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
 
 
 def _penalty(comparison: Comparison, l2: float) -> Tensor:
-    anchors, candidates = comparison.vectors("the l2 option of n-pair")
+    anchors, candidates = comparison.vectors("the l2 option of n-pair", "set loss.l2 to 0")
     codes = comparison.codes_of_all_pairs()
     if codes is None:
         used = comparison.positives.any(1), comparison.positives.any(0)

@@ -24,7 +24,7 @@ class ProxyAnchor(nn.Module):
 
     s is the cosine, x the anchors of the comparison, P all proxies and P+ the proxies of the classes in the batch. The
     sums run over the whole batch, so every anchor has the same loss. The proxies replace candidates and masks, and are
-    shared by all directions of the comparison. The proxies are trained with the encoders.
+    shared by the comparisons of all directions. The proxies are trained with the encoders.
 
     Args:
         dimension: width d of the vectors (set from the data, not by the user).

@@ -92,10 +92,10 @@ class LossSection(EntrySection):
     key, table, groups = "loss", LOSSES, (Weighted, ObjectiveOptions)
 
     def build_for(self, space: Space, count: int) -> list[Loss]:
-        """Build one loss for each of `count` directions, or one loss for all if the loss has class proxies.
+        """Return the losses of `count` directions: separate losses, or the same loss if the loss has class proxies.
 
         Raises:
-            InputError: the loss needs features of a last layer, which `space` does not have.
+            InputError: the loss needs features or classes, which `space` does not have.
         """
         build = partial(self.part, partial(self._built, space))
         first = build()

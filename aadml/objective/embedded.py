@@ -33,7 +33,7 @@ class Embedded:
         heads: modality -> last layer, features (m, f) -> vectors (m, d), for the same losses.
         relevance: (anchors' modality, candidates' modality) -> (b, b) scores that replace scores of vectors.
         guides: name -> (b, b) detached scores that selections may use.
-        neighbors: modality -> additional positives of the clips as its anchors, among the candidate clips.
+        neighbors: modality -> additional positives, among the candidates, of the clips as anchors of the modality.
         present: modality -> (b,) bool, whether a clip has the modality; other clips are not compared in the modality.
         bank: candidates from outside the batch, or None; `index` is then the row of each clip's partner in the bank.
     """
@@ -52,7 +52,7 @@ class Embedded:
 
     @property
     def candidates(self) -> "Bank":
-        """Clips used as candidates."""
+        """Clips used as candidates: the clips of `bank`, or else of the batch."""
         return Bank(self.vectors, self.groups) if self.bank is None else self.bank
 
     @property
@@ -63,7 +63,7 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Bank:
-    """All clips of the training set, as candidates without gradient.
+    """Candidates: all clips of the training set, without gradient, or the clips of a batch.
 
     Attributes:
         vectors: modality -> (n, d).
@@ -77,7 +77,10 @@ class Bank:
 def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
     """Return the comparison of one direction: rows of several modalities concatenated, no row compared with itself.
 
-    Clips that lack a modality are neither anchors nor candidates in it.
+    Clips that lack a modality are neither anchors nor candidates in the modality.
+
+    Raises:
+        InputError: a modality of the direction has no vectors.
     """
     comparison = _whole(batch, direction)
     rows, columns = (_kept(batch, side) for side in direction)
@@ -126,7 +129,10 @@ def _whole(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
 def _near(
     rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the mask of additional positives of one direction (a, c), and the share of each positive."""
+    """Return the mask of additional positives of one direction (a, c), and the share of each positive (a, c).
+
+    The mask and the shares are None without `neighbors`. The shares are also None if all are equal.
+    """
     if batch.neighbors is None:
         return None, None
     further = [batch.neighbors[row] for row in rows]

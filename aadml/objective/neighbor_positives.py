@@ -36,9 +36,9 @@ class NeighborOptions:
       "input" does.
     - HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss supcon, in the space of a DCCA teacher: "dcca".
 
-    Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by these similarities. FNAC (Sun et
-    al., CVPR 2023) uses them to find false negatives. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its
-    nearest neighbor.
+    Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by similarity. FNAC (Sun et al., CVPR
+    2023) finds false negatives by similarity. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its nearest
+    neighbor.
 
     Attributes:
         positives: "none" for no further positives, "all" for all clips by similarity, or a choice of the k nearest
@@ -48,7 +48,7 @@ class NeighborOptions:
         space: vectors among which neighbors are searched: "embedding" (again in each epoch), "input" features, or
             vectors of a "dcca". The DCCA is trained first, only on the training clips, in batches of 200 (or of all
             clips, if there are fewer).
-        control: "random" replaces neighbors by random clips with the weights of the neighbors; "none" keeps them.
+        control: "random" replaces neighbors by random clips with the weights of the neighbors; "none" replaces nothing.
         weights: "equal", "affine" (1 + s) / 2 of the similarity s, or "softmax" of s / temperature. The anchor's
             partner counts as a clip of similarity 1.
         temperature: temperature of softmax weights.
@@ -147,7 +147,7 @@ class NeighborPositives:
             generator: generator of the control's draws.
 
         Raises:
-            InputError: k is not below the number of clips.
+            InputError: k is not below the number of clips, or a vector is not finite.
         """
         self.check_size(len(groups))
         self._groups, self._inputs, self._random = groups, inputs, {}

@@ -137,7 +137,7 @@ class Objective(nn.Module):
             compiled loss can be computed only once.
 
     Raises:
-        InputError: a direction has another form, or the number of losses is neither 1 nor that of the directions.
+        InputError: a direction has another form, or a list of losses has another length than the directions.
     """
 
     def __init__(
@@ -155,8 +155,8 @@ class Objective(nn.Module):
         self.losses = tuple(losses) if isinstance(losses, Sequence) else (losses,) * len(self.directions)
         if len(self.losses) != len(self.directions):
             raise InputError(
-                f"directions: there are {len(self.losses)} losses for {len(self.directions)} directions; pass one loss,"
-                " or one per direction"
+                f"directions: there are {len(self.losses)} losses for {len(self.directions)} directions; pass one loss "
+                "per direction, or a loss that is not in a list"
             )
         self.owned = nn.ModuleList(dict.fromkeys(loss for loss in self.losses if isinstance(loss, nn.Module)))
         self.selection = selection
@@ -217,7 +217,7 @@ class Objective(nn.Module):
     def _extended(
         self, laid: Sequence[Comparison], batch: Embedded, proxy: Extending, generator: torch.Generator
     ) -> list[Comparison]:
-        """Append the candidates of a proxy to the comparisons, and store the batch in the proxy."""
+        """Append the candidates of a proxy to the comparisons; in training, also store the batch in the proxy."""
         extended = []
         for comparison, direction in zip(laid, self.directions, strict=True):
             rows, columns = (modalities_of(batch.vectors, side) for side in direction)
@@ -278,7 +278,7 @@ def terms_of(loss: Loss, comparison: Comparison) -> Terms:
 
 
 def compiled(loss: Loss) -> Loss:
-    """Compile a loss with `torch.compile`, as one graph, at its first call.
+    """Return the loss as a function that `torch.compile` compiles, as one graph, at the first call.
 
     The call raises InputError if the loss cannot be compiled.
     """

@@ -48,7 +48,7 @@ class EntrySection(OwnSection):
         """Build the section of an entry from its name; omitted options have their defaults.
 
         Raises:
-            InputError: the name or an option is unknown.
+            InputError: the errors of `completed`.
         """
         return cls(name, OptionValues(**options)).completed()
 
@@ -67,7 +67,8 @@ class EntrySection(OwnSection):
         """Return the section with the defaults of all omitted options; `check` also checks the values.
 
         Raises:
-            InputError: an option is unknown, or a checked value is not valid.
+            InputError: the entry or an option does not exist, an option without a default is missing, a removed option
+                has a value that is no longer possible, or a checked value is not valid.
         """
         options, complete = self.options, checked_options if check else completed
         parts = []

@@ -101,8 +101,8 @@ class AnchorAware(Unchanged):
         """
         if self.query == "partner" and not self.training:
             raise InputError(
-                "proxy.query: partner is for training only, because the partner would reveal the result in evaluation; "
-                "choose self"
+                "proxy.query: 'partner' is for training only, because in evaluation the partner would reveal the "
+                "result; choose 'self'"
             )
         lists = self.graph.lists(index, embeddings)
         vectors = self._vectors(encode)
@@ -117,7 +117,7 @@ class AnchorAware(Unchanged):
         """Compute the proxies of new items from their nearest neighbors in the training bank, without labels.
 
         Args:
-            vectors: (m, d) embeddings; no row depends on another.
+            vectors: (m, d) embeddings; the proxy of a row does not depend on other rows.
             modality: modality of the embeddings.
             k: number of neighbors, by default as in training.
 
@@ -125,8 +125,8 @@ class AnchorAware(Unchanged):
             (m, d).
 
         Raises:
-            InputError: there is no bank, the reading is R5 (without proxies of single items), or the vectors are not
-                finite or have another width.
+            InputError: there is no bank, the reading is R5 (without proxies of single items), k is below 1, or the
+                vectors are not finite or have another width.
         """
         if self.reading == "R5":
             raise InputError(
@@ -136,7 +136,7 @@ class AnchorAware(Unchanged):
         return self._proxies(modality, vectors, vectors, lists, self._from_memory)
 
     def attended(self, attention: Attention, inputs: Keys) -> Tensor:
-        """Return the attention of each anchor over its neighbors (a, d), by the reading."""
+        """Return the attention of each anchor over its neighbors (a, d), under the reading `reading`."""
         return READINGS[self.reading](attention, inputs)
 
     def _proxies(
@@ -169,7 +169,7 @@ class AnchorAware(Unchanged):
 
 
 def reaches_no_encoder(options: OptionValues) -> bool:
-    """Return whether no gradient reaches the encoders: every proxy is an affine map of one detached vector.
+    """Return whether no gradient reaches the encoders, because every proxy is an affine map of one detached vector.
 
     Args:
         options: all options of the anchor-aware proxy.

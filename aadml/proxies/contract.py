@@ -91,7 +91,10 @@ class Proxy(Protocol):
         ...
 
     def from_bank(self, vectors: Tensor, modality: Modality, /, *, k: int | None = None) -> Tensor:
-        """Compute the proxies (m, d) of new items `vectors` (m, d) from k neighbors in the bank, without labels."""
+        """Compute the proxies (m, d) of new items `vectors` (m, d) from k neighbors in the bank, without labels.
+
+        By default, k is the number of neighbors in training.
+        """
         ...
 
 

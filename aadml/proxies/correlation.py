@@ -95,11 +95,13 @@ class CorrelationGraph:
                 random neighbors need `generator`. Rows of one group are never neighbors.
 
         Raises:
-            InputError: a needed part is missing, or no class has more than k clips.
+            InputError: a needed part is missing, no clip can have k neighbors, or a vector is not finite.
         """
         options = self.options
         if options.neighbors == "random" and train.generator is None:
-            raise InputError("proxy.neighbors: random neighbors need a generator; pass a generator in the training set")
+            raise InputError(
+                "proxy.neighbors: random neighbors need a generator, but the training set has none; pass a generator"
+            )
         if options.space == "input" and train.inputs is None:
             raise InputError(
                 "proxy.space: input needs features in memory, but the features are computed batch by batch; choose "
@@ -135,7 +137,7 @@ class CorrelationGraph:
         return {modality: self._lists[modality].take(index) for modality in modalities}
 
     def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int | None) -> NeighborLists:
-        """Return the k bank rows of a modality nearest to new vectors (m, d), without labels; None: k of the graph."""
+        """Return the k bank rows of a modality nearest to new vectors (m, d); with None, as many as in training."""
         return neighbors(self.bank[modality], vectors, k=self.options.k if k is None else k)
 
     def other(self, modality: Modality) -> Modality:

@@ -181,7 +181,7 @@ class _Search:
     def best_of_ranked(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Return scores and bank rows (r, k) of the first ranked candidates (r, s) that lack the code of the query."""
+        """Return scores and bank rows (r, k) of the first ranked candidates (r, s) with other codes than the query."""
         candidates = candidates[:, : self.wanted]
         left_out = _equal(codes, bank_codes, candidates)
         order = left_out.byte().sort(dim=1, stable=True).indices[:, :k]
@@ -191,7 +191,7 @@ class _Search:
     def best(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Return scores and bank rows (r, k) of the best candidates (r, s) that lack the code of the query."""
+        """Return scores and bank rows (r, k) of the best candidates (r, s) with other codes than the query."""
         candidates = candidates.sort(1).values
         exact = self._scores(rows, candidates).masked_fill_(_equal(codes, bank_codes, candidates), -torch.inf)
         score, order = exact.sort(dim=1, descending=True, stable=True)
@@ -242,7 +242,10 @@ def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> floa
 
 
 def group_size(count: int, wanted: int, dimension: int) -> int:
-    """Return the group size that balances the search over groups (count / size) and within groups (wanted size d)."""
+    """Return the power of 2, from 8 to 128, that balances the search over groups and the search within groups.
+
+    The searches take times in proportion to count / size and to wanted size d.
+    """
     size = math.sqrt(count / (wanted * max(1.0, dimension / 4)))
     return int(2 ** min(7, max(3, round(math.log2(size)))))
 

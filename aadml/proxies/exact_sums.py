@@ -41,7 +41,7 @@ def from_sums(total: Tensor, query_lengths: Tensor, lengths: Tensor) -> Tensor:
 
 
 def summed(queries: Tensor, bank: Tensor) -> Tensor:
-    """Sum products (..., d) over the last dimension, in the same order for every entry."""
+    """Compute inner products of queries and bank rows (..., d), summed in the same order for every entry."""
     if queries.shape[-1] > LOOPED:
         return (queries * bank).sum(-1)
     planes = zip(queries.unbind(-1), bank.movedim(-1, 0).contiguous(), strict=True)

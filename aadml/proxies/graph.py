@@ -47,7 +47,7 @@ def neighbors(
 ) -> NeighborLists:
     """Find the exact k nearest neighbors of every query in a bank by cosine; memory grows linearly with n.
 
-    In distributed training, each process finds the neighbors of its share of the queries.
+    In distributed training, each process finds the neighbors of its share of the queries, and returns all lists.
 
     Args:
         bank: (n, d) float vectors.
@@ -171,8 +171,8 @@ def _check(bank: Views, queries: Views, k: int, same_rows: bool) -> None:
     for view, others in zip(bank, queries, strict=True):
         if view.ndim != 2 or others.ndim != 2 or view.shape[1] != others.shape[1]:
             raise InputError(
-                f"graph: the bank has shape {tuple(view.shape)} and the queries {tuple(others.shape)}; pass matrices"
-                " of the same width"
+                f"graph: the bank has shape {tuple(view.shape)}, but the queries have shape {tuple(others.shape)}; "
+                "pass matrices of the same width"
             )
     counts = sorted({len(view) for view in bank})
     if len(counts) > 1:

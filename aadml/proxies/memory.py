@@ -71,7 +71,7 @@ class Memory(Unchanged):
         self.remembered: Remembered | None = None
 
     def refresh(self, train: TrainingSet) -> None:
-        """Store the training set, or a queue of clips drawn by its generator.
+        """Store the training set, or a queue of clips drawn from the training set by `train.generator`.
 
         Raises:
             InputError: a queue has no generator.
@@ -84,7 +84,9 @@ class Memory(Unchanged):
             self.remembered = everything
             return
         if train.generator is None:
-            raise InputError("proxy.size: a queue begins with random clips and needs a generator; pass a generator")
+            raise InputError(
+                "proxy.size: a queue begins with random clips, but the training set has no generator; pass a generator"
+            )
         drawn = torch.randperm(len(index), generator=train.generator, device=train.generator.device)[: self.size]
         self.remembered = everything.take(drawn.to(first.device))
 
@@ -108,8 +110,8 @@ class Memory(Unchanged):
             The comparison with c candidates of the batch, then m stored candidates for each modality of `columns`.
 
         Raises:
-            InputError: the comparison has relevance scores or guides, the comparison lacks classes or `within`, or
-                `refresh` was not called for `size` "all".
+            InputError: the comparison has relevance scores or guides, or lacks classes or `within`, or `refresh` was
+                not called for `size` "all".
         """
         if comparison.relevance is not None or comparison.guides:
             raise InputError(

@@ -11,7 +11,7 @@ from aadml.proxies.graph import neighbors
 
 @torch.no_grad()
 def expand(vectors: Tensor, bank: Tensor, *, k: int, alpha: float = 0.0) -> Tensor:
-    """Return every unit vector plus the weighted unit vectors of its k nearest bank rows.
+    """Return each vector, normalized, plus the weighted sum of its k nearest bank rows, each normalized.
 
         x' = x / |x|  +  sum over the k most cosine-similar rows b of  cos(x, b)^alpha  b / |b|
 
@@ -22,7 +22,7 @@ def expand(vectors: Tensor, bank: Tensor, *, k: int, alpha: float = 0.0) -> Tens
         vectors: (m, d).
         bank: (n, d).
         k: number of rows; 0 adds none, more than n adds all.
-        alpha: exponent of the weights; 0 is the plain average. Negative cosines count as 0.
+        alpha: exponent of the weights; with 0, all weights are 1. Negative cosines count as 0.
 
     Returns:
         (m, d), of the dtype of `vectors`.

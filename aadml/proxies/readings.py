@@ -39,7 +39,7 @@ class Keys:
 
 
 def literal_equation(attention: Attention, inputs: Keys) -> Tensor:
-    """Return R1 (a, d), Equation 7 literally, one call per neighbor with the anchor as value: an affine map."""
+    """Return R1 (a, d), an affine map: Equation 7 literally, with one call per neighbor and the anchor as value."""
     values = inputs.anchors[:, None].expand_as(inputs.keys).flatten(0, 1)[:, None]
     queries, keys = (part.expand_as(inputs.keys).flatten(0, 1)[:, None] for part in (inputs.queries, inputs.keys))
     calls: Tensor = attention(queries, keys, values, inputs.mask.new_ones(len(keys), 1)).view_as(inputs.keys)

@@ -14,10 +14,10 @@ def hardest(
     score: Score = "squared-euclidean",
     positive: Positive = "random",
 ) -> Comparison:
-    """Select each anchor's nearest negative, with one of its positives or all.
+    """Select each anchor's nearest negative, with one or all of the anchor's positives.
 
     The AADML paper's "single triplet with the hardest negative" is this selection, if read per anchor. With a
-    similarity as score, it is the cross-modality hard strategy of Xie et al. (ICASSP 2023).
+    similarity as score, the selection is the cross-modality hard strategy of Xie et al. (ICASSP 2023).
 
     Args:
         comparison: a anchors against c candidates.

@@ -7,9 +7,11 @@ from aadml.comparison.options import Margin
 
 
 def multi_similarity(comparison: Comparison, generator: torch.Generator, *, margin: Margin = 0.1) -> Comparison:
-    """Select positives below the anchor's most similar negative, and negatives above its least similar positive.
+    """Select the positives and negatives that are hard relative to the anchor's other pairs, by cosine.
 
-    Similarity is the cosine. An anchor without positives or without negatives keeps no pairs.
+    A positive is selected if its cosine is less than the highest cosine of the anchor's negatives plus `margin`. A
+    negative is selected if its cosine is above the lowest cosine of the anchor's positives minus `margin`. An anchor
+    without positives or without negatives keeps no pairs.
 
     Args:
         comparison: a anchors against c candidates.

@@ -9,7 +9,7 @@ from aadml.feature_extraction.ground.options import removing
 
 @removing(positive="random")
 def one_pair_a_class(comparison: Comparison, generator: torch.Generator) -> Comparison:
-    """Select one anchor per class with one positive; its negatives are the positives of the other anchors.
+    """Select one anchor and one positive per class; the positives of the other selected anchors are the negatives.
 
     The masks define the classes: anchors i and j are of the same class if the positive of j is not a negative of i. For
     pairs by id a class is a clip, so one of its captions is selected.

@@ -9,7 +9,7 @@ from aadml.feature_extraction.ground.options import removing
 
 @removing(positive="random")
 def random_negative(comparison: Comparison, generator: torch.Generator) -> Comparison:
-    """Select one positive and one negative per anchor, uniformly at random, and independently in each direction.
+    """Select one positive and one negative per anchor, uniformly at random.
 
     If each anchor has one positive, the selection is the random strategy of Xie et al. (ICASSP 2023).
 

@@ -20,9 +20,9 @@ def semi_hard(
     margin: Margin = 0.0,
     keep: Literal["nearest", "all"] = "nearest",
 ) -> Comparison:
-    """Select a random positive per anchor and farther negatives: d_ap < d_an (Schroff et al., CVPR 2015).
+    """Select a random positive per anchor, and one or all of the farther negatives (Schroff et al., CVPR 2015).
 
-    An anchor without farther negatives has no terms, as in FaceNet.
+    Farther negatives have d_an > d_ap. An anchor without such negatives has no terms, as in FaceNet.
 
     Args:
         comparison: a anchors against c candidates.

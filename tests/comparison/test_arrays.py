@@ -39,7 +39,6 @@ def test_labels_are_names_or_whole_numbers_of_any_kind(labels, names):
         np.asarray([True, False] * 3),
         [0.0, 1.0] * 3,
         torch.ones(N, requires_grad=True),
-        [["a"], ["a", "b"]] * 3,
         [(1,)] * N,
         "abcabc",
         3,
@@ -49,7 +48,20 @@ def test_labels_are_names_or_whole_numbers_of_any_kind(labels, names):
     ],
 )
 def test_other_labels_are_refused(labels):
-    with pytest.raises(InputError, match=r"^labels has type .* and shape .*; pass n names or n whole numbers"):
+    with pytest.raises(InputError, match=r"^labels have type .* and shape .*; pass n names or n whole numbers"):
+        to_codes(labels, "labels")
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([["a"], ["a", "b"]], "labels are nested lists of different lengths; pass n names or n whole numbers"),
+        (["a", 3], r"labels have type int, str and shape \(2,\); pass n names"),
+        (np.asarray([1.5, 2.5]), r"labels have type float and shape \(2,\); pass n names"),
+    ],
+)
+def test_the_message_shows_what_the_labels_are(labels, said):
+    with pytest.raises(InputError, match=f"^{said}"):
         to_codes(labels, "labels")
 
 

@@ -45,7 +45,7 @@ def test_whether_a_clip_has_a_modality_is_said_by_truth_values_or_zeros_and_ones
     ("present", "said"),
     [
         ({"adio": [True] * N}, "present: the clips have no adio features; choose from audio, visual"),
-        ({"audio": CODES}, r"present: audio has type int64 and shape \(6,\); pass a boolean array with one axis"),
+        ({"audio": CODES}, "present: audio contains 2; pass booleans, or zeros and ones"),
         ({"audio": ["yes"] * N}, r"present: audio has type <U3 and shape \(6,\); pass a boolean array with one axis"),
         (
             {"audio": [[True], [True, False]]},
@@ -106,10 +106,18 @@ def test_arguments_of_other_types_are_refused(call, message):
         call(clips())
 
 
-@pytest.mark.parametrize("key", [[N], [-N - 1], np.array([True, False])])
+@pytest.mark.parametrize("key", [[N], [-N - 1], np.array([True, False]), ["audio"], [None]])
 def test_rows_out_of_range_are_refused(key):
     with pytest.raises(InputError, match=r"pass rows in 0\.\.5, or a mask of 6"):
         clips()[key]
+
+
+@pytest.mark.parametrize(("code", "names"), [(0, ()), (-2, ("cat",))])
+def test_labels_without_a_class_name_are_refused(code, names):
+    label = torch.tensor([code])
+    said = f"clips: labels range from {code} to {code} for {len(names)} class names; pass the position of a class name"
+    with pytest.raises(InputError, match=said):
+        Clips({}, label, ("a",), names)
 
 
 def test_data_have_no_part_of_another_name():

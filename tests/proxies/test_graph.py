@@ -77,7 +77,10 @@ def test_lists_carry_no_gradient():
     ("arguments", "message"),
     [
         ({"k": 0}, "k is 0; pass a whole number of at least 1"),
-        ({"queries": torch.ones(3, 4)}, r"shape \(6, 5\) and the queries \(3, 4\); pass matrices of the same width"),
+        (
+            {"queries": torch.ones(3, 4)},
+            r"shape \(6, 5\), but the queries have shape \(3, 4\); pass matrices of the same width",
+        ),
         ({"queries": torch.ones(3, 5), "labels": torch.zeros(6)}, "there are 3 queries for 6 bank rows"),
         ({"queries": torch.full((3, 5), torch.nan)}, "NaN or infinity"),
     ],

@@ -163,7 +163,9 @@ def test_refuses_to_remember_nothing_and_what_is_no_vector():
     batch = embedded(0, torch.arange(BATCH))
     with pytest.raises(InputError, match="the memory is empty"):
         comparisons(Memory(WIDTH, SIDES), batch)
-    with pytest.raises(InputError, match=r"proxy\.size: a queue .* needs a generator"):
+    with pytest.raises(
+        InputError, match=r"proxy\.size: a queue begins with random clips, but the training set has no generator"
+    ):
         Memory(WIDTH, SIDES, size=4).refresh(TrainingSet(vectors(0), LABELS))
     guided = Embedded(batch.vectors, batch.groups, batch.index, guides={"text": torch.eye(BATCH)})
     memory = Memory(WIDTH, SIDES)

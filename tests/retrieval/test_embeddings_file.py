@@ -177,7 +177,7 @@ def test_modalities_of_other_names_and_masks_are_read(tmp_path, kind):
     ("changes", "message"),
     [
         ({"audio_present": np.array([True])}, r"audio_present: has shape \(1,\); pass shape \(4,\), one value per row"),
-        ({"audio_present": np.array([0, 1, 2, 1])}, "pass a boolean array with one axis"),
+        ({"audio_present": np.array([0, 1, 2, 1])}, "audio_present contains 2; pass booleans, or zeros and ones"),
         ({"modalities": np.array(["a b"])}, "'a b' cannot be the name of a modality"),
     ],
 )

@@ -240,8 +240,15 @@ def test_vectors_that_clips_share_score_as_if_repeated():
     assert mean_average_precision(shared, ("audio", "text")) == mean_average_precision(repeated, ("audio", "text"))
 
 
-@pytest.mark.parametrize("rows", [torch.arange(12), torch.arange(11) // 3])
-def test_rows_that_name_no_vector_or_not_every_clip_are_refused(rows):
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (torch.arange(12), "the rows of audio range from 0 to 11, but there are 4 vectors; pass rows in 0..3"),
+        (torch.arange(12) // 3 - 1, "the rows of audio range from -1 to 2, but there are 4 vectors"),
+        (torch.arange(11) // 3, r"the rows of audio have shape \(11,\); pass \(12,\), one row per id"),
+    ],
+)
+def test_rows_that_name_no_vector_or_not_every_clip_are_refused(rows, said):
     owner = torch.arange(12) // 3
-    with pytest.raises(InputError, match="audio has shape"):
+    with pytest.raises(InputError, match=said):
         Embeddings({"audio": torch.randn(4, 6)}, owner, tuple(map(str, range(12))), rows={"audio": rows})

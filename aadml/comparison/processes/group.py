@@ -151,7 +151,7 @@ def drawn_rows(rows: int) -> tuple[int, slice]:
 
 
 def gathered(part: Tensor, total: int) -> Tensor:
-    """Gather the rows (own, d) of all workers (total, d), without gradient."""
+    """Gather the rows of all workers, without gradient: (own, d) -> (total, d); undivided rows are unchanged."""
     return _all_rows(part, total) if _is_divided() else part
 
 
@@ -188,7 +188,7 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def by_first(compute: Callable[[], Mapping[str, T]]) -> dict[str, T]:
-    """Compute a result that is valid JSON on rank 0 only, and return the result on all workers."""
+    """Compute a result on rank 0 only, and return the result on all workers; the result must be valid JSON."""
     if count() == 1:
         return dict(compute())
     data = b""

@@ -37,13 +37,13 @@ class Phase:
 
 @runtime_checkable
 class GenerativeLoss(Protocol):
-    """Loss with a generator as a second player; `parameters()` yields the parameters of the generator."""
+    """Loss with a generator as a second player, whose optimizer updates `parameters()`."""
 
     def __call__(self, comparison: Comparison) -> Terms:
         """Compute the loss of the encoders; its gradient reaches no parameter of the loss."""
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Yield the parameters of the generator."""
+        """Yield the parameters of the generator, and of the classifier if the loss has one."""
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
         """Compute the loss of the generator, a scalar; its gradient reaches no encoder."""
@@ -140,7 +140,7 @@ def average(cost: Tensor) -> Tensor:
 
 
 def fixed(module: nn.Module, inputs: Tensor) -> Tensor:
-    """Apply a module so that the gradient reaches its inputs, but not its parameters."""
+    """Apply a module to inputs, so that the gradient reaches the inputs, but not the parameters of the module."""
     state = {name: value.detach() for name, value in (*module.named_parameters(), *module.named_buffers())}
     outputs = torch.func.functional_call(module, state, (inputs,))
     assert isinstance(outputs, Tensor)

@@ -126,7 +126,7 @@ def inverse(temperature: T) -> T:
         InputError: the temperature is not above 0.
     """
     if not temperature > 0:
-        raise InputError(f"loss: the temperature is {temperature:g}; pass a temperature above 0")
+        raise InputError(f"the temperature of a loss is {temperature:g}; pass a temperature above 0")
     return temperature**-1
 
 

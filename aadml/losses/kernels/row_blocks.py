@@ -101,7 +101,7 @@ class Rows:
 
     @property
     def within(self) -> Tensor | None:
-        """Mask of the candidates of the anchor's own modality (r, c), or None."""
+        """Mask of the candidates of the anchor's own modality (r, c); None if the comparison has no such mask."""
         return self._mask("within")
 
     @property
@@ -161,9 +161,9 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
 
     Args:
         comparison: comparison with the masks.
-        scores: scores of its anchors and candidates.
+        scores: scores of all anchors and candidates.
         cost: function that computes the losses of some rows.
-        columns: (c,) one number per candidate, which also receives a gradient.
+        columns: (c,) one number per candidate, which also receives a gradient; None if `cost` needs no such numbers.
     """
     if torch.compiler.is_compiling():  # the compiler fuses the passes, so blocks have no advantage
         every = slice(0, len(scores.left))
@@ -338,10 +338,10 @@ def exp_of_falls(values: Tensor) -> Tensor:
 
 
 def exp_over_mean(values: Tensor) -> Tensor:
-    """Compute exp(x) in place, for x minus the log of the mean exponential.
+    """Replace numbers by their exponentials, in place; the log of a mean exponential was subtracted from each number.
 
-    Results for entries that the mean includes are at most their number. All other results are only kept finite, so that
-    a mask can set them to 0.
+    Exponentials of entries that the mean includes are at most the number of these entries. All others are only kept
+    finite, so that a mask can set them to 0.
     """
     return values.clamp_max_(HIGHEST).mul_(PER_BIT).exp2_()
 

@@ -40,7 +40,8 @@ class Scores:
     Attributes:
         left: (a, c) if `right` is None, else (a, e).
         right: (c, e) or None.
-        kind: function of the products: the identity, their positive part, or its root.
+        kind: function of the products: "product" for the products themselves, "squared distance" for their positive
+            part, and "distance" for the root of the positive part.
         scale: factor of the inner products.
     """
 
@@ -57,7 +58,10 @@ class Scores:
         return torch.addmm(left.new_empty(1, 1), left, self.right.T, beta=0, alpha=self.scale)
 
     def made_once(self) -> "Scores":
-        """Compute all products of a loss that reads them twice, if they fit in a slab or are few beside the vectors."""
+        """Return the scores as a matrix, for a loss that reads every product twice.
+
+        Return `self` for distances, and if the products neither fit in a slab nor are few beside the vectors.
+        """
         if self.right is None or self.kind != "product":
             return self
         if len(self.left) * len(self.right) > max(SLAB, FEW_PRODUCTS * self.right.numel()):
@@ -135,7 +139,10 @@ class _InnerProducts(torch.autograd.Function):
 def gradients_of_products(
     above: Tensor, left: Tensor, right: Tensor, wanted: tuple[bool, ...], factor: float
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of vectors (a, e) and (c, e) from the gradients (a, c) of their products times `factor`."""
+    """Return the gradients of vectors (a, e) and (c, e) from gradients (a, c) of their products times `factor`.
+
+    A gradient that is not wanted is None.
+    """
     pairs = zip(((above, right), (above.T, left)), wanted, strict=False)
     return tuple(_product(*pair, factor) if want else None for pair, want in pairs)
 
@@ -171,7 +178,10 @@ def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0)
     Args:
         comparison: a anchors against c candidates.
         name: a key of SCORES; a similarity keeps its sign.
-        factor: factor of similarities; a tensor if it is learned.
+        factor: factor of similarities; a tensor if the factor is learned.
+
+    Raises:
+        InputError: `name` is a distance, but the comparison has relevance scores instead of vectors.
     """
     attribute = KEPT[name]
     if comparison.relevance is not None or attribute in comparison.__dict__:

@@ -37,7 +37,7 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
 
     Returns:
         (a, c) of the type of `far`. The entry of a positive is the number of negatives that violate the margin with it.
-        The entry of a negative is minus the number of positives that do so. All other entries are 0.
+        The entry of a negative is minus the number of positives that violate the margin with it. All others are 0.
     """
     counts: Tensor = torch.ops.aadml.violations(far, positives, negatives, margin)
     return counts

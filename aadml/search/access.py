@@ -1,6 +1,6 @@
 """Access control of a served index.
 
-Only pages of printed addresses and programs with the token of the team may read the index.
+Only browsers that opened a printed address, and programs with the token of the team, may read the index.
 """
 
 import re
@@ -67,7 +67,10 @@ class Access:
         self._on_address(f"http://{self._host}:{self.port}{self.root}/?token={self._token}")
 
     def exchange(self, token: str, *, secure: bool) -> Response:
-        """Return a redirect to the address without a token, with the cookie if the token is current."""
+        """Return a redirect to the address without a token, with the cookie if the token is current.
+
+        A current token is then replaced, unless the token is that of the team.
+        """
         response = RedirectResponse(f"{self.root}/", 303, HEADERS)
         if self._token is not None and _equal(token, self._token):
             path = f"{self.root}/"  # other applications behind the same proxy do not receive the cookie
@@ -85,7 +88,9 @@ class Access:
 
 
 class Guard:
-    """Middleware that refuses requests to other hosts or from other pages, and data requests without cookie or token.
+    """Middleware that refuses requests to a wrong host or from another origin.
+
+    A request for data is also refused without cookie or token, or if another page sends the request.
 
     Args:
         app: application that answers the accepted requests.
@@ -121,7 +126,7 @@ class Guard:
         return host in self._hosts and (origin is None or origin.removeprefix("http://") in self._hosts)
 
     async def _refused(self, request: Request) -> Response | None:
-        """Return the response that refuses a request; None for an accepted request."""
+        """Return the response that refuses a request or exchanges its token; None for a request to forward."""
         site = request.headers.get("sec-fetch-site", "none")
         if not self._is_addressed(request):
             reason = "this host or origin is not served; open the address that `aadml serve` printed\n"
@@ -155,7 +160,10 @@ def team_token(host: str, path: str | Path | None) -> str:
     """
     if path is None:
         if in_brackets(host) not in LOOPBACK:
-            raise InputError(f"--host {host}: other machines reach this address; pass --token-file FILE as well")
+            raise InputError(
+                f"--host {host}: a host other than {', '.join(LOOPBACK)} requires a token; "
+                "pass --token-file FILE as well"
+            )
         return ""
     try:
         token = Path(path).read_text(encoding="utf-8").strip()
@@ -170,14 +178,18 @@ def team_token(host: str, path: str | Path | None) -> str:
 
 
 def checked_root(path: str) -> str:
-    """Return the path of a reverse proxy without a slash at its end.
+    """Return the path below which a reverse proxy serves the page, without a slash at the end.
 
     Raises:
-        InputError: the path does not begin with a slash, or contains characters besides letters, digits, - . _ and /.
+        InputError: the path does not begin with a slash, has an empty part, or contains characters besides letters,
+            digits, - . _ and /.
     """
     root = path.rstrip("/")
     if root and not _ROOT.fullmatch(root):
-        raise InputError(f"--root-path {path[:80]!r}: is not a path; pass a path such as /clips")
+        raise InputError(
+            f"--root-path {path[:80]!r}: does not consist of slashes, each followed by letters, digits, - . or _; "
+            "pass a path such as /clips"
+        )
     return root
 
 

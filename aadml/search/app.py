@@ -46,7 +46,7 @@ MOST_HITS, MOST_CLIPS = 100, 100
 
 
 class Service:
-    """Backend of the search page; starlette runs functions that are not asynchronous in threads.
+    """Backend of the search page. Starlette runs the methods without `async` in threads.
 
     Args:
         index: index that is searched.
@@ -64,7 +64,7 @@ class Service:
         return _json({"status": "ok"})
 
     def facts(self, _: Request) -> Response:
-        """Return the facts of the index that the page shows."""
+        """Return facts for the page: content of the index, kinds of query, and largest size of an upload."""
         self._index.refresh()
         index, encoder = self._index, self._index.encoder
         kinds: dict[str, tuple[Modality, ...]] = {m: (m,) for m in ("audio", "visual")}
@@ -103,7 +103,7 @@ class Service:
         })  # fmt: skip
 
     async def map(self, request: Request) -> Response:
-        """Return the 2-D map of a modality: number, x and y in thousandths, and index of the class of each point."""
+        """Return the 2-D map of a modality: class names, and [number, x, y, class] per point, x and y in 1/1000."""
         modality = _modality(request.query_params.get("of"))
         async with self._turn(self._views):
             layout = await run_in_threadpool(self._index.layout, modality)
@@ -177,7 +177,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _turn(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
-        """Acquire one of the `places` while the context is open, or raise HTTPException 503 after the time limit."""
+        """Occupy one of the `places` while the context is open, or raise HTTPException 503 after the time limit."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 await places.acquire()
@@ -189,7 +189,7 @@ class Service:
             places.release()
 
     async def _found(self, search: Callable[[], Found]) -> Response:
-        """Search in a thread, with a limited number of searches at a time."""
+        """Run a search in a thread, and return its hits as JSON. The number of simultaneous searches is limited."""
         async with self._turn(self._answers):
             results = await run_in_threadpool(search)
         hits = [
@@ -217,7 +217,7 @@ def _query(request: Request) -> tuple[str, Modality | None, int, str | None]:
 
 
 def _chosen(request: Request) -> int | str:
-    """Return the id of the clip that a request names by `clip`, or the number that it names by `number`."""
+    """Return the id (parameter `clip`) or the number (parameter `number`) of the clip that a request chooses."""
     values = request.query_params
     return values["clip"] if "clip" in values else _number(values.get("number", ""))
 
@@ -309,18 +309,18 @@ def serve(
 ) -> None:
     """Serve the search page of an index until the process is interrupted.
 
-    Each printed address opens the page in one browser. Then the next address is printed. Other requests are refused.
-    With a token of the team, the printed address opens the page in any browser.
+    Each printed address opens the index in one browser. Then the next address is printed. Other browsers receive only
+    pages without data of the index. With a token of the team, the printed address opens the index in any browser.
 
     Args:
         index: the index file.
-        host: address to listen on. Beyond this machine, `token_file` is required.
+        host: address to listen on. A host other than 127.0.0.1, localhost or ::1 requires `token_file`.
         port: port to listen on.
         root_path: path below which a reverse proxy serves the page, such as "/clips".
         token_file: file with the token of the team, 32 to 200 characters. Programs send the token as a bearer token.
         model: current path of the model of the index, if the model was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
-        on_note: called with the address of the page, and with the next address when a browser has opened the page.
+        on_note: called with the address of the page, and with each next address.
 
     Raises:
         InputError: the index, its model, `root_path` or the token is missing or invalid, or the address or port cannot

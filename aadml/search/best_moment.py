@@ -2,7 +2,7 @@
 
 Each interval is embedded as a clip and scored by the similarity of the index. A model that was trained on means over
 time receives shorter intervals in a search than in training. The moment is therefore only a suggestion of where to
-listen. Its score is reported beside the score of the clip.
+listen or look. The score of the moment is reported beside the score of the clip.
 """
 
 import sqlite3
@@ -52,7 +52,7 @@ class Moment:
 
 
 def best_moment(moments: MomentVectors | None, queries: Tensor, similarity: str) -> Moment | None:
-    """Return the interval that matches the queries (q, d) best, the first of ties; None for fewer than two."""
+    """Return the interval that matches the queries (q, d) best, the first of ties; None for one interval or none."""
     if moments is None or len(moments.times) < 2:
         return None
     scores = Gallery(torch.from_numpy(moments.vectors), similarity).scores(queries)

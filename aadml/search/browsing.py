@@ -22,10 +22,10 @@ class Browsed:
 
     Attributes:
         total: number of clips that meet the condition.
-        clips: numbers and clips of the page, in a fixed mixed order.
+        clips: numbers and clips of the page, in a fixed shuffled order.
         counts: column -> value -> number of clips that meet the condition, most frequent first. Columns with many
-            values are left out.
-        examples: at most three clips with their numbers, of different classes if there are classes.
+            values, captions and times are left out.
+        examples: at most three clips with their numbers, of different classes if there are several classes.
     """
 
     total: int
@@ -61,7 +61,7 @@ def browse(database: sqlite3.Connection, numbers: Sequence[int] | None, offset: 
 
 
 def _counts(database: sqlite3.Connection, source: str, values: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    """Count the values of each column that has few values."""
+    """Count the values of each column that has few values and does not contain captions or times."""
     counts = {}
     for column in ("label", "split", *columns_in(database)):
         if column in (*CAPTION_COLUMNS, *_TIMES):

@@ -1,6 +1,6 @@
-"""Construction and update of an index in one transaction.
+"""Construction and update of an index.
 
-New and changed clips are embedded, and removed clips are deleted.
+New and changed clips are embedded, and removed clips are deleted, in one transaction. Maps and calibrations follow.
 """
 
 import shutil
@@ -70,28 +70,29 @@ def build(
 ) -> Changes:
     """Build an index, or update it from its source.
 
-    The next call resumes a build that was killed. Extraction stores its results in `<output>.work`, and the index is
-    written in one transaction. Clips are identified by their content. The arguments of an update must agree with the
+    The next call resumes a build that was killed. Extraction stores its results in `<output>.work`, and the clips are
+    written in one transaction. Clips are compared by id and content. The arguments of an update must agree with the
     index.
 
     Args:
         source: a feature file, a manifest, or a folder of media.
         output: index file to write.
-        model: run or model folder (in Python also a model); without a model, features are indexed unchanged.
+        model: run or model folder (in Python also a model); without a model, the features themselves are indexed.
         audio: audio extractor of an index without a model. If no extractor is named, the default is log-mel. If any
             extractor is named, only the modalities of named extractors are indexed. "none" excludes audio from the
             default.
         visual: visual extractor of an index without a model. If no extractor is named, the default is hog-color.
         options: options of these extractors, by modality.
-        weights: weights of the extractors with weights: "auto", a file, or "untrained".
+        weights: source of the weights, for extractors with weights: "auto", a file, or "untrained".
         media: manifest with the media of the clips of a feature file.
         moments: keep features over time, so that a hit has its best moment. An update of an index with moments keeps
-            them.
+            the moments.
         allow_other_features: accept features of another extractor than the model was trained on.
         workers: number of decoding processes; by default one per processor.
-        calibrate: feature file whose validation clips fit the probabilities; by default the indexed clips.
-        precision: share of best hits above the threshold that are relevant. If no hit reaches the threshold, a search
-            reports that no hit is certain.
+        calibrate: feature file whose validation clips fit the probabilities; by default that of the last calibration,
+            or the index itself.
+        precision: requested share of best hits above the threshold that are relevant. If no hit reaches the threshold,
+            a search reports that no hit is certain.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         progress: called with a description of the work ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
@@ -100,8 +101,8 @@ def build(
         Numbers of new, changed and removed clips, and files that could not be read.
 
     Raises:
-        InputError: there is nothing to index, an argument is invalid, has no effect or differs from the index, or
-            another process updates the index.
+        InputError: there is nothing to index, an argument is invalid, has no effect or differs from the index, or the
+            index is damaged or updated by another process.
     """
     path, extraction = Path(output), _Extraction({"audio": audio, "visual": visual}, options, weights)
     if not 0 < precision < 1:
@@ -154,7 +155,7 @@ def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_mod
     if allow_other_features and (of_media or not has_model):
         raise InputError(
             "index: allow_other_features applies only to a feature file with a model; "
-            "pass both, or leave out allow_other_features"
+            "pass a feature file and a model, or leave out allow_other_features"
         )
 
 
@@ -191,7 +192,7 @@ def _encoder(
     """Return the encoder of an index or of a model; None for a new index without a model.
 
     Raises:
-        InputError: a named extractor is not the extractor of the index.
+        InputError: the model cannot be loaded, or the model or an extractor is not that of the index.
     """
     if facts is None:
         return None if model is None else model_encoder(model)
@@ -199,7 +200,8 @@ def _encoder(
     known = {str(m): origin.get("extractor") for m, origin in encoder.facts.features.items()}
     for modality, name in named_extractors(extraction.names).items():
         if known.get(modality) != name:
-            raise InputError(f"--{modality} {name}: {path} was built with {known.get(modality)}; build another index")
+            built = f"with {known[modality]}" if known.get(modality) else f"without {modality}"
+            raise InputError(f"--{modality} {name}: {path} was built {built}; build another index")
     return encoder
 
 
@@ -211,7 +213,7 @@ def _of_media(
     work: Work,
     calibrate: str | Path | None,
 ) -> IndexSource:
-    """Read media in the form that the encoder embeds."""
+    """Read media in the form that the encoder embeds, or extract features if there is no encoder."""
     if isinstance(encoder, ModelEncoder) and not any(encoder.facts.dimensions.values()):
         if work.moments:
             raise InputError(
@@ -230,7 +232,7 @@ def _of_media(
 def _of_features(
     place: str | Path, path: Path, origin: SourceRecord, encoder: IndexEncoder | None, allow: bool, on_note: Note | None
 ) -> IndexSource:
-    """Read the modalities of a feature file that the encoder embeds, or without an encoder all known modalities."""
+    """Read the modalities of a feature file that the encoder embeds; without an encoder, those that an index stores."""
     media = None if origin.media is None else located(origin.media, path.parent)
     clips = of_features(place, path, media, moments=origin.moments is not None)
     assert clips.content is not None
@@ -241,7 +243,7 @@ def _of_features(
 
 
 def _fitted_encoder(clips: IndexSource) -> PlainEncoder:
-    """Return the encoder of features, with the scaling of the clips of the first build."""
+    """Return an encoder without a model, with the scaling fitted on the clips."""
     features = {m: some.features for m, some in clips.present.items()}
     statistics = {m: SCALINGS["standard"](values) for m, values in features.items()}
     scaling = Scaling(

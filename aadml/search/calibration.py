@@ -1,9 +1,10 @@
 """Probability that a hit is relevant, computed from its score by a curve fitted on validation clips.
 
-Every validation clip queries the index. If hits of the same class are relevant, the clip itself is excluded. The curve
-is a logistic function of two inputs: the score of a hit and the best score of its query. It is fitted to the best hits.
-The best score is an input because the level of scores differs between queries. Its weight is fitted and may have either
-sign. A posterior is used unchanged if no fitted function predicts better. The index stores the curve.
+Validation clips query the index. If hits of the same class are relevant, the clip itself is excluded. The curve is a
+logistic function of two inputs: the score of a hit and the best score of its query. The curve is fitted to the best
+hits. The best score is an input because the level of scores differs between queries. The weight of the best score is
+fitted and may have either sign. A posterior is used unchanged if no fitted function predicts better. The index stores
+the curve.
 
 Reference:
     Platt, Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods, Advances
@@ -44,7 +45,7 @@ class Sample:
 
     @property
     def weights(self) -> Values:
-        """Weights of the hits (q, h): 1 / rank, since people look at the first hits."""
+        """Weights of the hits (q, h): 1 / rank, since people look mostly at the first hits."""
         return np.broadcast_to(1 / np.arange(1.0, self.scores.shape[1] + 1), self.scores.shape)
 
 
@@ -56,7 +57,7 @@ class Curve:
         kind: form of the curve. With `logistic`, x is the score of the hit and b is the best score of its query. With
             `logistic of log-odds`, x and b are the log-odds of these scores. With `posterior`, the score is the
             probability.
-        by_score: weight of the score. It is not negative, so that a better hit of a query is never less probable.
+        by_score: weight of the score, never negative, so that a better hit of a query is never less probable.
         by_best: weight of the best score, of either sign.
         level: constant of the log-odds.
         margin: smallest distance of a probability from 0 and 1.
@@ -91,11 +92,13 @@ class Calibration:
         gallery: number of items that each clip queried.
         error: expected calibration error of the best hits, predicted in folds.
         band: 95th percentile of the error of perfectly calibrated scorers with as many clips.
-        precision: requested share of relevant best hits above the threshold.
+        precision: requested share of best hits above the threshold that are relevant.
         threshold: smallest probability of a best hit that counts as relevant; None if the precision is not reached.
-        reached: share of best hits above the threshold that are relevant, with its 95 % interval.
+        reached: share of best hits above the threshold that are relevant, with its 95 % interval; None without a
+            threshold.
         answered: share of clips whose best hit reaches the threshold.
-        absent: AUROC of the best score for separating clips with their class in the gallery from clips without.
+        absent: AUROC of the best score for separating clips with their class in the gallery from clips without; None
+            for relevance `pair`, or without finite scores.
     """
 
     asked: tuple[Modality, ...]
@@ -117,7 +120,8 @@ class Calibration:
 
         Args:
             scores: scores of the hits of a query (..., h), best first.
-            items: number of items that are searched. For relevance `pair`, the odds fall in proportion to the items.
+            items: number of items that are searched; None for as many as in the calibration. For relevance `pair`, the
+                odds are inversely proportional to this number.
         """
         probabilities = self.curve(scores)
         if self.relevance == "class" or not items:
@@ -221,7 +225,7 @@ def calibrate(
         relevance: `class` or `pair`.
         gallery: number of items that each clip queried.
         absent: (q,) best score of each clip among items of other classes; None for relevance `pair`.
-        precision: share of best hits above the threshold that are relevant.
+        precision: requested share of best hits above the threshold that are relevant.
     """
     kinds = ["logistic", *(["posterior", "logistic of log-odds"] if posteriors else [])]
     predicted = {kind: held_out(hits, kind) for kind in kinds}

@@ -1,4 +1,4 @@
-"""Captions as items of an index: each caption of a clip with several captions has its own item and vector."""
+"""Captions as items of an index: if any clip has several captions, every caption has its own item and vector."""
 
 import sqlite3
 from collections.abc import Sequence

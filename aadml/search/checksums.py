@@ -1,9 +1,9 @@
 """Checksums of the content of an index, written in the transaction of each change.
 
 The table `checksum` stores one SHA-256 for each block of 256 items, vectors or points of a map. The moments of each
-item and the metadata (schema, `meta`, cells of earlier versions, number of blocks) have one SHA-256 each. Metadata and
-vectors are verified at the opening of an index, and all other blocks at their first reading. An index of version 1 has
-no checksums and is not verified.
+item in one modality and the metadata (schema, `meta`, cells of earlier versions, number of blocks) have one SHA-256
+each. Metadata and vectors are verified at the opening of an index, and every other block is verified before its rows
+are used. An index of version 1 has no checksums and is not verified.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def has_checksums(database: sqlite3.Connection) -> bool:
 
 
 class ChangedBlocks:
-    """Blocks of a transaction, each verified before its first change and sealed after its last change.
+    """Blocks that a transaction changes, each verified before its first change and sealed after its last change.
 
     Args:
         database: an index with all its tables, in a transaction that writes.
@@ -63,7 +63,7 @@ class ChangedBlocks:
                 blocks.add(block)
 
     def seal(self) -> None:
-        """Write the checksums of the verified blocks."""
+        """Write the checksums of the verified blocks, and remove the checksums of blocks that are now empty."""
         for part, blocks in self._blocks.items():
             for block in sorted(blocks):
                 rows = _rows_of(self._database, part, block)
@@ -156,8 +156,10 @@ class ItemChecks:
 def verified_rows(database: sqlite3.Connection, part: str) -> Iterator[list[tuple[Any, ...]]]:
     """Yield the rows of a table in blocks, ordered by number; the number is the first column.
 
+    The rows of an index without checksums are not verified.
+
     Raises:
-        sqlite3.DatabaseError: a block does not match its checksum, or is missing.
+        sqlite3.DatabaseError: the rows do not match the checksums of the table.
     """
     if not has_checksums(database):
         cursor = database.execute(f"SELECT * FROM {part} ORDER BY number")
@@ -178,10 +180,11 @@ def verified_rows(database: sqlite3.Connection, part: str) -> Iterator[list[tupl
 def verified_blocks(database: sqlite3.Connection, part: str, blocks: Iterable[int]) -> Iterator[list[tuple[Any, ...]]]:
     """Yield the rows of each block, ordered by number; a block of a table of moments is one item.
 
-    Use only these rows. If the search tree of the table is damaged, another statement may return other rows.
+    Use only these rows. If the search tree of the table is damaged, another statement may return other rows. The rows
+    of an index without checksums are not verified.
 
     Raises:
-        sqlite3.DatabaseError: a block is damaged or missing.
+        sqlite3.DatabaseError: a block does not match its checksum.
     """
     statement, verifies = "SELECT value FROM checksum WHERE part = ? AND block = ?", has_checksums(database)
     for block in blocks:
@@ -236,7 +239,7 @@ def _facts(database: sqlite3.Connection) -> bytes:
 
 
 def _digest(rows: Sequence[Sequence[Any]]) -> bytes:
-    """Return the SHA-256 of rows; bytes in the last column count unchanged, and other values as Python text."""
+    """Return the SHA-256 of rows as Python text; if every row ends with bytes, the bytes follow the text unchanged."""
     blobs = [row[-1] for row in rows if isinstance(row[-1], bytes)]
     if len(blobs) < len(rows):
         return hashlib.sha256(ascii(rows).encode()).digest()

@@ -25,11 +25,11 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
         to: modality of the items.
 
     Returns:
-        Modality of the query -> vector (1, e). A clip has the modalities of its file that can be compared with the
-        items.
+        Modality of the query -> vector (1, e). A clip has the modalities of its file that can be read and compared with
+        the items.
 
     Raises:
-        InputError: not exactly one input is passed, a file cannot be read, or a modality cannot be compared.
+        InputError: not exactly one input is passed, or the input cannot be read or compared with the items.
     """
     passed = {name: value for name, value in inputs.items() if value is not None}
     if len(passed) != 1:
@@ -54,19 +54,17 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
 
 
 def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
-    """Check that an encoder compares queries of a modality with items of a modality.
-
-    Raises:
-        InputError: the encoder does not compare them; the message names the modalities that the encoder compares.
-    """
+    """Raise InputError if an encoder does not compare queries of `modality` with items of `to`."""
     if encoder.can_query(modality, to):
         return
     if modality == "text":
-        raise InputError("--text: the model of the index does not read words; build an index with an audio-text model")
+        raise InputError(
+            f"--text: this index does not compare words with {to}; build an index with a model that embeds text"
+        )
     if isinstance(encoder, PlainEncoder):
         raise InputError(
-            f"{modality} to {to}: this index was built without a model, so {modality} can only be compared with "
-            f"{modality}; build an index with --model RUN"
+            f"{modality} to {to}: this index was built without a model that compares these modalities; "
+            "build an index with --model RUN"
         )
     known = ", ".join(encoder.facts.modalities)
     raise InputError(f"{modality}: the model of the index does not embed this modality; choose from {known}")

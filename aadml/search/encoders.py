@@ -38,7 +38,7 @@ class ModelEncoder:
 
     Attributes:
         model: the model.
-        built: query extractors loaded so far, by modality of the query and of the items.
+        built: query extractors loaded so far; both keys are the modality of the query.
     """
 
     model: Model
@@ -149,7 +149,7 @@ def load_encoder(
         model: the model or its current path, if the model was moved.
 
     Raises:
-        InputError: the model cannot be loaded, or is not the model of the index.
+        InputError: the model cannot be loaded, or the index was built with another model or without a model.
     """
     if isinstance(record, PlainRecord):
         if model is not None:
@@ -165,7 +165,9 @@ def load_encoder(
         hint = f"the index uses the model {place}; pass --model if the model was moved"
         raise type(error)(f"{error} ({hint})") from error
     if digest_of(loaded) != record.digest:
-        raise InputError(f"{model or place}: is not the model of this index; pass that model, or build another index")
+        raise InputError(
+            f"{model or place}: is not the model of this index; pass the model of the index, or build another index"
+        )
     return ModelEncoder(loaded)
 
 
@@ -173,7 +175,7 @@ def model_encoder(model: Model | str | Path) -> ModelEncoder:
     """Return the encoder of a model, or of a run or model folder.
 
     Raises:
-        InputError: the folder does not contain a model, or the model compares sequences.
+        InputError: the model cannot be loaded, or compares sequences.
     """
     loaded = model if isinstance(model, Model) else load(model)
     if loaded.method.similarity == FRAME_WORD:
@@ -184,7 +186,13 @@ def model_encoder(model: Model | str | Path) -> ModelEncoder:
 
 
 def plain_encoder(features: Mapping[str, JsonObject], dimensions: Mapping[str, int], scaling: Scaling) -> PlainEncoder:
-    """Return the encoder of features, from the fingerprints of their extractors and their widths, by modality."""
+    """Return an encoder without a model.
+
+    Args:
+        features: modality -> fingerprint of the extractor.
+        dimensions: modality -> width of the features.
+        scaling: fitted scaling of the features.
+    """
     facts = Facts(
         label="plain features", method=MethodFacts("", OptionValues()), training=Training(), inputs=Inputs(),
         dimensions={m: dimensions[m] for m in MODALITIES if m in dimensions}, class_names=(), clips=0, seed=0,

@@ -33,7 +33,7 @@ class Gallery:
     """Vectors of one modality, prepared for search.
 
     Attributes:
-        vectors: (n, d) float32. Items with equal scores are listed in the order of the vectors.
+        vectors: (n, d) float32.
         similarity: similarity of the vectors, by name.
 
     Raises:
@@ -131,7 +131,7 @@ class Gallery:
         return np.asarray(sum(single) / len(single))
 
     def _products(self, queries: Tensor, room: Floats) -> tuple[Floats, Floats]:
-        """Compute the scores of b queries up to a factor and a term that are equal for all items, and their errors.
+        """Compute the scores of b queries up to a factor and a term that are equal for all items, with error bounds.
 
         Args:
             queries: (b, q, d) float32.
@@ -176,13 +176,13 @@ class Gallery:
 
     @cached_property
     def _range(self) -> tuple[float, float]:
-        """Smallest and largest norm of the nonzero vectors."""
+        """Smallest and largest norm of the nonzero vectors; (1, 0) without nonzero vectors."""
         nonzero = self._lengths[self._lengths > 0]
         return float(nonzero.min(initial=1)), float(nonzero.max(initial=0))
 
     @cached_property
     def _factors(self) -> NDArray[np.float32]:
-        """Inverse norm of each vector for cosines, else half its squared norm."""
+        """Inverse norm of each vector for cosines (0 for a zero vector), else half the squared norm."""
         if self.similarity == "cosine":
             lengths = self._lengths
             return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(np.float32)
@@ -191,12 +191,14 @@ class Gallery:
 
 
 def _largest(values: Floats, k: int, margin: float, hidden: NDArray[np.bool_] | None) -> Indices:
-    """Return the ascending indices of the k largest values, and of values above the k-th largest minus 2 margins.
+    """Return the ascending indices of the values that are at least the k-th largest value minus 2 margins.
+
+    Excluded entries do not count. If at most k values are left, all their indices are returned.
 
     Args:
         values: (n,).
         k: at least 1.
-        margin: not negative; infinity returns all indices.
+        margin: not negative.
         hidden: (n,) whether an entry is excluded; None for none.
     """
     shown = len(values) if hidden is None else len(values) - int(hidden.sum())

@@ -26,7 +26,7 @@ def export(database: sqlite3.Connection, galleries: Galleries, output: str | Pat
         InputError: see `Index.export`.
     """
     if kind not in KINDS:
-        raise InputError(f"--format {kind} is not a format; choose from {' or '.join(KINDS)}")
+        raise InputError(f"--format {kind[:80]!r}: is not a format; choose from {' or '.join(KINDS)}")
     written: list[Path] = []
     for modality, (numbers, gallery) in galleries.items():
         written += KINDS[kind](database, numbers, gallery.vectors.numpy(), f"{output}.{modality}")
@@ -53,8 +53,8 @@ def _parquet(
     further = list(columns_in(database))
     if VECTOR in further:
         raise InputError(
-            f"--format parquet: the manifest has a column '{VECTOR}', but the vectors are written under this name; "
-            "rename the column of the manifest"
+            f"--format parquet: the index has a column '{VECTOR}', but the vectors are written under this name; "
+            "rename the column in the source of the index"
         )
     names = ["id", "split", "label", *further]
     schema = pa.schema([*((key, pa.string()) for key in names), (VECTOR, pa.list_(pa.float32(), vectors.shape[1]))])

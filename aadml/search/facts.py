@@ -23,8 +23,8 @@ class SourceRecord:
 
     Attributes:
         path: the feature file, manifest or folder; relative to the folder of the index if inside.
-        media: the manifest with the media of a feature file, as `path`.
-        moments: `kept` if the index has features over time.
+        media: the manifest with the media of a feature file, relative like `path`; None without a manifest.
+        moments: `kept` if the index has features over time; None otherwise.
     """
 
     path: str
@@ -34,7 +34,7 @@ class SourceRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelReference:
-    """Model of an index: its folder, and the checksum of all facts that determine its vectors."""
+    """Model of an index: folder of the model, and the checksum of all parts that determine the vectors."""
 
     kind: Literal["model"] = "model"
     path: str
@@ -72,15 +72,15 @@ class StateRecord:
 
 @dataclass(frozen=True)
 class CalibrationRecord:
-    """Calibrations of an index.
+    """Calibrations of an index. A change of the index removes all but `data`.
 
     Attributes:
-        form: version of the curves; None after a change of the index.
+        form: version of the curves.
         data: feature file with the validation clips, or OF_INDEX.
-        precision: share of best hits above the threshold that are relevant.
+        precision: requested share of best hits above the threshold that are relevant.
         clips: number of validation clips.
         curves: a `Calibration` for every kind of query. Curves of another version are possible, hence plain values.
-        content: checksum of the feature file.
+        content: checksum of the feature file; None without a file.
     """
 
     form: int | None = None
@@ -134,7 +134,10 @@ def write_facts(database: sqlite3.Connection, facts: IndexFacts) -> None:
 
 
 def near(path: str | Path, folder: Path) -> str:
-    """Return a path relative to `folder` if it is inside, else absolute. Addresses stay unchanged."""
+    """Return the relative path of a file inside `folder`, or the absolute path of any other file.
+
+    Addresses stay unchanged.
+    """
     if is_address(path):
         return str(path)
     absolute = os.path.abspath(path)  # noqa: PTH100 - does not resolve links

@@ -38,7 +38,7 @@ def matching(
         seconds: limit of processor time.
 
     Raises:
-        InputError: the condition is invalid, contains an unknown column or a forbidden function, or takes too long.
+        InputError: the condition is invalid, contains an unknown column or a forbidden function, or exceeds a limit.
     """
     if len(where) > LONGEST:
         raise InputError(
@@ -87,6 +87,6 @@ def _reason(database: sqlite3.Connection, error: Exception, seconds: float) -> s
 
 
 def searchable_columns(database: sqlite3.Connection) -> list[str]:
-    """Return the columns that a condition may use."""
+    """Return the columns that describe the items, for use in conditions."""
     database.set_authorizer(None)
     return [*OWN_COLUMNS[1:6], *columns_in(database)]

@@ -1,4 +1,4 @@
-"""Calibration of an index on validation clips, for every pair of modalities that its encoder can compare."""
+"""Calibration of an index on validation clips, for every kind of query that the clips can form."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -80,14 +80,13 @@ def calibrate_index(
 
     Args:
         path: path of the index.
-        data: a feature file with validation clips. None uses the clips of the last calibration, by default those of the
-            index.
+        data: a feature file with validation clips; None for the file of the last calibration, or for the index itself.
         encoder: encoder of the index.
-        precision: share of best hits above the threshold that are relevant.
+        precision: requested share of best hits above the threshold that are relevant.
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the features of `data` have another extractor or width than those of the index.
+        InputError: `data` cannot be read, the features of `data` do not fit the index, or the index is damaged.
     """
     with closing(connect(path)) as database, reading(database, path):
         facts = read_facts(database, path)
@@ -114,11 +113,12 @@ def read_calibrations(record: CalibrationRecord, place: Path) -> dict[Query, Cal
     """Read the calibrations of an index, by kind of query.
 
     Raises:
-        InputError: another version of aadml fitted the curves.
+        InputError: another version of aadml fitted the curves, or the curves are damaged.
     """
     if record.curves and record.form != FORM:
         raise InputError(
-            f"{place}: another version of aadml fitted the probabilities; run `aadml index` to fit them again"
+            f"{place}: another version of aadml fitted the probabilities; run `aadml index SOURCE -o {place}` to fit "
+            "the probabilities again"
         )
     calibrations = [read_as(Calibration, curve, place) for curve in record.curves]
     return {(calibration.asked, calibration.to): calibration for calibration in calibrations}
@@ -154,7 +154,7 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
     """Read a feature file with validation clips for calibrating an index.
 
     Raises:
-        InputError: the file is not a feature file, or its features have another extractor or width than the index.
+        InputError: the file cannot be read as features, or the features do not fit the index.
     """
     source = accepted(of_features(place, Path(place)), encoder, str(place))
     check_widths(source, encoder.facts.dimensions, place)
@@ -197,15 +197,17 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
 def _curves(
     index: IndexContent, queries: ValidationQueries, precision: float, name: str, note: Note
 ) -> list[Calibration]:
-    """Fit a calibration for every kind of query. With too few validation clips, return an empty list and call `note`.
+    """Fit a calibration for every kind of query that the clips can form, and report each by `note`.
 
-    Clips query the items of the index that have classes. If only the clips have classes, they query each other. If
-    neither clips nor items have classes, only the partner of a clip is relevant to it.
+    Too few validation clips are reported too; the list is then empty.
+
+    Clips query the items of the index that have classes. If only the clips have classes, the clips query each other.
+    If the clips have no classes, only the partner of a clip is relevant.
     """
     if len(queries) < FEWEST:
         note(
-            f"no probabilities: {name} has {len(queries)} of the {FEWEST} validation clips that are needed; "
-            "divide the clips with `aadml manifest --split`, or pass another file with --calibrate"
+            f"the probabilities are not fitted: {name} has {len(queries)} of the {FEWEST} validation clips that are "
+            "needed; divide the clips with `aadml manifest --split`, or pass another file with --calibrate"
         )
         return []
     classes = any(queries.labels)
@@ -241,7 +243,7 @@ def _each_other(index: IndexContent, queries: ValidationQueries) -> tuple[IndexC
 
 
 def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) -> Iterator[Query]:
-    """Yield the kinds of queries; without classes, only queries between different modalities."""
+    """Yield the kinds of query that can be compared; without classes, only queries between different modalities."""
     singles: list[tuple[Modality, ...]] = [(m,) for m in queries.vectors]
     both: list[tuple[Modality, ...]] = [("audio", "visual")] if {"audio", "visual"} <= set(queries.vectors) else []
     for modalities in singles + both:
@@ -253,7 +255,10 @@ def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) ->
 def _calibrated(
     index: IndexContent, queries: ValidationQueries, kind: Query, *, classes: bool, precision: float
 ) -> Calibration | None:
-    """Fit the calibration of one kind of query; without classes, only the query's own clip is relevant."""
+    """Fit the calibration of one kind of query; return None if the clips cannot form such queries.
+
+    Without classes, only the query's own clip is relevant.
+    """
     modalities, to = kind
     numbers, gallery = index.galleries[to]
     numbers = as_clips(numbers, index.clips)

@@ -1,4 +1,4 @@
-"""Open index, for search, updates and export."""
+"""Index that is open for search, updates and export."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     """Read an index in an open transaction.
 
     Raises:
-        InputError: the index is damaged.
+        InputError: the index is damaged, or another version of aadml fitted its probabilities.
     """
     check_facts(database)
     facts = read_facts(database, path)
@@ -101,7 +101,7 @@ def _read_pages(database: sqlite3.Connection) -> _Pages:
 
 
 def _queries(vectors: Mapping[Modality, Tensor], gallery: Gallery) -> Tensor:
-    """Return the vectors of a query (q, e), checked against those of the items."""
+    """Join the vectors of a query to (q, e). Raise InputError if their type or width does not fit the items."""
     if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
         raise InputError(
             f"vectors (type {type(vectors).__name__}) does not map modalities to matrices; pass "
@@ -109,13 +109,13 @@ def _queries(vectors: Mapping[Modality, Tensor], gallery: Gallery) -> Tensor:
         )
     if not vectors:
         raise InputError("vectors is empty; pass {modality: tensor (1, e)}")
-    queries = torch.cat([vector.float() for vector in vectors.values()])
-    if queries.shape[1] != gallery.vectors.shape[1]:
+    width = gallery.vectors.shape[1]
+    if other := [vector.shape[1] for vector in vectors.values() if vector.shape[1] != width]:
         raise InputError(
-            f"the query has {queries.shape[1]} dimensions, but the items of the index have "
-            f"{gallery.vectors.shape[1]}; pass features of the extractor of the index"
+            f"the query has {other[0]} dimensions, but the items of the index have {width}; pass "
+            "features of the extractor of the index"
         )
-    return queries
+    return torch.cat([vector.float() for vector in vectors.values()])
 
 
 class Index:
@@ -131,7 +131,7 @@ class Index:
         filter_seconds: limit of the processor time of a condition, in seconds.
 
     Raises:
-        InputError: the file does not exist or is not an index.
+        InputError: the file does not exist, or cannot be read as an index of this version.
 
     Example:
         >>> from aadml.search import Index
@@ -175,7 +175,7 @@ class Index:
         return cls(output, model=choices.get("model"), trust_code=choices.get("trust_code", False))
 
     def update(self, **choices: Any) -> Changes:
-        """Update the index from its source, and return the changes. Clips are identified by their content.
+        """Update the index from its source, and return the changes. Clips are compared by id and content.
 
         Args:
             choices: further keyword arguments of `aadml.search.build_index.build`.
@@ -220,13 +220,13 @@ class Index:
         return {m: len(numbers) for m, (numbers, _) in self._state.galleries.items()}
 
     def columns(self) -> list[str]:
-        """Return the columns that a condition may use."""
+        """Return the columns that describe the items, for use in conditions."""
         with self._reading() as database:
             return searchable_columns(database)
 
     @property
     def encoder(self) -> IndexEncoder:
-        """Encoder of the queries, loaded for the first query, and again after another index has replaced the file."""
+        """Encoder of the queries, loaded at its first use, and again after the file was replaced by another index."""
         with self._search.lock:
             record = self._state.facts.encoder
             if self._encoder is None or self._encoder[0] != record:
@@ -252,19 +252,19 @@ class Index:
         Args:
             audio: a sound: the path of a file, or features (d,).
             visual: a picture or a video: the path of a file, or features (d,).
-            clip: a video; the scores of its sound and its picture are averaged.
-            text: words, if the model reads words, or features (d,).
+            clip: a video; the scores of its modalities that can be compared are averaged.
+            text: words, if the index can be searched by words, or features (d,).
             to: modality of the items; optional if the index has only one modality. Words without `to` search every
-                modality that can be compared with words, also modalities of different pretrained models. The clips are
-                ranked by their largest probability. If a modality has no probabilities, they are ranked by reciprocal
-                rank fusion.
+                modality that can be compared with words, also modalities of different pretrained models. With several
+                such modalities, clips are ranked by their largest probability, or by reciprocal rank fusion if a
+                modality has no probabilities.
             k: number of items.
             where: an SQL condition on the columns of the items, such as "label = 'dog'".
             parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: not exactly one query is passed, a modality cannot be searched, a file cannot be read, or the
-                condition is invalid.
+            InputError: not exactly one query is passed, the query cannot be read or compared with the items, the index
+                or its model cannot be loaded, or the condition is invalid.
         """
         self.refresh()
         inputs = {"audio": audio, "visual": visual, "clip": clip, "text": text}
@@ -283,7 +283,7 @@ class Index:
     ) -> Found:
         """Return the k items that match an item of the index best. The results may contain that item.
 
-        In other modalities, a caption is replaced by its clip, and a clip by its first caption.
+        For a modality that the item lacks, a caption is replaced by its clip, and a clip by its first caption.
 
         Args:
             clip: id or number of the item.
@@ -293,8 +293,8 @@ class Index:
             where: an SQL condition on the columns of the items.
 
         Raises:
-            InputError: the item is absent or lacks the modality, the modalities cannot be compared, or the condition is
-                invalid.
+            InputError: the item is absent or has no vector of the modality, the modalities cannot be compared, or the
+                condition is invalid.
         """
         with self._search.lock:
             with self._reading() as database:
@@ -305,9 +305,8 @@ class Index:
                     place = np.flatnonzero(as_clips(numbers, clips) == clips.get(number, number))[:1]
                     self._state.items.check([number, *numbers[place].tolist()])  # the mapping was read unverified
             if not len(place):
-                raise InputError(
-                    f"clip number {number} is not in this index or has no {modality}; pass the number of a hit"
-                )
+                name = repr(clip[:80]) if isinstance(clip, str) else f"number {clip}"
+                raise InputError(f"clip {name} is not in this index or has no {modality}; pass a clip with {modality}")
             check(self.encoder, modality, to)
             return self.nearest({modality: gallery.vectors[place]}, to, k=k, where=where)
 
@@ -321,7 +320,7 @@ class Index:
         where: str | None = None,
         parameters: Sequence[Value] = (),
     ) -> Found:
-        """Return the k items whose vectors are nearest to those of a query.
+        """Return the k items that match the vectors of a query best.
 
         Args:
             vectors: modality of the query -> vector (1, e). The score of an item is the mean over the modalities.
@@ -331,8 +330,8 @@ class Index:
             parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: the width of the vectors differs from the index, the index has no vectors of
-                `to`, or the condition is invalid.
+            InputError: the vectors are not finite matrices of the width of the index, the index has no vectors of `to`,
+                or the condition is invalid.
         """
         with self._reading() as database:
             numbers, gallery = self._gallery(to)
@@ -361,7 +360,7 @@ class Index:
 
     @checked_call
     def item(self, clip: int | str) -> tuple[Item, dict[str, str], int]:
-        """Return an item, the paths of its files, and its number.
+        """Return an item, the paths of its files by modality, and its number.
 
         Args:
             clip: id or number of the item.
@@ -432,7 +431,7 @@ class Index:
             The files.
 
         Raises:
-            InputError: the kind is unknown, pyarrow is not installed, or a column has the name `vector` of the vectors.
+            InputError: the kind is unknown, pyarrow is not installed, or a column is named `vector`.
         """
         with self._reading() as database:
             self._state.items.check_all()
@@ -442,13 +441,13 @@ class Index:
         """Read the index again if its file was changed or replaced.
 
         Raises:
-            InputError: the file was removed, or replaced by a file that is not an index.
+            InputError: the file was removed, or cannot be read as an index of this version.
         """
         with self._reading():
             pass
 
     def _filtered(self, database: sqlite3.Connection, to: Modality, where: Where) -> tuple[NDArray[np.int64], Gallery]:
-        """Return the rows of a gallery that meet a condition, and these items.
+        """Return the rows of a gallery that meet a condition, and a gallery of these rows.
 
         The latest conditions are cached. All cached copies together have at most as many vectors as the gallery of
         `to`.

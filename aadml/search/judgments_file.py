@@ -17,7 +17,7 @@ LONGEST, MOST = 500, 100_000
 
 
 class JudgmentsFile:
-    """CSV file with a line for each judged query and item.
+    """CSV file with a line for each judged pair of a query and an item.
 
     Args:
         path: path of the file, which is created by the first judgment.
@@ -28,11 +28,11 @@ class JudgmentsFile:
         self._lock = Lock()
 
     def record(self, query: str, item: str, *, fits: bool) -> int:
-        """Write a judgment in place of an earlier judgment of query and item; return the number of judgments.
+        """Write a judgment, and return the number of judgments. An earlier judgment of the same pair is replaced.
 
         Raises:
-            InputError: a name is not one line of 1 to `LONGEST` characters, the file cannot be read or written, or it
-                is full.
+            InputError: a name is not one line of 1 to `LONGEST` characters, or the file is full or
+                cannot be read or written.
         """
         for name in (query, item):
             if not name.strip() or len(name) > LONGEST or name.splitlines() != [name]:

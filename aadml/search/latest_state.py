@@ -1,4 +1,4 @@
-"""Open index file. Its state is read again after a change or replacement of the file."""
+"""Connection to an index file. The state is read again after a change or replacement of the file."""
 
 import sqlite3
 import threading
@@ -20,12 +20,12 @@ class LatestState(Generic[State]):
         read: function that reads the state in an open transaction.
 
     Attributes:
-        database: the connection, which is replaced with the file.
+        database: the connection; a new connection is opened if the file was replaced.
         state: result of `read` for the latest transaction.
         lock: lock of the connection and the state.
 
     Raises:
-        InputError: the file does not exist or is not an index.
+        InputError: the file does not exist, or cannot be read as an index of this version.
     """
 
     def __init__(self, path: Path, read: Callable[[sqlite3.Connection], State]) -> None:
@@ -50,7 +50,7 @@ class LatestState(Generic[State]):
         """Lock the connection, and yield it in a transaction. A changed or replaced file is read again.
 
         Raises:
-            InputError: the file was removed, or replaced by a file that is not an index.
+            InputError: the file was removed, or cannot be read as an index of this version.
         """
         with self.lock:
             if _identity(self._path) != self._identity:
@@ -69,7 +69,7 @@ def _version(database: sqlite3.Connection) -> int:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a file; (0, 0) for a missing file, which raises an error at connection."""
+    """Return the device and inode of a file; (0, 0) for a missing file."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -32,7 +32,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
     """Embed the media of a manifest or a folder. Vectors of known content are read from the cache.
 
     Raises:
-        InputError: no clip can be read.
+        InputError: there are no media, the manifest is invalid, or no clip can be read.
     """
     manifest, items = listed(place, index)
     name = json.dumps(asdict(encoder.record(index.parent)), sort_keys=True)
@@ -55,7 +55,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
 
 
 def _with_texts(source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder) -> IndexSource:
-    """Embed the texts of the rows of a manifest, if the model reads words."""
+    """Return the source with the embedded texts of a manifest, if the model reads words."""
     texts = [
         (n, words) for n, row in enumerate(rows) for name, words in row.media.items() if is_text(name) and words.strip()
     ]
@@ -116,7 +116,7 @@ def _embed_missing(
 
 
 def _decodable(source: MediaFiles, modality: Modality, encoder: ModelEncoder) -> tuple[list[int], Tensor | None]:
-    """Embed the files that can be decoded; return their positions and vectors."""
+    """Embed the files that can be decoded; return their positions and vectors (None if no file can be decoded)."""
     good = list(range(len(source)))
     if isinstance(source, Waveforms):
         source.decoded(good)

@@ -17,12 +17,12 @@ class Hit:
     """Result of a search.
 
     Attributes:
-        item: the clip.
+        item: the clip or caption.
         number: number of the item in the index.
         score: score in the unit of the similarity, such as a cosine.
         probability: probability that the hit is relevant; None if the index has no calibration for this kind of query.
         media: modality -> path of the file; empty if unknown.
-        moment: interval that matches the query best; None if the index stores no moments for the clip.
+        moment: interval that matches the query best; None if the index stores fewer than two intervals of the clip.
         second_key: tie-breaker for hits of equal score, see `aadml.retrieval.posteriors`; None if unused.
         ranks: modality -> rank of the clip, best first; empty after a search of one modality.
     """
@@ -38,7 +38,7 @@ class Hit:
 
     @property
     def id(self) -> str:
-        """Id of the clip, or `CLIP#N` for caption N of a clip with several captions."""
+        """Id of the clip, or `CLIP#N` for caption N of a clip."""
         return self.item.id
 
     @property
@@ -57,7 +57,7 @@ class Found:
         to: modality of the items; several modalities are joined by "+".
         among: number of items that were searched.
         similarity: similarity of the vectors, or "reciprocal rank" or "probability" for several modalities.
-        calibration: calibration of the probabilities; None without probabilities.
+        calibration: calibration of the probabilities; None without probabilities, or for several modalities.
         uncalibrated: clause on why there are no probabilities; empty if there are probabilities.
     """
 
@@ -71,7 +71,7 @@ class Found:
 
     @property
     def nothing_fits(self) -> bool | None:
-        """Whether even the best hit is below the threshold; None if the index has no threshold."""
+        """Whether no hit reaches the threshold; None if the search has no threshold."""
         if self.calibration is None or self.calibration.threshold is None:
             return None
         return not self.hits or (self.hits[0].probability or 0.0) < self.calibration.threshold
@@ -104,5 +104,5 @@ class Found:
 
 
 def times_of(segment: Segment) -> list[float | None] | None:
-    """Return start and end in seconds (None for an open end), or None for a whole recording."""
+    """Return start and end of a segment in seconds (None for an open end), or None for a whole recording."""
     return None if segment.is_whole else [segment.start, None if segment.end == math.inf else segment.end]

@@ -58,7 +58,7 @@ def listening(port: int, host: str = "127.0.0.1") -> socket.socket:
     """Return a socket that is bound to a port.
 
     Raises:
-        InputError: the port is in use, or the host is not an address of this machine.
+        InputError: the port cannot be opened at the host.
     """
     opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -66,7 +66,7 @@ def listening(port: int, host: str = "127.0.0.1") -> socket.socket:
         opened.bind((host.strip("[]"), port))
     except (OSError, OverflowError) as error:
         opened.close()
-        reason = error.strerror if isinstance(error, OSError) else "a port is at most 65535"
+        reason = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
         raise InputError(
             f"--host {host} --port {port}: cannot be opened ({reason}); choose another address or port"
         ) from error
@@ -84,7 +84,7 @@ def run(app: ASGIApp, host: str, port: int, limits: ClientLimits, on_start: Call
         on_start: called when the port is open.
 
     Raises:
-        InputError: the port is in use, or the host is not an address of this machine.
+        InputError: the port cannot be opened at the host.
     """
     config = uvicorn.Config(
         app, http=Impatient, ws="none", log_level="error", access_log=False, server_header=False,

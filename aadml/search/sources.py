@@ -40,7 +40,7 @@ class Present:
     Attributes:
         rows: (n,) positions among all items.
         features: (n, d) float32.
-        timeline: features over time; None if the index has no moments.
+        timeline: features over time; None if no moments are kept or the source lacks the times.
     """
 
     rows: NDArray[np.int64]
@@ -53,7 +53,7 @@ class IndexSource:
     """Clips to be indexed.
 
     Attributes:
-        items: the clips.
+        items: the clips, followed by the captions that are items.
         present: modality -> features of the items that have the modality.
         origins: modality -> provenance of its features.
         failures: files that could not be read.
@@ -74,7 +74,7 @@ class IndexSource:
         return np.asarray([places[item.clip] for item in self.items], dtype=np.int64)
 
     def with_texts(self, texts: Texts) -> "IndexSource":
-        """Return the source with the texts of the items. If any item has several texts, each text is an item."""
+        """Return the source with the texts of the items. If any item has several texts, each text becomes an item."""
         texts, items, places = Texts.sorted(texts.values, texts.rows), self.items, texts.rows
         if not texts.is_first.all():
             captions = caption_items(items, texts)
@@ -107,7 +107,7 @@ class Work:
 
 
 def is_media(place: str | Path) -> bool:
-    """Return whether a source is media for extraction: a manifest or a folder."""
+    """Return whether a source is media for extraction: a manifest, or a folder with media files."""
     path = Path(place)
     return path.suffix.lower() == ".csv" or (path.is_dir() and bool(_files(path)))
 
@@ -134,7 +134,7 @@ def of_features(
         moments: whether features over time are read.
 
     Raises:
-        InputError: the file does not exist, its layout is unknown, or it has no features over time for `moments`.
+        InputError: the features or the manifest cannot be read, or there are no features over time for `moments`.
     """
     content = open_data(place, undivided=True)
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}
@@ -145,6 +145,11 @@ def of_features(
         for columns in [{name: values[n] for name, values in content.columns.items()}]
     )
     present = {m: _present(content, m, moments=moments) for m in MODALITIES if m in content.features}
+    if not present and content.texts is None:
+        raise InputError(
+            f"{place}: has only {', '.join(content.features) or 'clips without features'}, but an index stores "
+            f"{', '.join(MODALITIES)}; pass features of at least one of these modalities"
+        )
     if moments and all(some.timeline is None for some in present.values()):
         raise InputError(
             f"--moments: {place} has no features over time; extract features with `aadml extract --sequence`"
@@ -255,10 +260,10 @@ def _extracted(manifest: Manifest, extractor: Extractor, work: Work) -> tuple[Fe
 
 
 def readable(source: IndexSource, place: str | Path) -> IndexSource:
-    """Return a source of media without the items that have no modality.
+    """Return a source of media without the clips that have neither a modality nor a caption.
 
     Raises:
-        InputError: no item has a modality.
+        InputError: no clip has a modality.
     """
     if not source.present:
         first = source.failures[:1]

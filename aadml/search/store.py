@@ -67,14 +67,14 @@ class Caption:
 
 @dataclass(frozen=True)
 class Item:
-    """One clip of an index, or one of several captions of a clip.
+    """One clip of an index, or one caption of a clip.
 
     Attributes:
         id: unique in the index.
         media: modality -> path of the file, relative to the folder of the index if inside.
         split: `train`, `valid`, `test`, or empty.
         label: class of the clip, or several classes joined by "|"; "" for a clip without a class.
-        columns: further columns of the manifest.
+        columns: further columns of the source.
     """
 
     id: str
@@ -85,7 +85,7 @@ class Item:
 
     @property
     def segment(self) -> Segment:
-        """Segment of the media from the columns `start` and `end` if they contain times."""
+        """Segment of the media from the columns `start` and `end`; the whole recording if no valid times are given."""
         try:
             return segment_of(self.columns)
         except ValueError:
@@ -124,7 +124,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open an index.
 
     Raises:
-        InputError: the file does not exist, is not an index, or has another version.
+        InputError: the file cannot be opened, is not an index, or has an unknown version.
     """
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: is not a file; pass the file of an index")
@@ -171,7 +171,7 @@ def reading(database: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def _errors_in_one_line(path: Path) -> Iterator[None]:
-    """Raise InputError with a message of one line for an error of SQLite."""
+    """Raise InputError with a message of one line for an error of SQLite, an overflow or a lack of memory."""
     try:
         yield
     except MemoryError as error:
@@ -179,7 +179,7 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
             f"{path}: cannot be read as an index (the file is damaged or larger than the memory); build the index again"
         ) from error
     except OverflowError as error:
-        raise InputError(f"{path}: has no number of more than 64 bits; pass a smaller number") from error
+        raise InputError(f"{path}: a number has more than 64 bits; pass a smaller number") from error
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code == sqlite3.SQLITE_FULL:
@@ -270,7 +270,7 @@ def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[st
     Args:
         path: path of the index.
         facts: facts to write.
-        columns: further columns of all items. If they differ from those of the index, `entries` contains every item.
+        columns: further columns of all items. If the index has other columns, `entries` contains every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
     """
@@ -346,7 +346,7 @@ def columns_in(database: sqlite3.Connection) -> dict[str, str]:
 
 
 def tables_of(database: sqlite3.Connection) -> str:
-    """Return the SQL tables of the items with all their columns."""
+    """Return the SQL expression for the tables of the items with all columns."""
     return "item JOIN extra USING (number)" if columns_in(database) else "item"
 
 
@@ -356,14 +356,13 @@ def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
     The columns for the clip and the words of a caption are always TEXT.
 
     Raises:
-        InputError: a column has a name that the index uses, or two names differ only in case.
+        InputError: a column has a reserved name, or two names differ only in case.
     """
     names = {name: name for name in OWN_COLUMNS}
     for name in values:
         if name.lower() in names:
-            raise InputError(
-                f"column '{name}': '{names[name.lower()]}' has this name too (case does not count); rename '{name}'"
-            )
+            user = "the index" if name.lower() in OWN_COLUMNS else f"the column '{names[name.lower()]}'"
+            raise InputError(f"column '{name}': {user} uses this name too (case does not count); rename '{name}'")
         names[name.lower()] = name
     words = (CAPTION_COLUMNS[0], CAPTION_COLUMNS[2])
     numbers = {name: [*map(_NUMBER.fullmatch, filter(None, column))] for name, column in values.items()}

@@ -48,10 +48,13 @@ def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEnco
 
     Args:
         path: path of the index.
-        facts: facts of the index. An update increases the generation and marks the calibration as outdated.
+        facts: facts of the index. A change increases the generation and marks the calibration as outdated.
         source: clips of the source.
         encoder: encoder of the index.
         before: items of the index; None creates the index.
+
+    Raises:
+        InputError: a column name is not possible, or the index cannot be written.
     """
     columns = columns_of(source.columns())
     digests = _digests(source, json.dumps(columns))

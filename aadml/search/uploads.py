@@ -23,7 +23,7 @@ class ClientLimits:
         seconds: longest duration of an upload, in seconds.
         answers: largest number of queries that are answered at a time.
         previews: largest number of previews that are built at a time.
-        views: largest number of pages of clips, maps and checksums of media that are computed at a time.
+        views: largest number of views that are computed at a time: pages of clips, maps, and checksums of media.
         uploads: largest number of uploads that are received or searched at a time.
         waiting: longest time that a request waits for its turn, in seconds.
         connections: largest number of connections that are open at a time.
@@ -76,7 +76,7 @@ def _too_large(limits: ClientLimits) -> HTTPException:
 
 
 async def discard(request: Request, seconds: float) -> None:
-    """Read and discard the rest of a body, since many clients read the response only after sending the body."""
+    """Read and discard a body for at most `seconds`, since many clients read no response before the body is sent."""
     if request.headers.get("expect", "").lower() == "100-continue":
         return  # the client waits for a response before sending the body
     with suppress(TimeoutError, ClientDisconnect):

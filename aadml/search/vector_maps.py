@@ -32,7 +32,7 @@ class VectorMap:
     Attributes:
         numbers: (m,) numbers of the items, ascending.
         places: (m, 2) coordinates within 0..1.
-        labels: m classes; "" for items without class.
+        labels: m classes; "" for an item without a class.
     """
 
     numbers: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Verification of every kind of file that aadml writes, by the checksums of the file."""
+"""Verification of runs, models, feature files, embeddings, indexes and ledgers by their checksums."""
 
 import errno
 from collections.abc import Callable
@@ -29,10 +29,11 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
             other programs and earlier versions of aadml.
 
     Returns:
-        A sentence for each damaged, missing or changed file or part; empty if all parts are intact.
+        Sentences on damaged, missing or changed files or parts; empty if all parts are intact. Of a model, an index or
+        an HDF5 file, only the first damaged part is reported.
 
     Raises:
-        InputError: the file does not exist or is of another kind.
+        InputError: the file does not exist, cannot be read, or is of another kind.
 
     Example:
         >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")

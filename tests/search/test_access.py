@@ -192,7 +192,9 @@ def test_an_index_is_closed_where_the_port_is_in_use(features, tmp_path):
 
 @pytest.mark.parametrize("port", [70_000, -1])
 def test_a_port_that_is_none_is_refused(port):
-    with pytest.raises(InputError, match=r"cannot be opened \(a port is at most 65535\); choose another address"):
+    with pytest.raises(
+        InputError, match=r"cannot be opened \(a port is a number from 0 to 65535\); choose another address"
+    ):
         server.listening(port)
 
 

@@ -270,7 +270,7 @@ def test_words_without_a_model_that_reads_are_refused(site):
     for to in ("audio", "all"):
         status, content, _ = site.ask(f"/search?kind=text&text=rain&to={to}", "POST")
         assert status == 400
-        assert "does not read words" in json.loads(content)["error"]
+        assert "does not compare words with" in json.loads(content)["error"]
     assert site.ask("/like?number=1&from=audio&to=all")[0] == 400
 
 

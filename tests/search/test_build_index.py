@@ -98,6 +98,9 @@ def test_another_extractor_than_that_of_the_index_is_refused(features, tmp_path)
         facts = read_facts(database, tmp_path / "i")
     with pytest.raises(InputError, match=r"--audio log-mel: .*i was built with synthetic; build another index"):
         build_index._encoder(tmp_path / "i", None, extraction, facts)
+    extraction = build_index._Extraction({"text": "chars"}, None, None)
+    with pytest.raises(InputError, match=r"--text chars: .*i was built without text; build another index"):
+        build_index._encoder(tmp_path / "i", None, extraction, facts)
 
 
 def test_a_modality_that_an_index_does_not_store_is_noted(features, tmp_path):
@@ -108,6 +111,10 @@ def test_a_modality_that_an_index_does_not_store_is_noted(features, tmp_path):
     with Index.build(tmp_path / "f.h5", tmp_path / "i", on_note=notes.append) as index:
         assert index.counts() == {"audio": 90, "visual": 90}
     assert notes[0] == "an index stores only audio, visual, text; these modalities are left out: touch"
+    write_features(tmp_path / "f.h5", replace(content, features={"touch": content.features["audio"]}))
+    with pytest.raises(InputError, match="has only touch, but an index stores audio, visual, text; pass features of"):
+        aadml.index(tmp_path / "f.h5", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_refused_source_leaves_no_folder_behind(tmp_path):

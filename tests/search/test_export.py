@@ -41,6 +41,6 @@ def test_a_column_with_the_name_of_the_vectors_is_not_exported(tmp_path):
     clip = Entry(Item("a\\b\nc", columns={"vector": "x"}), b"", {"audio": np.ones(3)})
     create(tmp_path / "i", FACTS, {"vector": "TEXT"}, [clip])
     with Index(tmp_path / "i") as index:
-        with pytest.raises(InputError, match="the manifest has a column 'vector', but the vectors are written under"):
+        with pytest.raises(InputError, match="the index has a column 'vector', but the vectors are written under"):
             index.export(tmp_path / "out", kind="parquet")
         assert index.export(tmp_path / "out")[1].read_text() == "a\\\\b\\nc\n"  # a line for each clip

@@ -37,7 +37,9 @@ def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_
     with writing(tmp_path / "i") as database:
         calibration = replace(facts.calibration, form=1, curves=[{"kind": "isotonic"}])
         write_facts(database, replace(facts, calibration=calibration))
-    with pytest.raises(InputError, match="another version of aadml fitted the probabilities; run `aadml index`"):
+    with pytest.raises(
+        InputError, match="another version of aadml fitted the probabilities; run `aadml index SOURCE -o"
+    ):
         Index(tmp_path / "i")
     with Index.build(easy, tmp_path / "i", model=model) as index:
         assert len(index._state.calibrations) == 6
@@ -74,7 +76,7 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
     write_features(bare, content.select(content.rows("test")))
     with Index.build(bare, tmp_path / "i", model=model, on_note=notes.append) as index:
         assert notes == [
-            "no probabilities: the index has 0 of the 30 validation clips that are needed; "
+            "the probabilities are not fitted: the index has 0 of the 30 validation clips that are needed; "
             "divide the clips with `aadml manifest --split`, or pass another file with --calibrate"
         ]
         found = index.search(audio=content.features["audio"][0], to="visual")
@@ -140,8 +142,9 @@ def test_vectors_that_are_not_a_mapping_of_tensors_are_an_input_error(easy, tmp_
                 index.nearest(vectors, "audio")
         with pytest.raises(InputError, match=r"vectors is empty; pass \{modality: tensor \(1, e\)\}"):
             index.nearest({}, "audio")
-        with pytest.raises(InputError, match="the query has 5 dimensions, but the items of the index have 6; pass"):
-            index.nearest({"audio": torch.ones(1, 5)}, "audio")
+        for others in ({}, {"visual": torch.ones(1, 6)}):
+            with pytest.raises(InputError, match="the query has 5 dimensions, but the items of the index have 6; pass"):
+                index.nearest({"audio": torch.ones(1, 5), **others}, "audio")
 
 
 @pytest.mark.parametrize("labelled", [True, False])

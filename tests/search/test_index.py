@@ -50,7 +50,7 @@ def test_without_a_model_a_modality_asks_for_itself_alone(features, tmp_path):
     assert found.hits[0].item.columns == {"speaker": "s2"}
     with pytest.raises(InputError, match=r"built without a model.*--model RUN"):
         index.search(visual=stored.features["visual"][5], to="audio")
-    with pytest.raises(InputError, match="does not read words"):
+    with pytest.raises(InputError, match="does not compare words with"):
         index.search(text="rain", to="audio")
     with pytest.raises(InputError, match="--to is missing; choose from audio, visual"):
         index.search(visual=stored.features["visual"][5])
@@ -124,9 +124,9 @@ def test_the_encoder_of_a_replaced_index_is_loaded_again_where_its_record_differ
         (lambda index: index.item(2.5), "clip has type float; pass"),
         (lambda index: index.layout(3), "modality has type int; pass text"),
         (lambda index: index.layout("smell"), "this index has no smell vectors; choose from audio, visual"),
-        (lambda index: index.item(10**30), "no number of more than 64 bits"),
+        (lambda index: index.item(10**30), "a number has more than 64 bits"),
         (lambda index: index.item(-1), "clip number -1 is not in this index"),
-        (lambda index: index.browse(limit=10**30), "no number of more than 64 bits"),
+        (lambda index: index.browse(limit=10**30), "a number has more than 64 bits"),
         (lambda index: index.browse(offset=2.5), "offset has type float; pass a whole number"),
         (lambda index: index.browse(limit=-1), "limit -1 is negative"),
         (lambda index: index.browse(offset=-1), "offset -1 or limit 24 is negative"),

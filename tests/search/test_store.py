@@ -84,8 +84,8 @@ def test_columns_that_sql_cannot_tell_apart_are_refused():
         'q"': "NUMERIC",
         "z": "TEXT",
     }
-    for names in (["Label"], ["rowid"], ["x", "X"]):
-        with pytest.raises(InputError, match="; rename"):
+    for names, user in ((["Label"], "the index"), (["rowid"], "the index"), (["x", "X"], "the column 'x'")):
+        with pytest.raises(InputError, match=f"'{names[-1]}': {user} uses this name too .*; rename"):
             columns_of({name: ["v"] for name in names})
 
 

@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 
 
 class Verdict(StrEnum):
-    """Result of a check; `NOT_CHECKABLE` if the check could not be run."""
+    """Result of a check; `NOT_CHECKABLE` if the check could not be run or decided."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -91,7 +91,7 @@ TRAINING = (*REPEATED, "exact rows", "kept epoch", "duplicates")
 
 
 class AuditReport(list[Finding]):
-    """Findings of an audit, one per check; printed as the table of `aadml audit`.
+    """Findings of an audit, which are printed as the table of `aadml audit`.
 
     Attributes:
         checksum: SHA-256 of the audited embeddings; empty if there were none.
@@ -105,24 +105,24 @@ class AuditReport(list[Finding]):
 
     @property
     def failed(self) -> bool:
-        """Whether a check failed."""
+        """Whether any check failed."""
         return any(finding.failed for finding in self)
 
     @property
     def inference(self) -> str:
-        """Verdict on the computation of embeddings: passed, failed, or unknown because of other channels."""
+        """Verdict on the computation of embeddings: passed, failed, or unknown unless other channels are excluded."""
         findings = [finding for finding in self if finding.check not in TRAINING]
         return _verdict_on(findings, any((f.check, f.verdict) == (CHANNELS, Verdict.PASS) for f in findings))
 
     @property
     def training(self) -> str:
-        """Verdict on training and selection: passed, failed, or unknown without repeated training."""
+        """Verdict on training and selection: passed, failed, or unknown without repeated training or preparation."""
         findings = [finding for finding in self if finding.check in TRAINING]
         return _verdict_on(findings, any(f.check in REPEATED and f.verdict is Verdict.PASS for f in findings))
 
     @property
     def summary(self) -> str:
-        """Both verdicts, and the number of checks by verdict, in one sentence."""
+        """Verdicts on inference and training, and the number of checks by verdict, as one line."""
         checks = {verdict: [f.check for f in self if f.verdict is verdict] for verdict in Verdict}
         parts = [f"{len(checks[Verdict.PASS])} checks passed"]
         for verdict, word in ((Verdict.FAIL, "failed"), (Verdict.NOT_CHECKABLE, "not checkable")):
@@ -145,7 +145,7 @@ class Case:
         splits: the data.
         split: name of the scored split.
         seconds: time limit of a fresh process.
-        seed: seed of all draws, which must be unpredictable for an encoder.
+        seed: seed of all draws. An encoder must not be able to predict the draws.
         references: embeddings of the unchanged split, each from a separate pass.
         channels: channels of all passes.
     """
@@ -220,7 +220,7 @@ class Case:
             order: permutation (n,) of the labels; None for the true labels.
 
         Returns:
-            The MAP; NaN if modalities differ in width or rows are missing.
+            The MAP; NaN if modalities differ in width or do not have one row per clip.
         """
         shapes = {rows.shape for rows in vectors.values()}
         if len(shapes) != 1 or next(iter(shapes))[0] != len(self.clips):
@@ -229,12 +229,12 @@ class Case:
         return evaluate(clips.embedded({m: v.nan_to_num() for m, v in vectors.items()})).map_mean
 
     def embed_each(self, requests: Mapping[Modality, Clips]) -> Vectors:
-        """Embed each modality of the clips in `requests` under that modality."""
+        """Embed the clips of every request, and return the embeddings of the modality that is its key in `requests`."""
         results = zip(requests, self.embed(*requests.values()), strict=True)
         return {modality: vectors[modality] for modality, vectors in results}
 
     def numbers(self, compute: Callable[[Embed], Sequence[float]]) -> list[float]:
-        """Embed noise in a fresh process, then call `compute` with the embedding function and return its numbers."""
+        """Embed noise in a fresh process, then return the numbers that `compute` computes by the embedding function."""
         results = self._in_fresh_process(lambda embed: [{"numbers": torch.tensor(compute(embed), dtype=torch.float64)}])
         numbers: list[float] = results[0]["numbers"].tolist()
         return numbers
@@ -262,7 +262,7 @@ def audit(
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Run checks in fresh processes and return a finding for each check.
+    """Run checks in fresh processes. Return their findings, and findings on references, channels and embeddings.
 
     Checks and references (passes over the unchanged clips) run in random order. All passes except that of `history`
     embed the same noise first, so an encoder cannot distinguish references from these passes.
@@ -321,7 +321,7 @@ def _judged(case: Case, result: Outcome | Judgment) -> Outcome:
 
 
 def _of_references(case: Case, places: Sequence[str], steps: int) -> Finding:
-    """Compare the passes over the unchanged clips, whose differences are the noise floor of all comparisons."""
+    """Return the finding on differences between the passes over the unchanged clips."""
     others = case.references[1:]
     change = max((largest_change(rows, other[m]) for other in others for m, rows in case.reference.items()), default=0)
     evidence = (
@@ -343,7 +343,7 @@ def _of_channels(case: Case) -> Finding:
 
 
 def noise(clips: Clips, seed: Seed) -> Clips:
-    """Return clips of the same shapes with noise as features, other ids and shuffled labels."""
+    """Return a copy of the clips with noise as features, other ids and class names, and shuffled labels."""
     features = {m: noise_of(f, seed) for m, f in clips.features.items()}
     return scrambled(replace(with_garbage_labels(clips, seed), features=features))
 
@@ -355,7 +355,7 @@ def scrambled(clips: Clips) -> Clips:
 
 
 def noise_of(features: Features, seed: Seed) -> Features:
-    """Return noise of the same shape, mean and standard deviation, or sound and text in random order."""
+    """Return noise with the shape, mean and standard deviation of vectors, or sound and text in random order."""
     generator = np.random.default_rng(seed)
     if not isinstance(features, Tensor):
         return features.select(torch.from_numpy(generator.permutation(len(features))))
@@ -373,7 +373,7 @@ def with_garbage_labels(clips: Clips, seed: Seed) -> Clips:
 
 
 def with_other_labels(clips: Clips, seed: Seed) -> Clips:
-    """Permute the labels so that no clip keeps its label, except for few clips of a class of half of all clips."""
+    """Permute the labels so that nearly every clip has another label, if no class has more than half of the clips."""
     generator, labels = np.random.default_rng(seed), clips.labels.numpy()
     order = generator.permutation(len(labels))
     half = len(labels) // 2

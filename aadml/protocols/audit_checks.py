@@ -75,7 +75,7 @@ def partner_blindness(case: Case) -> Judgment:
 
 
 def history(case: Case) -> Judgment:
-    """Check that no embedding depends on items embedded before, as with a scaler fitted on the first call."""
+    """Check that no embedding depends on items embedded before, as in a scaler that is fitted on the first call."""
     (after,) = case.embed(case.clips, first=True)
     return _unchanged(case, after, "the scored clips were embedded first instead of after noise")
 
@@ -122,7 +122,7 @@ def _joined(case: Case, order: Tensor, parts: Sequence[Vectors]) -> Vectors:
 
 
 def other_items(case: Case) -> Judgment:
-    """Check that scaling the features of some scored clips does not change the embeddings of the other clips."""
+    """Check that a change of the features of some scored clips does not change the embeddings of the other clips."""
     changed = torch.arange(len(case.clips)) % 2 == 1
     clips = replace(case.clips, features={m: _stretched(f, changed) for m, f in case.clips.features.items()})
     (after,) = case.embed(clips, splits=case.splits.having(case.split, clips))
@@ -136,7 +136,7 @@ def other_items(case: Case) -> Judgment:
 
 
 def _with_rows(reference: Tensor, rows: Tensor, vectors: Tensor) -> Tensor:
-    """Return `vectors` with the marked rows of the reference; unchanged if their numbers of rows differ."""
+    """Return `vectors` with the marked rows of the reference; unchanged if the numbers of rows differ."""
     return torch.where(rows[:, None], reference, vectors) if len(vectors) == len(reference) else vectors
 
 
@@ -184,7 +184,7 @@ def exact_rows(case: Case) -> Outcome:
 
 
 def carried_labels(case: Case) -> Outcome:
-    """Check that no feature column encodes labels in digits that rounding removes.
+    """Check that no feature column encodes labels: by low-order digits, by one value per class, or as a counter.
 
     An order of clips by class is reported and is not a failure. `order_invariance` finds encoders that use the order.
     """
@@ -200,12 +200,12 @@ def carried_labels(case: Case) -> Outcome:
     if columns:
         more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
         shown = f"{', '.join(columns[:SHOWN])}{more}"
-        return Verdict.FAIL, f"columns predict labels by digits that rounding removes: {shown}"
+        return Verdict.FAIL, f"columns encode labels: {shown}"
     if unseen or not matrices:
         shown = ", ".join(unseen) or "no vectors"
         return Verdict.NOT_CHECKABLE, f"too few distinct clips of different classes for a test of columns: {shown}"
     order = "; the clips are in order of class" if is_sorted_by_class(case.clips.labels) else ""
-    return Verdict.PASS, f"no column of {', '.join(matrices)} predicts labels by digits that rounding removes{order}"
+    return Verdict.PASS, f"no column of {', '.join(matrices)} encodes labels{order}"
 
 
 def selection(case: Case) -> Outcome:
@@ -241,7 +241,7 @@ def metric(case: Case) -> Outcome:
 def duplicates(case: Case) -> Outcome:
     """Check that no id, sound file or feature vector of the scored split is also in another split.
 
-    Sound files are compared byte by byte. Nearly equal feature vectors count as equal.
+    Sound files are compared by their SHA-256. Nearly equal feature vectors count as equal.
     """
     others = {name: case.splits[name] for name in ("train", "valid", "test") if name != case.split}
     others = {name: clips for name, clips in others.items() if len(clips)}
@@ -317,7 +317,7 @@ def _compared(case: Case, before: Vectors, after: Vectors, action: str) -> Outco
 
 
 def _scored(case: Case, after: Vectors, outcome: Outcome) -> Outcome:
-    """Return the outcome, or a failure if MAP fell by more than `FALL` and more than under every permutation."""
+    """Return the outcome, or a failure if MAP fell by more than `FALL` and more than with any permuted labels."""
     verdict, evidence = outcome
     score = math.nan if verdict is Verdict.FAIL else case.map_of(after)
     fall = case.score - score

@@ -48,7 +48,7 @@ def carried_columns(values: Tensor, labels: Tensor) -> dict[int, str]:
 def can_be_tested(values: Tensor, labels: Tensor) -> bool:
     """Return whether the test can find labels in the low-order digits of a column of the features.
 
-    The smallest p value is that of the largest possible number of pairs of different classes, all predicted.
+    The smallest p value, for as many pairs of different classes as the labels allow, must reach `LEVEL`.
 
     Args:
         values: features (n, d).
@@ -66,7 +66,7 @@ def runs_of_classes(labels: Tensor) -> int:
 
 
 def is_sorted_by_class(labels: Tensor) -> bool:
-    """Return whether equal labels (n,) are next to each other, which is common in files without leaks too."""
+    """Return whether labels (n,) of several classes are grouped by class, which is common also without leaks."""
     return 1 < len(labels.unique()) == runs_of_classes(labels) < len(labels)
 
 
@@ -153,7 +153,8 @@ def _tail(correct: Tensor, compared: Tensor) -> Tensor:
 def _spelled(values: Tensor, labels: Tensor) -> list[int]:
     """Return the columns whose values the class determines; [] for fewer than 20 clips beside one per class.
 
-    Either each of at least four classes has a single value, or all classes have nearly the same value.
+    Each class has a single value. Either there are at least four classes, whose values differ, or the values of all
+    classes are nearly equal.
     """
     classes, codes, counts = labels.unique(return_inverse=True, return_counts=True)
     if len(labels) < len(classes) + 20:
@@ -180,7 +181,7 @@ def _counters(values: Tensor, labels: Tensor) -> list[int]:
 
 
 def _is_together(labels: Tensor) -> bool:
-    """Return whether no permutation of 999 has as few runs of classes."""
+    """Return whether none of 999 permutations of the labels has as few runs of classes."""
     generator = torch.Generator().manual_seed(29)
     runs = runs_of_classes(labels)
     orders = (torch.randperm(len(labels), generator=generator) for _ in range(round(1 / LEVEL) - 1))

@@ -63,10 +63,10 @@ def protocols_of(name: str) -> Sequence[Protocol]:
     """
     names = name.split("+")
     parts = [lookup(PROTOCOLS, part, "protocol") for part in names]
-    if len(set(names)) != len(names) or (len(names) > 1 and "inductive" in names):
+    if (is_repeated := len(set(names)) < len(names)) or (len(names) > 1 and "inductive" in names):
+        problem = "equal protocols" if is_repeated else "inductive with another protocol"
         raise InputError(
-            f"protocol: '{name}' joins equal protocols, or inductive with another one; join different leaks, as in "
-            "legacy:partner+legacy:drop-last"
+            f"protocol: '{name}' joins {problem}; join different leaks, as in legacy:partner+legacy:drop-last"
         )
     return parts
 
@@ -90,7 +90,7 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Replace MAP by its running variant under every gallery, and both unknown bounds by this value."""
+    """Replace MAP by its running variant under every gallery, and the bounds of MAP by the same values."""
     results = []
     for result in evaluation.directions:
         direction, sample = result.direction, evaluation.sample

@@ -1,6 +1,6 @@
-"""Isolated encoder: a new interpreter per pass that imports an encoder by name and answers requests over pipes.
+"""Isolated encoder: a new interpreter per pass that imports or starts an encoder and answers requests over pipes.
 
-A message is its length in 8 bytes and a safetensors file. The interpreter starts with an empty environment, without
+A message is its length in 8 bytes and a safetensors file. The interpreter starts without environment variables,
 descriptors or arguments of the audit, in an empty folder that also serves as HOME and TMPDIR.
 """
 
@@ -40,7 +40,7 @@ class Order:
 
     Attributes:
         place: "module:function"; empty for a command.
-        command: words of the command line, with {input} and {output}; empty for a function.
+        command: words of the command line, with {output} and {input} or {train}; empty for a function.
         readable: files and folders that the encoder can read, besides libraries.
         by_kernel: whether the kernel isolates the process.
     """
@@ -136,9 +136,9 @@ def answer() -> None:
 
 @dataclass(frozen=True)
 class _Channels:
-    """Audit hook (PEP 578) that records files outside the readable folders, sockets, and changed file times.
+    """Audit hook (PEP 578) that records files outside the readable folders, sockets, and changed file attributes.
 
-    The environment of the encoder is empty. Reads of variables of the audit's environment are recorded too.
+    Reads of environment variables that the encoder does not inherit from the audit are recorded too.
     """
 
     readable: Sequence[str]
@@ -199,7 +199,7 @@ def embeddings_of(function: Function, features: Arrays, labels: NDArray[np.int64
     """
     vectors = function({**features}, labels)
     if not isinstance(vectors, Mapping) or any(m not in vectors for m in features):
-        returned = type(vectors).__name__
+        returned = f"a value of type {type(vectors).__name__}"
         if isinstance(vectors, Mapping):
             returned = f"a mapping with {', '.join(map(str, vectors)) or 'nothing'}"
         raise InputError(f"the encoder returned {returned}; return a mapping with {', '.join(features)}")
@@ -207,7 +207,8 @@ def embeddings_of(function: Function, features: Arrays, labels: NDArray[np.int64
     for modality, values in arrays.items():
         if values.ndim != 2 or values.dtype.kind not in "fiu":
             raise InputError(
-                f"{modality}: the encoder returned {values.dtype} of shape {values.shape}; return numbers (n, e)"
+                f"{modality}: the encoder returned values of type {values.dtype} and shape {values.shape}; "
+                "return numbers (n, e)"
             )
     return arrays
 
@@ -230,7 +231,9 @@ def _trained(command: Sequence[str], content: NDArray[np.uint8]) -> Arrays:
     _run(command, {"{train}": source, "{output}": output})
     files = [path for path in sorted(output.rglob("*")) if path.is_file() and not path.is_symlink()]
     if not files:
-        raise InputError("the training command wrote no file into the folder {output}; write the encoder there")
+        raise InputError(
+            "the training command wrote no file into the folder {output}; write the encoder into that folder"
+        )
     return {path.relative_to(output).as_posix(): np.frombuffer(path.read_bytes(), np.uint8) for path in files}
 
 

@@ -44,7 +44,7 @@ class _Attributes(ctypes.Structure):
 
 
 def libraries() -> tuple[str, ...]:
-    """Return the folders of the system, the interpreter and its libraries, which an isolated process can read."""
+    """Return the folders of the system, Python, its packages and aadml, which an isolated process can read."""
     root = Path(__file__).resolve().parents[2]
     packages = [folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
     folders = [*_SYSTEM, sys.prefix, sys.base_prefix, *site.getsitepackages(), *packages]
@@ -55,8 +55,9 @@ def libraries() -> tuple[str, ...]:
 def isolate(scratch: Path, readable: Iterable[str]) -> None:
     """Restrict this process and its children. A child in new namespaces continues, and the parent waits for the child.
 
-    The process has no network, cannot access other processes, and reads only `readable`. Every file system is
-    read-only, except for an empty file system in memory at `scratch`. This file system ends with the process.
+    The process has no network and cannot access other processes. The process reads only `readable`, devices such as
+    /dev/null, and two empty file systems in memory, at `scratch` and /dev/shm. All other file systems are read-only,
+    and those in memory end with the process.
 
     Args:
         scratch: an existing empty folder.

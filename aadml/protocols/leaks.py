@@ -1,6 +1,6 @@
-"""Leaks of published code, each as a separate protocol, so that the inflation of MAP can be measured.
+"""Leaks of published code (L1 to L7), each as a separate protocol, so that the inflation of MAP can be measured.
 
-Scores under a leak are not results. Each of these scores is stored with the name of its leak (L1 to L7).
+Scores under a leak are not results. Each of these scores is stored with the name of its protocol.
 """
 
 from dataclasses import replace
@@ -43,7 +43,7 @@ def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
 
 def batch_attention(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Apply attention over the rows of a batch, with items sorted by class as in the authors' files (L2)."""
+    """Apply attention over the rows of a batch, with items sorted by class as in files of published code (L2)."""
     order = torch.argsort(clips.labels, stable=True)
     return {m: _attended(v[order])[torch.argsort(order)] for m, v in vectors.items()}
 
@@ -63,9 +63,9 @@ def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
         InputError: there are not two modalities with embeddings of equal dimension.
     """
     if len(vectors) != 2 or len({v.shape[1] for v in vectors.values()}) != 1:
-        widths = ", ".join(f"{modality} {values.shape[1]}-d" for modality, values in vectors.items())
+        widths = " and ".join(f"{modality} ({values.shape[1]} dimensions)" for modality, values in vectors.items())
         raise InputError(
-            f"legacy:partner needs two modalities of equal embedding dimension, but the embeddings are {widths}; "
+            f"legacy:partner needs two modalities of equal embedding dimension, but there are embeddings of {widths}; "
             "choose another protocol"
         )
     (first, a), (second, b) = vectors.items()
@@ -95,7 +95,7 @@ def test_scaling(subject: Subject, split: str) -> Subject:
 
 
 def drop_last(embeddings: Embeddings) -> Embeddings:
-    """Drop the items of the last, smaller batch (L7)."""
+    """Drop the items after the last full batch (L7). Without a full batch, no item is dropped."""
     count = len(embeddings) // BATCH * BATCH or len(embeddings)
     vectors = {m: v if m in embeddings.rows else v[:count] for m, v in embeddings.vectors.items()}
     rows = {m: numbers[:count] for m, numbers in embeddings.rows.items()}

@@ -69,7 +69,7 @@ class _EncoderPipeline:
     preparation: ClassVar[str] = ""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Return the encoder."""
+        """Return the embedding function of the encoder."""
         return self._embed
 
     def reported_map(self, splits: Splits, split: str) -> None:
@@ -84,7 +84,7 @@ class _EncoderPipeline:
 
 @dataclass(frozen=True)
 class FunctionPipeline(_EncoderPipeline):
-    """A user's function object. It is called in forks of this process, with its memory, files and network."""
+    """A user's function object, which is called in forks with the memory, files and network of this process."""
 
     function: Function
     surroundings: ClassVar[str] = ""
@@ -109,7 +109,7 @@ class IsolatedPipeline(_EncoderPipeline):
 
     @property
     def surroundings(self) -> str:
-        """Readable files with their checksums."""
+        """Isolation, and readable files with their checksums, as a clause for the evidence."""
         files = ", ".join(f"{place} (SHA-256 {sha256(Path(place))[:12]})" for place in self.order.readable)
         return (
             "each pass ran in a new interpreter, which the kernel isolated from network, processes and files; "
@@ -144,7 +144,7 @@ def of_function(function: str | Function, allow: Sequence[Path] = ()) -> Isolate
         allow: further files and folders that the function reads.
 
     Raises:
-        InputError: the module or a file of `allow` does not exist.
+        InputError: the module or a path of `allow` does not exist, or the import of the module was not allowed.
     """
     if not isinstance(function, str):
         named = _name_of(function)
@@ -164,7 +164,7 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
         allow: further files and folders that the command reads.
 
     Raises:
-        InputError: the command cannot be parsed, or lacks {input} or {output}.
+        InputError: the command cannot be parsed, lacks {input} or {output}, or a path of `allow` does not exist.
     """
     return IsolatedPipeline(order_of(command, allow, "--command", ("{input}", "{output}")))
 
@@ -173,14 +173,14 @@ def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[st
     """Parse a command line with `places`. The command can read the files among its words.
 
     Raises:
-        InputError: the command cannot be parsed, or lacks one of `places`.
+        InputError: the command cannot be parsed, lacks one of `places`, or a path of `allow` does not exist.
     """
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InputError(f"{flag} {command} cannot be parsed ({error}); check the quotes") from error
+        raise InputError(f"{flag} {command[:80]!r} cannot be parsed ({error}); check the quotes") from error
     if not words or not all(any(name in word for word in words) for name in places):
-        raise InputError(f"{flag} {command} lacks {' or '.join(places)}; write both into the command")
+        raise InputError(f"{flag} {command[:80]!r} lacks {' or '.join(places)}; write both into the command")
     words = [str(Path(word).absolute()) if Path(word).is_file() else word for word in words]
     files = [Path(word) for word in words if Path(word).is_file()]
     return Order(command=tuple(words), readable=_existing([*files, *allow]))
@@ -208,7 +208,7 @@ def _existing(paths: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _name_of(function: Function) -> str | None:
-    """Return "module:function" if the module of a function contains the same object under that name."""
+    """Return "module:function" if an imported module contains the function under its name; None otherwise."""
     module, name = getattr(function, "__module__", "__main__"), getattr(function, "__name__", "")
     is_same = getattr(sys.modules.get(module), name, None) is function
     return f"{module}:{name}" if is_same and module != "__main__" else None

@@ -26,7 +26,8 @@ class Subject:
     Attributes:
         encoder: the trained encoder.
         splits: the data, unscaled.
-        retrain: splits -> encoder trained again with the same config, for leaks that act in training.
+        retrain: splits -> encoder trained again with the same config, for leaks that act in training; None if the
+            encoder cannot be trained again.
     """
 
     encoder: Model
@@ -76,7 +77,7 @@ def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -
 def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
     """Return a copy of the trained proxy of a run, with the item itself as query, over a bank of embeddings.
 
-    A run without proxy, or with reading R5, has no proxy of a single item and uses `parameterless_proxy`.
+    Without a trained anchor-aware proxy, or with reading R5, the result is `parameterless_proxy`.
     """
     trained = encoder.method.proxy()
     if isinstance(trained, AnchorAware) and trained.reading != "R5":

@@ -8,9 +8,10 @@ TOLERANCE = 1e-5
 
 
 def largest_change(before: Tensor, after: Tensor) -> float:
-    """Return the largest change of a row (n, e), relative to its length; infinity if rows are missing or not finite.
+    """Return the largest change of a row (n, e), relative to its length.
 
-    Rows shorter than 0.001 of the median length are compared with that length.
+    The change is infinite if the shapes differ or values of `after` are not finite. Rows shorter than 0.001 of the
+    median length are compared with that length.
     """
     after = as_wide(after, before)
     if before.shape != after.shape or not bool(torch.isfinite(after).all()):

@@ -25,7 +25,7 @@ class TaskReport(AuditReport):
 
 
 def audit_task(task: str) -> TaskReport:
-    """Check judgments, duplicates, overlap of splits, and ties of a retrieval task; see `examine_task`."""
+    """Return findings on the duplicates, judgments, queries, ties and chance scores of a retrieval task."""
     examination = examine_task(task)
     return TaskReport([*_overlaps(examination), *(f for name, s in examination.splits.items() for f in _of(name, s))])
 

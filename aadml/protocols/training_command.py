@@ -15,8 +15,8 @@ from aadml.protocols.subprocess_embedding import Results, in_fresh_process
 def train_encoder(order: Order, splits: Splits, split: str, folder: Path, seconds: float) -> Finding:
     """Train by a command twice, in isolation, and write the files of the first training run into `folder`.
 
-    The second run starts from a data set with noise for the scored clips. Both read an export of the training clips.
-    The scored clips could therefore reach a run only through a channel, such as a file.
+    The second run starts from a data set with noise for the scored clips. Both runs read an export of the training
+    clips. The scored clips could therefore reach a run only through a channel, such as a file.
 
     Args:
         order: the command, with {train} (feature file) and {output} (folder).
@@ -26,11 +26,13 @@ def train_encoder(order: Order, splits: Splits, split: str, folder: Path, second
         seconds: time limit of one training run.
 
     Raises:
-        InputError: the data have no training clips, or the command failed, took too long or did not write into its
-            folder.
+        InputError: there are no training clips, the training clips are scored, or the command failed, took too long, or
+            did not write into its folder alone.
     """
     if split == "train" or not len(splits.train):
-        raise InputError("--train-command needs training clips that are not scored; pass data with a train split")
+        problem = "the train split is scored" if split == "train" else "the data have none"
+        remedy = "pass --split test" if split == "train" else "pass data with a train split"
+        raise InputError(f"--train-command needs training clips that are not scored, but {problem}; {remedy}")
     changed = splits.having(split, noise(splits[split], (0,)))
     first, second = (_training(order, data, seconds) for data in (splits, changed))
     files, repeated = first.vectors[0], second.vectors[0]

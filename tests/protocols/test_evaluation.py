@@ -17,6 +17,11 @@ def test_protocols_that_do_not_exist_or_do_not_join_are_refused(name):
         protocols_of(name)
 
 
+def test_the_default_protocol_is_not_joined_with_a_leak():
+    with pytest.raises(InputError, match="joins inductive with another protocol; join different leaks"):
+        protocols_of("inductive+legacy:partner")
+
+
 @pytest.mark.parametrize("name", sorted(PROTOCOLS))
 def test_nothing_is_joined_with_itself_and_an_unknown_name_is_answered_with_the_nearest(name):
     with pytest.raises(InputError, match="joins equal protocols"):

@@ -73,10 +73,10 @@ def test_partners_are_mixed_in_halves_where_both_are_present():
     halves = (vectors["audio"] + vectors["visual"]) / 2
     for modality, rows in vectors.items():
         torch.testing.assert_close(found[modality], torch.stack([halves[0], rows[1], halves[2]]))
-    message = r"of equal embedding dimension, but the embeddings are audio 5-d, visual 4-d; choose another protocol"
+    message = r"but there are embeddings of audio \(5 dimensions\) and visual \(4 dimensions\); choose another protocol"
     with pytest.raises(InputError, match=message):
         leaks.partner(None, clips, vectors | {"visual": torch.zeros(3, 4)})
-    with pytest.raises(InputError, match="audio 5-d; choose"):
+    with pytest.raises(InputError, match=r"embeddings of audio \(5 dimensions\); choose"):
         leaks.partner(None, clips, {"audio": vectors["audio"]})
 
 

@@ -49,7 +49,7 @@ HARMFUL = (
         ("{python} -c pass {input} {output}", "did not write the file {output}"),
         ("{python} 'open quote {input} {output}", "cannot be parsed"),
         ("{python} -c pass {foo}", "lacks {input} or {output}"),
-        ("", "lacks {input} or {output}"),
+        ("", "--command '' lacks {input} or {output}"),
         ('{python} -c \'import sys; open(sys.argv[2], "w").write("x")\' {input} {output}', "cannot be read as HDF5"),
         ("{python} -c 'import sys, h5py; h5py.File(sys.argv[2], \"w\")' {input} {output}", "contains no 'audio'"),
         ("{python} -c 'import time; time.sleep(60)' {input} {output}", "longer than"),
@@ -116,14 +116,17 @@ def test_the_arrays_of_a_function_become_embeddings(subject):
 @pytest.mark.parametrize(
     ("encode", "says"),
     [
-        (lambda features, _: list(features.values()), "returned list; return a mapping with audio, visual"),
+        (
+            lambda features, _: list(features.values()),
+            "returned a value of type list; return a mapping with audio, visual",
+        ),
         (lambda features, _: {}, "returned a mapping with nothing; return"),
         (lambda features, _: {"audio": features["audio"]}, "returned a mapping with audio; return"),
         (
             lambda features, _: {**features, "visual": features["visual"][0]},
-            r"visual: .* of shape \(9,\); return numbers",
+            r"visual: .* and shape \(9,\); return numbers",
         ),
-        (lambda features, _: {**features, "visual": features["visual"].astype(str)}, "visual: .*<U.* of shape"),
+        (lambda features, _: {**features, "visual": features["visual"].astype(str)}, "visual: .*<U.* and shape"),
         (lambda features, _: {**features, "visual": features["visual"][1:]}, "arrays of 43, 44 rows for 44 clips"),
         (
             lambda features, _: {m: np.concatenate([v, v[:1]]) for m, v in features.items()},

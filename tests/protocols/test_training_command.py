@@ -81,9 +81,9 @@ def test_a_training_that_opens_the_data_is_refused_or_unknown(audited, tmp_path)
 def test_a_training_that_writes_nothing_or_has_no_clips_is_refused_with_advice(audited):
     with pytest.raises(InputError, match=r"wrote no file into the folder \{output\}"):
         audited("sys.exit()")
-    with pytest.raises(InputError, match="--train-command needs training clips that are not scored"):
+    with pytest.raises(InputError, match="not scored, but the train split is scored; pass --split test"):
         audited(split="train")
-    with pytest.raises(InputError, match=r"--train-command x lacks \{train\} or \{output\}"):
+    with pytest.raises(InputError, match=r"--train-command 'x' lacks \{train\} or \{output\}"):
         aadml.audit(data="synthetic:ave", encoder="a:b", train_command="x")
     with pytest.raises(InputError, match="--train-command applies only to --encoder and --command"):
         aadml.audit("run", train_command="x")

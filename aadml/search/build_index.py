@@ -163,7 +163,7 @@ def _written(path: Path, source: str | Path) -> tuple[IndexFacts, Known]:
     """Return the facts of an index and its items.
 
     Raises:
-        InputError: the index is damaged, or has another source.
+        InputError: the file cannot be read as an index, or the index has another source.
     """
     with closing(connect(path)) as database, reading(database, path):
         check_all(database)

@@ -31,8 +31,8 @@ class JudgmentsFile:
         """Write a judgment, and return the number of judgments. An earlier judgment of the same pair is replaced.
 
         Raises:
-            InputError: a name is not one line of 1 to `LONGEST` characters, or the file is full or
-                cannot be read or written.
+            InputError: a name is not one line of 1 to `LONGEST` characters, or the file is full or cannot be read or
+                written.
         """
         for name in (query, item):
             if not name.strip() or len(name) > LONGEST or name.splitlines() != [name]:

@@ -218,7 +218,7 @@ def only_writer(path: Path) -> Iterator[Path]:
         The folder `<index>.work` for unfinished work.
 
     Raises:
-        InputError: another process holds the lock, or the folder cannot be created.
+        InputError: another process holds the lock, or the folder cannot be created or written.
     """
     work = path.with_name(f"{path.name}.work")
     try:

@@ -46,7 +46,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     finally:
         if temporary is not None:
             with suppress(OSError):  # the cause of a failed write may prevent the removal as well
-                temporary.unlink(missing_ok=True)
+                temporary.unlink()
 
 
 def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[[Path], bool]) -> None:
@@ -113,7 +113,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     if final.parent.is_dir():
         for candidate in final.parent.iterdir():
             if leftover.fullmatch(candidate.name):
-                candidate.unlink(missing_ok=True)
+                candidate.unlink()
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -12,7 +12,7 @@ from aadml.feature_extraction.feature_file.reading import is_feature_file, read_
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from tests.edited_hdf5 import edited
-from tests.feature_extraction.contents import content, masked, same, timed
+from tests.feature_extraction.contents import content, masked, same, timed, with_texts
 
 
 @pytest.mark.parametrize("key", ["label", "id", "split", "class_names"])
@@ -195,6 +195,23 @@ def test_numbers_that_lie_otherwise_are_read(tmp_path, all_large, kept):
     found = read_features(tmp_path / "f.h5")
     assert not isinstance(found.features["audio"], np.memmap)
     assert same(found, written)
+
+
+def test_only_large_numbers_stay_in_the_file(tmp_path, monkeypatch):
+    write_features(tmp_path / "f.h5", content())
+    monkeypatch.setattr(rows, "LARGE", 49)  # audio has 48 bytes
+    found = read_features(tmp_path / "f.h5").features
+    assert {name: isinstance(values, np.memmap) for name, values in found.items()} == {"audio": False, "visual": True}
+
+
+def test_texts_are_checked_before_they_are_sorted_to_clips(tmp_path):
+    path = tmp_path / "f.h5"
+    write_features(path, with_texts(rows=(0, 1, 2, 3, 3)))
+    assert read_features(path).present == {}
+    with edited(path) as file:
+        file["text_row"][4] = 4
+    with pytest.raises(InputError, match=r"/text_row does not contain clips from 0 to 3 in ascending order"):
+        read_features(path)
 
 
 def test_numbers_that_stay_in_the_file_are_checked_too(tmp_path, all_large):

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind, remove_leftovers, write_text
+from aadml.feature_extraction.ground.atomic import (
+    atomic_path,
+    refuse_other_kind,
+    remove_leftovers,
+    write_bytes,
+    write_text,
+)
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -88,7 +94,7 @@ def test_a_link_to_a_folder_is_refused_as_the_folder(tmp_path):
     assert link.is_symlink()
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o664])
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o777])
 def test_what_is_replaced_hands_on_its_permissions(tmp_path, mode):
     file = tmp_path / "file.txt"
     file.write_text("old")
@@ -112,7 +118,12 @@ def test_the_temporary_file_is_private_and_on_the_disk_before_it_replaces_the_fi
         assert stat.S_IMODE(final.stat().st_mode) == 0o640
         with atomic_path(final, durable=False) as hasty:
             pass
+        write_bytes(final, b"x", durable=False)
         assert flushed == [temporary]
+        opened = sorted(Path("/proc/self/fd").iterdir())
+        write_text(final, "x")
+        assert sorted(Path("/proc/self/fd").iterdir()) == opened
+        assert len(flushed) == 2
         assert os.umask(0o027) == 0o027
     finally:
         os.umask(before)

@@ -2,6 +2,7 @@
 
 import os
 import random
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +73,9 @@ def test_a_partial_read_verifies_its_blocks_alone(tmp_path):
         with pytest.raises(InputError, match="is damaged, as bytes 131,072 to 196,607"):
             reader.readinto(bytearray(1))
         assert "is damaged" in reader.failure
+        reader.seek(0)
+        with pytest.raises(InputError, match="is damaged, as bytes 131,072 to 196,607"):
+            reader.readinto(bytearray(4 * BLOCK))
 
 
 def test_every_changed_byte_is_found(tmp_path):
@@ -114,8 +118,11 @@ def test_appended_bytes_hide_the_trailer_and_a_cut_start_damages_it(tmp_path):
     path.write_bytes(whole + b"more")
     assert not has_checksums(path)
     path.write_bytes(whole[8:])
-    with pytest.raises(InputError, match="checksums are damaged"):
+    opened = sorted(Path("/proc/self/fd").iterdir())
+    with pytest.raises(InputError) as caught:
         read(path)
+    assert str(caught.value) == f"{path}: its checksums are damaged; restore the file from a copy, or create it again"
+    assert sorted(Path("/proc/self/fd").iterdir()) == opened
 
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK + 1, 2**64 - 1])

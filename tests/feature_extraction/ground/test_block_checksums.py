@@ -1,5 +1,6 @@
 """Checksums of blocks against their definition, and files with every kind of damage."""
 
+import hashlib
 import os
 import random
 from pathlib import Path
@@ -118,6 +119,11 @@ def test_appended_bytes_hide_the_trailer_and_a_cut_start_damages_it(tmp_path):
     path.write_bytes(whole + b"more")
     assert not has_checksums(path)
     path.write_bytes(whole[8:])
+    forged = tmp_path / "forged"
+    sums = hashlib.sha256((5).to_bytes(8, "little")).digest()  # of no checksums
+    forged.write_bytes(b"abcde" + sums + (5).to_bytes(8, "little") + whole[-16:])
+    with pytest.raises(DamagedFileError, match="checksums are damaged"):
+        read(forged)
     opened = sorted(Path("/proc/self/fd").iterdir())
     with pytest.raises(InputError) as caught:
         read(path)

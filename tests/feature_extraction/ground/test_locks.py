@@ -100,6 +100,15 @@ def test_a_lock_file_of_a_living_process_is_waited_for(tmp_path, handle, no_floc
         pass
 
 
+def test_a_lock_file_that_cannot_be_written_is_an_input_error(tmp_path, handle, no_flock):
+    place = tmp_path / "none" / "lock"
+    with (
+        pytest.raises(InputError, match=r"lock: cannot be written \(No such file or directory\); choose another path$"),
+        locked(handle, place, "busy"),
+    ):
+        pass
+
+
 def test_another_error_of_the_system_is_one_line(tmp_path, handle, monkeypatch):
     def flock(*_):
         raise OSError(errno.EIO, "Input/output error")

@@ -63,6 +63,10 @@ def test_refuses_a_key_of_another_type(tmp_path, key, value, message):
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
+        (
+            {"format": "a"},
+            "is not a feature file (its attribute `format` is not 'aadml-features'); pass a feature file",
+        ),
         ({"format": "other"}, "is not a feature file (its attribute `format` is not 'aadml-features'); pass a feature"),
         ({"version": "3" * 30}, f"is a feature file of version {'3' * 20}, but this program reads versions 1 and 2; "),
     ],

@@ -77,7 +77,7 @@ def _download(url: str, target: Path, check: Callable[[Path], None]) -> None:
         if isinstance(error, OSError) and (error.filename or error.errno in _OF_THE_DISK):
             raise _unwritable(target, error) from error
         reason = getattr(error, "reason", error)
-        detail = getattr(reason, "strerror", None) or reason or type(error).__name__
+        detail = getattr(reason, "strerror", None) or str(reason) or type(error).__name__
         raise InputError(f"the connection failed ({detail}); check the network") from error
 
 

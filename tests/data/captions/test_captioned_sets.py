@@ -235,3 +235,15 @@ def test_segments_of_a_recording_are_its_clips(tmp_path):
     whole = splits.test["audio"].batch(torch.tensor([0]))[0]
     np.testing.assert_array_equal(splits.valid["audio"].batch(torch.tensor([0]))[0], whole[32_000:64_000])
     assert [len(part["audio"].batch(torch.tensor([0]))[0]) for part in (splits.train, splits.test)] == [32_000, 64_000]
+
+
+def test_of_tables_in_several_folders_the_first_is_read(clotho):
+    header, row = ["file_name", "caption"], ["a file, 1.wav", "other"]
+    for folder, part in (("csv_files", "validation"), ("dataset", "evaluation"), ("dataset", "extra_dev")):
+        write_table(clotho / folder / f"clotho_captions_{part}.csv", header, [row])
+    splits = captioned_splits(clotho)
+    assert [len(splits[part].class_names) for part in ("valid", "test")] == [2, 2]
+    for part in ("validation", "evaluation"):
+        (clotho / f"clotho_captions_{part}.csv").unlink()
+    splits = captioned_splits(clotho)
+    assert [splits[part]["text"].texts for part in ("valid", "test")] == [("other",), ("other",)]

@@ -150,7 +150,20 @@ def test_the_items_without_duplicates_are_sought_among_the_nearest_four_batches(
 def test_a_partition_is_checked_before_vectors_are_computed(count, size, codes, says):
     tensors = [torch.tensor(code) for code in codes]
     if says is None:
-        check_partition(count, size, tensors)
+        check_partition(count, size, tensors, seed=0)
         return
     with pytest.raises(InputError, match=f"curriculum: {says}"):
-        check_partition(count, size, tensors)
+        check_partition(count, size, tensors, seed=0)
+
+
+def test_the_items_that_a_seed_leaves_out_need_no_separation():
+    code = torch.tensor([0, 0, 0, 1, 2, 3, 4])  # of seven items, three share two batches
+    left_out = [
+        ({*range(7)} - {*partition(clustered(7), 3, hard=False, seed=s).ravel().tolist()}).pop() for s in range(7)
+    ]
+    for seed, item in enumerate(left_out):
+        if item < 3:
+            check_partition(7, 3, [code], seed=seed)
+        else:
+            with pytest.raises(InputError, match="3 items are duplicates of each other, but there are only 2 batches"):
+                check_partition(7, 3, [code], seed=seed)

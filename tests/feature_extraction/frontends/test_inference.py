@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from aadml.feature_extraction.frontends import inference
-from aadml.feature_extraction.frontends.inference import bfloat16_units, chosen_device, seeded, uses_bfloat16
+from aadml.feature_extraction.frontends.inference import batched, bfloat16_units, chosen_device, seeded, uses_bfloat16
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -62,3 +62,12 @@ def test_seeded_weights_have_the_spread_of_their_inputs_and_the_identity_as_norm
         "conv.bias": [0], "bn.weight": [1], "bn.bias": [0], "bn.running_mean": [0], "bn.running_var": [1],
         "bn.num_batches_tracked": [0],
     }  # fmt: skip
+
+
+def test_batches_of_one_shape_are_filled_with_zeros_and_give_each_clip_its_rows():
+    seen = []
+    clips = [torch.full((count, 2), float(number)) for number, count in enumerate((3, 1, 0, 3), start=1)]
+    found = batched(lambda batch: seen.append(batch[:, 0].tolist()) or 2 * batch[:, :1].double(), clips, 4)
+    assert seen == [[1, 1, 1, 2], [4, 4, 4, 0]]
+    assert [rows.ravel().tolist() for rows in found] == [[2, 2, 2], [4], [], [8, 8, 8]]
+    assert {rows.dtype.name for rows in found} == {"float32"}

@@ -73,17 +73,22 @@ def test_what_shares_no_space_is_refused(index, pictures):
     }
     with pytest.raises(InputError, match="audio to visual: this index was built without a model"):
         index.search(audio=pictures / "0.png", to="visual")
-    with pytest.raises(InputError, match="one row of"):
+    with pytest.raises(InputError, match=r"text: the features have shape \(2, 8\); pass one row of 8 values"):
         index.search(text=np.zeros((2, 8), dtype=np.float32), to="visual")
 
 
 def test_another_model_in_its_place_is_refused(pictures, tmp_path):
     folder = tiny.written("clip", tmp_path / "model")
-    index = Index.build(pictures, tmp_path / "i", audio=None, visual=f"hf:{folder}", workers=1)
-    shutil.rmtree(folder)
-    with pytest.raises(InputError):
-        index.search(text=WORDS, to="visual")
-    index.close()
+    with Index.build(pictures, tmp_path / "i", audio=None, visual=f"hf:{folder}", workers=1) as index:
+        weights = folder / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        data[-1] ^= 1
+        weights.write_bytes(data)
+        with pytest.raises(InputError, match=r"text: the weights of .* differ from the weights of this index; build"):
+            index.search(text=WORDS, to="visual")
+        shutil.rmtree(folder)
+        with pytest.raises(InputError):
+            index.search(text=WORDS, to="visual")
 
 
 @pytest.mark.slow

@@ -125,6 +125,13 @@ def test_several_queries_are_averaged_and_a_filter_may_leave_nothing():
     assert len(found) == len(scores) == 0
 
 
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_items_without_direction_are_found_in_their_order(similarity):
+    gallery = Gallery(torch.zeros(5, 3), similarity)
+    assert gallery.best(torch.ones(1, 3), 2)[0].tolist() == [0, 1]
+    assert list(gallery.best_of_each(torch.ones(0, 1, 3), 2)) == []
+
+
 def test_sequences_are_refused():
     with pytest.raises(InputError, match="one vector per clip"):
         Gallery(torch.ones(2, 3), "frame-word")

@@ -94,7 +94,7 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
     [
         (CalibrationRecord(), "the index is not calibrated; run `aadml index` to calibrate it"),
         (CalibrationRecord(clips=27), "the index has 27 of the 30 validation clips that are needed"),
-        (CalibrationRecord(clips=40, data="other.h5"), "the validation clips of other.h5 cannot form such queries"),
+        (CalibrationRecord(clips=30, data="other.h5"), "the validation clips of other.h5 cannot form such queries"),
     ],
 )
 def test_the_reason_for_no_probabilities_has_the_number_of_clips(content, words):

@@ -104,6 +104,8 @@ def test_the_file_of_a_replaced_index_is_closed(features, tmp_path):
         index.like(1, "audio", to="audio", k=1)
         assert is_closed(before)
         assert not is_closed(index._search.database)
+    assert is_closed(index._search.database)
+    assert is_closed(index._pages.database)
 
 
 def test_the_encoder_of_a_replaced_index_is_loaded_again_where_its_record_differs(features, tmp_path):

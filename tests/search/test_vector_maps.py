@@ -95,6 +95,7 @@ def test_an_index_without_a_map_shows_one_and_the_next_update_stores_it(source, 
 
 
 def test_a_map_of_many_items_shows_a_regular_sample(source, tmp_path, monkeypatch):
+    assert vector_maps.MOST_POINTS == 10_000  # as the guide says
     monkeypatch.setattr(vector_maps, "MOST_POINTS", 40)
     with Index.build(source, tmp_path / "i") as index:
         assert index.layout("audio").numbers.tolist() == list(range(1, 91, 3))

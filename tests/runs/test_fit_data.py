@@ -16,7 +16,7 @@ from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import data as run_data
 from aadml.runs import fit
-from aadml.runs.manifest import CONFIG, read_manifest
+from aadml.runs.manifest import CONFIG, EVALUATION, read_manifest
 from aadml.runs.prepare import prepare
 from aadml.runs.scoring import TEST, Scoring
 from aadml.runs.train import train_into
@@ -90,6 +90,10 @@ def test_a_process_that_is_not_the_first_follows_a_training_that_is_not_over(mon
     monkeypatch.setattr(fit.group, "is_first", lambda: False)
     monkeypatch.setattr(fit, "follow", lambda prepared, place: followed.append(place))
     assert aadml.resume(run).folder == run
+    assert followed == []
+    trained = {name: one for name, one in manifest.files.items() if name != EVALUATION}
+    monkeypatch.setattr(fit, "read_manifest", lambda _: replace(manifest, files=trained))
+    assert aadml.resume(run).folder == run  # stopped between training and scoring
     assert followed == []
     monkeypatch.setattr(fit, "read_manifest", lambda _: replace(manifest, files={CONFIG: manifest.files[CONFIG]}))
     aadml.resume(run)

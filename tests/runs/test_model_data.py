@@ -32,6 +32,10 @@ def model(tmp_path_factory):
         ({}, []),
         ({"class 1": "bell"}, ["the model was not trained on 1 of the 5 classes of the data (bell)"]),
         (
+            {f"class {i}": f"new {i}" for i in range(3)},
+            ["the model was not trained on 3 of the 5 classes of the data (new 0, new 1, new 2)"],
+        ),
+        (
             {f"class {i}": f"new {i}" for i in range(5)},
             ["the model was not trained on 5 of the 5 classes of the data (new 0, new 1, new 2, ...)"],
         ),

@@ -69,6 +69,11 @@ def test_a_view_is_constant_only_where_all_its_blocks_are(splits, healthy, monke
     assert any("the same audio features" in one for one in found) == named
 
 
+def test_a_single_clip_is_not_called_constant(splits, healthy):
+    one = splits.train.select(torch.arange(1))
+    assert result_warnings(aadml.evaluate(healthy, data=splits), one, [], healthy.facts) == []
+
+
 HISTORY = [{"epoch": n, "stage": "", "loss": 1.0 / n, "valid map_mean": 0.5} for n in range(1, 7)]
 
 
@@ -80,6 +85,7 @@ HISTORY = [{"epoch": n, "stage": "", "loss": 1.0 / n, "valid map_mean": 0.5} for
         (3, 6, "best", None),
         (6, 6, "last", None),
         (4, 4, "best", None),
+        (5, 5, "best", "the very last epoch was chosen"),
         (None, 6, "best", None),
     ],
 )

@@ -77,6 +77,18 @@ def test_what_shares_no_space_is_refused(index, pictures):
         index.search(text=np.zeros((2, 8), dtype=np.float32), to="visual")
 
 
+@pytest.mark.parametrize(
+    ("similarity", "says"),
+    [("cosine", "index: the model has no folder; save it with"), ("frame-word", "compares frames with words, but an")],
+)
+def test_a_model_that_an_index_cannot_use_is_refused(tmp_path, monkeypatch, similarity, says):
+    model = aadml.fit("synthetic:ave", method="random")
+    monkeypatch.setattr(type(model.method), "similarity", similarity)
+    with pytest.raises(InputError, match=says):
+        aadml.index("synthetic:ave", tmp_path / "i", model=model)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_another_model_in_its_place_is_refused(pictures, tmp_path):
     folder = tiny.written("clip", tmp_path / "model")
     with Index.build(pictures, tmp_path / "i", audio=None, visual=f"hf:{folder}", workers=1) as index:

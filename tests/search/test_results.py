@@ -25,6 +25,8 @@ def found(probability=None, threshold=None, moment=None):
 def test_nothing_fits_below_the_threshold(probability, threshold, nothing_fits):
     assert found(probability, threshold).nothing_fits is nothing_fits
     assert replace(found(probability, threshold), hits=()).nothing_fits is (None if threshold is None else True)
+    worse = replace(found(probability, threshold), hits=found(probability, threshold).hits + found(0.1).hits)
+    assert worse.nothing_fits is nothing_fits
 
 
 def test_the_json_holds_facts_and_hits():

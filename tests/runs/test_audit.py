@@ -114,8 +114,10 @@ def test_a_score_that_is_not_that_of_the_model_is_found(asked, run):
 
 
 def test_the_audit_of_a_run_is_added_to_the_run(asked, run):
+    (left := run / ".audit.abcd_123.partial.json").write_bytes(b"{")  # by an audit that was killed
     add_to_run(run, {"audit.json": b"{}"}, pytest.fail)
     assert (run / "audit.json").read_bytes() == b"{}"
+    assert not left.exists()
 
 
 def test_an_audit_wants_one_subject(random_run, random_model):
@@ -150,7 +152,9 @@ def test_what_training_again_answers_takes_the_place_of_what_was_not_checkable(r
     plain = aadml.audit(random_run)
     assert plain[:3] == seen
     assert [one.check for one in plain[3:]] == ["kept epoch", "stored score"]
-    assert aadml.audit(random_run, retrain=True) == [*seen[1:], *plain[3:], answer]
+    notes = []
+    assert aadml.audit(random_run, retrain=True, on_note=notes.append) == [*seen[1:], *plain[3:], answer]
+    assert notes == ["the run is trained three more times"]
 
 
 @pytest.mark.parametrize(

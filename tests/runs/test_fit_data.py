@@ -16,6 +16,7 @@ from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import data as run_data
 from aadml.runs import fit
+from aadml.runs import prepare as prepare_runs
 from aadml.runs.manifest import CONFIG, EVALUATION, read_manifest
 from aadml.runs.prepare import prepare
 from aadml.runs.scoring import TEST, Scoring
@@ -29,6 +30,22 @@ def test_a_file_that_decides_the_config_is_read_once(monkeypatch, tmp_path):
     model = aadml.fit(tmp_path / "f.h5", loss="triplet", epochs=1, settings={"network.hidden": [4]})
     assert opened == [tmp_path / "f.h5"]
     assert model.facts.method.name == "aadml"
+
+
+def test_networks_that_do_not_exist_are_refused_before_data_are_read(monkeypatch):
+    def refuse(config):
+        raise InputError("there is no such network")
+
+    for module in (fit, prepare_runs):
+        monkeypatch.setattr(module, "check_towers", refuse)
+    for module in (run_data, prepare_runs):
+        monkeypatch.setattr(module, "load_splits", lambda *_: pytest.fail("data were read"))
+    for call in (
+        lambda: aadml.fit("synthetic:ave", method="random"),
+        lambda: prepare(assemble(method="random", data="synthetic:ave")),
+    ):
+        with pytest.raises(InputError, match="there is no such network"):
+            call()
 
 
 def test_of_several_processes_none_makes_the_sample_clips(monkeypatch, tmp_path):

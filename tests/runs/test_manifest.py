@@ -58,8 +58,11 @@ def test_a_lost_evaluation_is_scored_again(random_run):
     (random_run / "evaluation.json").unlink()
     assert not is_finished(random_run)
     assert aadml.load(random_run).evaluation is None
-    aadml.resume(random_run)
+    aadml.resume(random_run, on_note=pytest.fail)
     assert (random_run / "evaluation.json").read_bytes() == before
+    notes = []
+    aadml.resume(random_run, on_note=notes.append)
+    assert notes == [f"{random_run} is finished, so the run is returned without further training"]
     assert aadml.verify(random_run) == []
 
 

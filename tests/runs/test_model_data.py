@@ -73,6 +73,12 @@ def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
         with pytest.raises(InputError, match="its audio features were computed by another"):
             aadml.evaluate(fitted, data=data)
         assert aadml.evaluate(fitted, data=data, allow_other_features=True).directions
+    with pytest.raises(InputError, match="its audio features were computed by another"):
+        aadml.embed(fitted, tmp_path / "b.h5", tmp_path / "e.h5")
+    (tmp_path / "e.h5").write_text("mine")
+    with pytest.raises(InputError, match=r"e\.h5"):
+        aadml.embed(fitted, tmp_path / "a.h5", tmp_path / "e.h5")
+    assert (tmp_path / "e.h5").read_text() == "mine"
 
 
 @pytest.mark.parametrize(

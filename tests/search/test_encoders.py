@@ -81,11 +81,11 @@ def test_what_shares_no_space_is_refused(index, pictures):
     ("similarity", "says"),
     [("cosine", "index: the model has no folder; save it with"), ("frame-word", "compares frames with words, but an")],
 )
-def test_a_model_that_an_index_cannot_use_is_refused(tmp_path, monkeypatch, similarity, says):
-    model = aadml.fit("synthetic:ave", method="random")
+def test_a_model_that_an_index_cannot_use_is_refused(features, tmp_path, monkeypatch, similarity, says):
+    model = aadml.fit(features, method="random")
     monkeypatch.setattr(type(model.method), "similarity", similarity)
     with pytest.raises(InputError, match=says):
-        aadml.index("synthetic:ave", tmp_path / "i", model=model)
+        aadml.index(features, tmp_path / "i", model=model)
     assert list(tmp_path.iterdir()) == []
 
 

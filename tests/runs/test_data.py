@@ -149,6 +149,15 @@ def test_data_without_columns_have_no_clusters(monkeypatch, name, says):
         data.with_clusters(replace(to_splits(content()), name=name), "speaker")
 
 
+def test_the_columns_of_a_manifest_of_media_are_clusters(monkeypatch):
+    clips = content(columns={"speaker": tuple(f"s{n % 12}" for n in range(45))})
+    monkeypatch.setattr(data, "is_captioned", lambda path: False)
+    monkeypatch.setattr(data, "is_manifest", lambda path: True)
+    monkeypatch.setattr(data, "read_media", lambda path, modalities: (clips, f"the manifest {path}"))
+    found = data.with_clusters(replace(to_splits(clips), name="clips.csv"), "speaker")
+    assert found.clusters == dict(zip(clips.ids, clips.columns["speaker"], strict=True))
+
+
 def test_clips_in_memory_are_set_aside_by_class():
     random = np.random.default_rng(0).standard_normal((40, 3)).astype("f4")
     clips = Clips.of(np.arange(40) % 2, audio=random, visual=random)

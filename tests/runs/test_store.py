@@ -48,6 +48,9 @@ def test_lines_of_the_log_count_from_the_next_commit_on(folder):
         store.append(b"other\n")
         store.commit({})
     assert read_manifest(folder).read_log() == b"one\nother\n"
+    (folder / LOG).write_bytes(b"two\nother\n")
+    with pytest.raises(InputError, match=LOG):
+        read_manifest(folder).read_log()
 
 
 def test_the_log_may_be_read_by_whom_a_new_file_may_be_read(folder):

@@ -125,6 +125,39 @@ def test_a_note_names_few_groups_of_test_clips(groups, notes):
     assert found.clusters == dict(zip(clips.ids, columns["speaker"], strict=True))
 
 
+@pytest.mark.parametrize(
+    ("drawn", "unlabelled", "sizes"),
+    [(False, "drop", (6, 6, 9)), (False, "keep", (30, 6, 9)), (True, "drop", (6, 3, 9)), (True, "keep", (18, 3, 9))],
+)
+def test_few_clips_a_class_keep_their_validation_split_and_unlabelled_clips(tmp_path, drawn, unlabelled, sizes):
+    labels = content().labels.copy()
+    labels[0] = -1
+    splits = tuple("train" if drawn and one == "valid" else one for one in content().splits)
+    write_features(tmp_path / "f.h5", content(labels=labels, splits=splits))
+    settings = {"train_per_class": 2, "unlabelled": unlabelled, "validation": 0.5}
+    found = data.load_splits(assemble(method="random", data=str(tmp_path / "f.h5"), settings=settings))
+    assert tuple(len(part) for part in (found.train, found.valid, found.test)) == sizes
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("", "cluster: the data in memory has no columns"), ("sound.csv", "cluster: sound.csv has no columns")],
+)
+def test_data_without_columns_have_no_clusters(monkeypatch, name, says):
+    monkeypatch.setattr(data, "is_captioned", lambda path: True)
+    with pytest.raises(InputError, match=f"{says}; pass a feature file"):
+        data.with_clusters(replace(to_splits(content()), name=name), "speaker")
+
+
+def test_the_columns_of_a_manifest_of_media_are_clusters(monkeypatch):
+    clips = content(columns={"speaker": tuple(f"s{n % 12}" for n in range(45))})
+    monkeypatch.setattr(data, "is_captioned", lambda path: False)
+    monkeypatch.setattr(data, "is_manifest", lambda path: True)
+    monkeypatch.setattr(data, "read_media", lambda path, modalities: (clips, f"the manifest {path}"))
+    found = data.with_clusters(replace(to_splits(clips), name="clips.csv"), "speaker")
+    assert found.clusters == dict(zip(clips.ids, clips.columns["speaker"], strict=True))
+
+
 def test_clips_in_memory_are_set_aside_by_class():
     random = np.random.default_rng(0).standard_normal((40, 3)).astype("f4")
     clips = Clips.of(np.arange(40) % 2, audio=random, visual=random)

@@ -1,5 +1,6 @@
 """Where new runs go: folders that no other run has, and what is said where there can be none."""
 
+import hashlib
 import re
 import time
 from pathlib import Path
@@ -78,6 +79,12 @@ def test_a_run_folder_of_outside_code_has_a_plain_name_of_its_own(tmp_path):
     assert {folder.parent for folder in made} == {tmp_path / "runs"}
     assert made[1].name == "20260102-030405-my_losses-mine-seed0"
     assert re.fullmatch("20260102-030405-my_losses-mine-[0-9a-f]{8}-seed0", made[0].name)
+
+
+def test_a_name_of_up_to_a_hundred_characters_stays():
+    assert run_names.file_name("x" * 100) == "x" * 100
+    digest = hashlib.sha256(b"x" * 101).hexdigest()
+    assert run_names.file_name("x" * 101) == f"{'x' * 100}-{digest[:8]}"
 
 
 TEXTS = st.text(max_size=200) | st.text("a=-._:", max_size=5)

@@ -87,7 +87,7 @@ def text(value: object) -> str:
 
 
 def is_page(path: Path) -> bool:
-    """Return whether a file is an HTML page."""
+    """Return whether a file begins as an HTML page."""
     with path.open("rb") as file:
         return file.read(len(_BEGINNING)).lower() == _BEGINNING.encode()
 

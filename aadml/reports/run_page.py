@@ -248,7 +248,7 @@ def _map(embeddings: Embeddings) -> str:
 
 
 def _plane(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
-    """Project vectors (n, d) to a plane (n, 2): by t-SNE, or for n below 30 by PCA. Also return a sentence on this."""
+    """Project vectors (n, d) to a plane (n, 2) by t-SNE, or by PCA for n below 30; also return a caption."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 

@@ -172,7 +172,7 @@ def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Ta
 
 
 def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table:
-    """Return the table of differences of all pairs of rows, row minus column, tested with correction for all pairs."""
+    """Return the table of differences of all pairs of rows, row minus column. Marks are corrected for all pairs."""
     pairs = [(row.cell.name, other.cell.name) for number, row in enumerate(rows) for other in rows[number + 1 :]]
     columns = ResultColumns([], scores, {"": [row.name for row in rows]})
     columns.tested = tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))

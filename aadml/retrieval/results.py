@@ -85,7 +85,7 @@ class DirectionResult:
         bounds: (2, q) AP of the worst and the best order of tied items.
         chance: (q,) expected AP of a random order.
         first: ranks of the best relevant items.
-        first_by_chance: the same ranks for a random order.
+        first_by_chance: ranks of the best relevant items in a random order.
         tie_rate: share of ranked items that share their score with another item of the same ranking.
         curves: curves of precision@K, recall@K and hit rate@K.
         cutoffs: K of the tables.

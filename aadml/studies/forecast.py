@@ -79,7 +79,7 @@ class Forecast:
 
     @property
     def wall(self) -> float:
-        """Seconds until all runs are finished, at least the duration of the longest run."""
+        """Estimated seconds until all runs are finished: at least the duration of the longest run."""
         total = sum(self.seconds.values()) / max(self.workers, 1)
         return max([total, *self.seconds.values()], default=0.0)
 

@@ -124,7 +124,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
         (["--ave", "AVE", "--shard", "2/2"], "--shard 2/2"),
         (["--ave", "AVE", "--shard", "0/2", "--merge"], "pass only one option"),
         (["--ave", "absent.h5"], "does not exist"),
-        (["--ave", "AVE", "--set", "netwrk.hidden=[3]"], "no row has this key"),
+        (["--ave", "AVE", "--set", "netwrk.hidden=[3]"], "no row can use this setting"),
     ],
 )
 def test_bad_calls_are_one_line_and_code_2(aadml, ave, tmp_path, arguments, hint):

@@ -24,7 +24,7 @@ def test_the_runs_on_ave_are_on_a_draw_and_those_on_vegas_on_the_data(tmp_path, 
         assert {row.cell.config.training.patience for row in runs.losses} == {3}
         epochs = 2 if name == "ave" else 4
         assert {row.cell.config.training.epochs for row in runs.losses} == {epochs}
-        assert any(note.startswith("loss.margin was not set for rows that lack the key") for note in notes)
+        assert any(note.startswith("loss.margin was not set for rows that cannot use") for note in notes)
         assert any(note.startswith(f"{place.split('/')[-1]}: the data have 30 clips") for note in notes)
 
 

@@ -10,6 +10,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.reports.players import Players
 from aadml.reports.queries import _shown, queries, ranked_queries
 from aadml.retrieval.evaluation import evaluate
+from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores, pack
 from aadml.retrieval.posteriors import second_keys
 
 
@@ -113,3 +114,19 @@ def test_further_texts_of_a_clip_are_shown_as_queries_of_their_own():
     for one in found:
         assert [ids[r.row] for r in one.results if r.is_partner] == [ids[one.row]]
         assert one.partner_rank == (1, 1)
+
+
+def test_sequences_are_ranked_by_their_own_relevance_and_are_no_map(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    frames = pack(torch.randn(6, 7, 4, generator=generator), torch.tensor([7, 5, 7, 3, 7, 7]), side="frames")
+    words = pack(torch.randn(6, 3, 4, generator=generator), torch.full((6,), 3), side="words")
+    embeddings = Embeddings({"audio": frames, "text": words}, torch.arange(6) % 3, tuple("abcdef"), FRAME_WORD)
+    evaluation = evaluate(embeddings)
+    scores = frame_word_scores(frames, words)
+    for query in ranked_queries(embeddings, evaluation.directions[0]):
+        best = scores[query.row].sort(descending=True)
+        assert [result.row for result in query.results] == best.indices.tolist()
+        assert [result.score for result in query.results] == best.values.double().tolist()
+    run_page = pytest.importorskip("aadml.reports.run_page")
+    monkeypatch.setattr(run_page.figures, "class_bars", lambda *given: "<svg bars/>")
+    assert "bars" in run_page._classes(evaluation, embeddings).content

@@ -88,7 +88,7 @@ def test_a_rule_of_relevance_is_set_in_every_part_and_said(tmp_path):
     assert {part.relevant.name for part in (own.train, own.valid, own.test)} == {"own"}
     assert own.notes[-1].endswith("own partner only")
     assert data.with_relevance(own, None).notes[-1] == own.notes[-1]
-    with pytest.raises(InputError, match="'onw' is neither a rule nor a file"):
+    with pytest.raises(InputError, match="'onw' is neither a file of judgments nor a rule; did you mean 'own'"):
         data.with_relevance(splits, "onw")
 
 

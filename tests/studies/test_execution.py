@@ -76,7 +76,7 @@ def test_a_shard_has_a_folder_of_its_own_and_is_never_merged(tmp_path, monkeypat
     assert Execution(folder=tmp_path, shard=(1, 3)).locked == tmp_path / "shard-1-of-3"
     assert Execution(folder=tmp_path).locked == tmp_path
     assert (shard_of("1/3", merge=False), shard_of(None, merge=True)) == ((1, 3), None)
-    with pytest.raises(InputError, match="--shard and --merge cannot be combined"):
+    with pytest.raises(InputError, match="--shard 1/3 and --merge cannot be combined"):
         shard_of("1/3", merge=True)
     checked = []
     monkeypatch.setattr(execution, "check_towers", lambda config: checked.append(config.common.seed))

@@ -22,7 +22,7 @@ def test_a_forecast_adds_up_and_long_runs_come_first(base, tmp_path):
     assert [replace(estimate, workers=count).wall for count in (0, 1, 2, 3)] == [60, 60, 30, 30]
     assert Forecast({}, 4, 2).wall == 0
     assert [job.folder.name for job in estimate.longest_first(jobs)] == ["b", "c", "a"]
-    assert "7 runs: 4 are finished, 3 remain, about 30 s on 2 workers" in estimate.sentence()
+    assert "3 of 7 runs remain, about 30 s on 2 workers" in estimate.sentence()
     rate = Rate(clips=60, step=2.0, epoch=1.0, look=0.5, fixed=3.0)
     epochs, steps = config.training.epochs, 3
     assert rate.seconds(Job(tmp_path, config, diagnosis=1)) == 3 + epochs * (steps * 2 + 1) + (epochs + 1) * 0.5

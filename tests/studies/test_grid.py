@@ -79,9 +79,9 @@ def test_bad_values_of_keys_are_told_too(over, hint):
 
 
 def test_a_setting_that_no_run_would_have_is_refused():
-    with pytest.raises(InputError, match=r"--over training.epochs: the axis overrides the value"):
+    with pytest.raises(InputError, match=r"--over training.epochs: the axis overrides \d+, the value"):
         set_again(Overrides({"training.epochs": 3}), [parse_axis("training.epochs=1,2")])
-    with pytest.raises(InputError, match="seed: every run has its own"):
+    with pytest.raises(InputError, match="--set seed=3: every run has its own"):
         set_again(Overrides({"seed": 3}), [parse_axis("training.epochs=1,2")])
 
 
@@ -122,6 +122,8 @@ def test_options_of_a_loss_are_set_after_the_loss():
     assert len(found) == 4
     hard = next(cell for cell in found if cell.settings.values["loss"] == "aa-hard-triplet")
     assert hard.config["selection"]["name"] == "hardest"
+    found = cells("selection=all,semi-hard", "loss=triplet,hard-triplet")
+    assert [cell.config["selection"]["name"] for cell in found] == ["all", "all", "semi-hard", "semi-hard"]
 
 
 def test_names_and_folders_of_cells_differ():

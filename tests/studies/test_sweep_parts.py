@@ -48,7 +48,7 @@ def test_the_caption_of_runs_that_differ_has_ranges_and_the_notes_of_all(monkeyp
         cell.runs[0] = replace(cell.runs[0], record=replace(cell.runs[0].record, relevance="own", tie_rate=0.5))
     assert describe(found, [0], tmp_path, list(levels)).startswith(
         "MAP on the test split of x.h5 (9 to 10 train, 3 test clips), relevance own "
-        f"({RELEVANCE_IN_WORDS['own']}), protocol inductive, chance 0.100 (recall@5 0.250), tie rate at most 0.500; 1 seed"
+        f"({RELEVANCE_IN_WORDS['own']}), protocol inductive, chance 0.100 (recall@5 0.250), tie rate at most 0.500; 1 s"
     )
     lost = {name: CellScores(cell.cell, {}, {0: f"no {name}", 1: "no disk"}) for name, cell in found.items()}
     with pytest.raises(InputError, match=r": no run finished \(no a\); see failure.txt in the folder of each run"):

@@ -84,6 +84,9 @@ def test_the_best_trial_on_validation_clips_gives_a_row_its_config_and_all_are_r
     failed = [SweepOutcome(job, "no disk") for job in folders.values()]
     lost, _ = tuned_rows(rows[:1], 3, replace(execution, work=lambda jobs, workers: failed))
     assert lost[0].cell.config == rows[0].cell.config
+    alone, records = tuned_rows([row(base, {}, "alone")], 3, execution)
+    assert alone[0].cell.config == rows[0].cell.config
+    assert [trial["folder"] for trial in json.loads(records["alone_trials3"])["trials"]] == ["alone_trial0"]
 
 
 def test_a_space_that_does_not_fit_is_refused(base, tmp_path):

@@ -327,7 +327,7 @@ def laid_out(
         lines.append((*row.cells, *ours, *steps, len(records), *printed))
     chances = [record.chance for records in results for record in records]
     level = f" The chance level of mAP in our runs is {sum(chances) / len(chances):.3f}." if chances else ""
-    seeds = max(map(len, results), default=0)
+    seeds = max(map(len, results))
     published = (f"published {column}" for column in table.figures)
     return Table(
         columns=(*table.naming, *table.figures, "epochs", "steps", "seeds", *published),

@@ -131,7 +131,7 @@ def leak_dots(axes: "Axes", rows: Sequence[ComparisonRow], group: Group) -> floa
         axes.plot([min(ends), max(ends)], [height, height], color=COLORS[7], linewidth=0.8, zorder=1)
         for number, leak in enumerate((SELECTION, *LEAKS)):
             if leak in leaks:
-                axes.scatter(leaks[leak].mean, height, s=16, marker=_MARKS[number], color=COLORS[number % 7], zorder=2,
+                axes.scatter(leaks[leak].mean, height, s=16, marker=_MARKS[number], color=COLORS[number], zorder=2,
                              linewidths=0, label=None if leak in labeled else label(leak))  # fmt: skip
                 labeled.add(leak)
         axes.errorbar(inductive.mean, height, xerr=inductive.sd if inductive.count > 1 else 0, color=INK, marker="o",

@@ -115,7 +115,7 @@ def mean_chance(cells: Iterable[CellScores]) -> float:
 
 def mean_map(cells: Iterable[CellScores]) -> str:
     """Return the name of the mean MAP of cells, with the number of directions."""
-    count = max((len(cell.directions) for cell in cells), default=2)
+    count = max(len(cell.directions) for cell in cells)
     return f"MAP, mean of {'both' if count == 2 else f'all {count}'} directions"
 
 

@@ -92,6 +92,14 @@ def test_pretrained_rows_need_weights():
         assert (weights == "untrained") == (row.cells[0] == "from scratch")
 
 
+def test_one_model_mines_the_batches_of_all_rows():
+    base = starting("3cmlf_audiocaps")
+    for changes, batch in (({}, base.training.batch), ({"method.ancillary_batch": 7}, 7)):
+        rows = planned("3cmlf", Overrides(changes).applied(base), "AudioCaps")
+        sizes = {config.options.plain()["ancillary_batch"] for row, config in rows if row.method == "3cmlf"}
+        assert sizes == {batch}
+
+
 def test_the_runs_marked_in_the_paper_learn_more_slowly_on_clotho():
     rates = {
         row.cells: config.training.learning_rate for row, config in planned("mei", starting("mei_clotho"), "Clotho")

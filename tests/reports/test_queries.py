@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
+from aadml.reports import queries as queries_part
 from aadml.reports.players import Players
+from aadml.reports.previews import PreviewSource
 from aadml.reports.queries import _shown, queries, ranked_queries
 from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores, pack
@@ -80,7 +82,7 @@ def test_where_rows_repeat_each_clip_is_shown_once():
         assert sum(r.is_partner for r in one.results) == 1
 
 
-def test_ties_of_the_own_clip_and_absent_media_are_mentioned():
+def test_ties_of_the_own_clip_and_absent_media_are_mentioned(monkeypatch):
     embeddings = embedded(rounded=True)
     vectors = {m: torch.ones_like(v) for m, v in embeddings.vectors.items()}
     embeddings = replace(embeddings, vectors=vectors)
@@ -92,6 +94,21 @@ def test_ties_of_the_own_clip_and_absent_media_are_mentioned():
     assert "✗ miss" in section.content
     assert not players.previews
     assert "no preview" in section.content
+    monkeypatch.setattr(queries_part, "make_players", lambda *given, **more: Players({}, 0))
+    section, _ = queries(embeddings, evaluate(embeddings), {"clip 0": PreviewSource("v", "a")}, room=0)
+    assert len(section.notes) == 1
+    assert section.notes[0].endswith("marks the query's clip in the other modality. Scores: dot.")
+
+
+def test_fewer_than_six_queries_are_all_shown_and_a_rank_is_in_words():
+    embeddings = embedded(count=4, classes=2)
+    for result in evaluate(embeddings).directions:
+        found = list(ranked_queries(embeddings, result))
+        order = np.argsort(-result.average_precision, kind="stable")
+        assert [one.row for one in found] == order.tolist()
+        assert [len(one.results) for one in found] == [4] * 4
+    ranks = [replace(found[0], partner_rank=rank).rank_in_words for rank in (None, (1, 1), (2, 3))]
+    assert ranks == ["not in the gallery", "at rank 1", "at rank 2 to 3 (tied)"]
 
 
 @pytest.mark.parametrize(("label", "names", "shown"), [(1, ("a", "b"), "b"), (1, (), "1"), (-1, ("a", "b"), None)])

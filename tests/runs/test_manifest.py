@@ -30,6 +30,13 @@ def test_an_evaluation_that_the_manifest_does_not_name_finishes_no_run(random_ru
     assert aadml.load(random_run).evaluation is None
 
 
+def test_a_run_is_read_and_verified_in_a_folder_whose_name_is_not_unicode(random_run, tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    shutil.copytree(random_run, folder)
+    assert aadml.load(folder).evaluation == aadml.load(random_run).evaluation is not None
+    assert aadml.verify(folder) == []
+
+
 def test_a_manifest_states_its_version_and_a_new_run_has_taken_no_time(random_run, tmp_path):
     content = json.loads((random_run / MANIFEST).read_text())
     assert (content["format"], content["version"]) == ("aadml-run", 2)

@@ -86,9 +86,12 @@ def test_without_data_a_study_is_of_the_sample_clips(planned, features, monkeypa
         ablation, "with_sample_data", lambda config, note: config.on(config.common.data or str(features))
     )
     monkeypatch.setattr(comparison, "sample_features", lambda note: features)
-    aadml.ablate({"proxy.k": [1]}, seeds=1, on_note=notes.append)
-    aadml.compare(methods="cca", seeds=1, on_note=notes.append)
+    aadml.ablate({"proxy.k": [1]}, on_note=notes.append)
+    aadml.compare(methods="cca", on_note=notes.append)
     assert {job.config.data for _, jobs in planned[0] for job in jobs} == {str(features)}
+    assert [[job.config.common.seed for job in jobs] for _, jobs in planned[0]] == [
+        [seed for seed in range(5) for _ in range(cells)] for cells in (2, 1)
+    ]
     assert notes == [f"--data is not set, so the rows are compared on the sample clips: {features}"]
 
 

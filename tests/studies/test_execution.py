@@ -126,6 +126,7 @@ def test_a_study_has_a_folder_of_its_own_and_its_notes_go_to_the_caller_or_to_th
         with pytest.raises(InputError, match="stopped"):
             call(on_note=on_note, output=output)
     assert {plan["note"] for plan in plans} == {on_note or log}
+    assert {(plan["workers"], plan["shard"], plan["merge"]) for plan in plans} == {(None, None, False)}
     kept, chosen = (plan["folder"] for plan in plans)
     assert chosen == tmp_path / "out"
     assert len(kept.parts) == 2

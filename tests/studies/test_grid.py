@@ -32,6 +32,7 @@ def cells(*texts):
     [
         ("proxy.k=1..4", (1, 2, 3, 4)),
         ("proxy.k=1..7..3,10", (1, 4, 7, 10)),
+        ("proxy.k=2..2,-3..-2..1", (2, -3, -2)),
         ("loss=triplet, aa-triplet", ("triplet", "aa-triplet")),
         ("network.hidden=[16],[32, 8]", ([16], [32, 8])),
         ("training.learning_rate=1e-4,0.001", (1e-4, 1e-3)),
@@ -48,6 +49,8 @@ def test_an_axis_is_read_from_text(text, values):
         ("proxy.k", "key=values"),
         ("proxy.k=", "key=values"),
         ("proxy.k=3..1", "empty"),
+        ("proxy.k=1..3..0", "empty"),
+        ("=1", "key=values"),
         ("proxy.k=1..3,2", "is repeated"),
         ("seed=0..4", "--seeds"),
         ("loss=[a", "--over loss=.a: .+; write YAML values, separated by commas"),

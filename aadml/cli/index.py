@@ -31,8 +31,8 @@ _flag = flags_of("aadml.search.build_index:build")
 def command(source: str, output: str, as_json: bool, **options: Any) -> None:
     """Build an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
 
-    Run the same command again to update the index, or to continue a killed job. New, changed and removed clips are
-    recognized by their content. Searches read the previous state until the job ends. With --model, every modality of
+    Run the same command again to update the index, or to continue a killed job. A clip is embedded again only if its
+    content has changed. Searches read the previous state until the job ends. With --model, every modality of
     the model can be searched with every other modality. Without --model, a modality is searched only with queries of
     the same modality. The exit status is 1 if a file could not be read.
     """

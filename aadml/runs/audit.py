@@ -71,20 +71,21 @@ def audit(
         progress: called with the numbers of steps done and of all steps. A step is a check or a reference.
 
     Returns:
-        A finding for each check, with verdicts on inference and on training. For a finished run under its own protocol,
-        the findings are added to the run as `audit.json`, and their verdict to the card of the run.
+        A finding for each check, with verdicts on inference and on training. For a finished run on its own data and
+        test split, under its own protocol, the findings are added to the run as `audit.json`, and their verdict to the
+        card of the run.
 
     Raises:
-        InputError: not exactly one of run, encoder, command and mteb is passed, it cannot be found, or another argument
-            does not apply.
+        InputError: not exactly one of run, encoder, command and mteb is passed, a file or the encoder cannot be read or
+            run, or an argument is invalid or does not apply.
     """
     require_seconds("time limit", time_limit)
     note = on_note or (lambda message: None)
     count = sum(subject is not None for subject in (run, encoder, command, mteb))
     if count != 1:
         raise InputError(
-            f"audit: {count} runs, encoders or tasks were passed; pass exactly one of RUN, --encoder MODULE:FUNCTION, "
-            "--command (the last two with --data) and --mteb TASK"
+            f"audit: {count} runs, encoders or tasks were passed; pass exactly one of RUN, --mteb TASK, "
+            "--encoder MODULE:FUNCTION with --data F.h5, and --command LINE with --data F.h5"
         )
     _check_scope(run, data, protocol, retrain=retrain)
     is_external = encoder is not None or command is not None
@@ -138,7 +139,10 @@ class _External:
                 allow.append(trained)
             pipeline = self._pipeline(allow, data)
             if findings and isinstance(pipeline, FunctionPipeline):
-                raise InputError("audit: the encoder has no name to be imported by; pass module:function")
+                raise InputError(
+                    "audit: train_command needs an encoder in its own process, but the encoder has no importable name; "
+                    "pass the encoder as 'module:function'"
+                )
             report = checks(pipeline, splits)
         report[:0] = findings
         return report
@@ -194,6 +198,6 @@ def _check_readable(order: Order, data: str | Path | Splits) -> None:
         readable = Path(place).resolve()
         if labels.is_relative_to(readable) or readable.is_relative_to(labels):
             raise InputError(
-                f"audit: the encoder names {place}, which contains the data with the labels; "
-                "pass other files to --allow"
+                f"audit: the encoder may read {place}, which contains the data with the labels, or is part of the "
+                "data; leave out this path"
             )

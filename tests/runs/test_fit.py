@@ -30,7 +30,7 @@ def test_one_process_trains_anything_and_several_what_divides_batches(config, pr
     linear = prepare(config("cca"))
     check_processes(linear)
     processes(2)
-    message = "cca: cannot be trained by several processes; start a single process without torchrun"
+    message = "cca cannot be trained by several processes; start a single process without torchrun"
     with pytest.raises(InputError, match=message):
         check_processes(linear)
     check_processes(prepare(config()))

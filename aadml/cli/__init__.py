@@ -1,4 +1,4 @@
-"""The command line. Each command is a file of this folder, imported only when the command runs."""
+"""The command line. Each command is a file of this folder, imported only for this command."""
 
 import importlib
 import io
@@ -138,10 +138,10 @@ class Interruption:
 
 
 def main(command: click.Command = cli) -> None:
-    """Run a command and exit with its status, if it has one. After an error, print a message and exit.
+    """Run a command; exit with the status of the command, or with a message and a status after an error.
 
-    The exit status is 2 for invalid input or an error of the operating system, 1 if a process was lost, and 130 after
-    an interruption.
+    After an error, the status is 2 for invalid input or an error of the operating system, 1 if a process was lost, and
+    130 after an interruption.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # paths are printed with their original bytes

@@ -113,5 +113,5 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
 
 
 def command_line() -> str:
-    """Return the line of the running command, quoted for a shell. `aadml demo` also runs commands."""
+    """Return the line of the current command, quoted for a shell; within `aadml demo`, the line that demo prints."""
     return shlex.join(["aadml", *click.get_current_context().find_root().obj])

@@ -60,8 +60,8 @@ class Common:
         modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; null for all.
         texts: training texts of clips with several texts: the "first" text of each clip, a text of each clip "drawn"
             again in each epoch, or "all" texts, each as a pair with its clip. In validation and test, all texts are
-            queries and results. Captioned sound is paired with each of its `method.captions` captions, unless captions
-            are "drawn".
+            queries and results. Captioned sound is paired with each of its `method.captions` captions, unless `texts`
+            is "drawn".
     """
 
     data: Annotated[str, MinLen(1)] | None = None
@@ -147,7 +147,7 @@ class Config:
         return replace(self, common=replace(self.common, seed=seed))
 
     def trained_in(self, precision: Precision) -> "Config":
-        """Return the config with `precision` as `training.precision` if the config has "auto"."""
+        """Return the config with "auto" as `training.precision` replaced by `precision`."""
         if self.training.precision != AUTO:
             return self
         return replace(self, training=replace(self.training, precision=precision))

@@ -53,7 +53,7 @@ def _found(name: str | Path) -> Path:
         path = shipped
     if not path.is_file():
         if path.exists():
-            raise InputError(f"{name}: is not a file; pass a YAML file, or a preset of `aadml list configs`")
+            raise InputError(f"{name} is not a file; pass a YAML file, or a preset of `aadml list configs`")
         known = sorted(p.stem for p in configs_folder().glob("*.yaml"))
         near = nearest(str(name), known)
         hint = f"did you mean '{near}'? " if near else ""

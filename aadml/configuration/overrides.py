@@ -114,7 +114,7 @@ def named(section: object, where: str) -> tuple[str, OptionValues]:
 
 
 def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
-    """Return `values` with the shorthand of the loss ("aa-hard-triplet") replaced by the sections that it implies.
+    """Return `values` with the shorthand of the loss ("aa-hard-triplet") replaced by the implied sections.
 
     Sections that are already in `values` override those of a recipe.
 

@@ -1,4 +1,4 @@
-"""Curves of a training run: losses and metrics of the validation clips over the epochs."""
+"""Curves of a training run over the epochs: losses, and metrics of the validation clips."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Export of a model to files that run without aadml: one per modality, in ONNX or as a program of `torch.export`."""
+"""Export of a model to files that run without aadml, in ONNX or as programs of `torch.export`."""
 
 import copy
 import json

@@ -118,7 +118,7 @@ def _read_checked(folder: Path) -> tuple[ModelRecord, bytes]:
     try:
         record = read_model_record(folder)
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{folder}: {_why_not_a_model(folder)}") from None
+        raise InputError(f"{folder} {_why_not_a_model(folder)}") from None
     path = folder / WEIGHTS
     try:
         data = path.read_bytes()

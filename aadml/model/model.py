@@ -110,7 +110,7 @@ class Model:
 
         Raises:
             InputError: no items are passed, a modality or a width differs from the model's, a value is NaN or infinite,
-                or media cannot be read or their features not be extracted.
+                or the features of media cannot be extracted.
 
         Example:
             >>> clips = aadml.read("synthetic:ave").test
@@ -232,7 +232,7 @@ class Model:
         files = {WEIGHTS: files[WEIGHTS], CARD: self.card().encode(), FACTS: files[FACTS]}
         for name in files:
             if (place / name).exists():
-                raise InputError(f"{place}: already contains a {name}; choose another folder")
+                raise InputError(f"{place} already contains a {name}; choose another folder")
         for name, content in files.items():
             write_bytes(place / name, content)
         return place

@@ -145,7 +145,7 @@ def other_size(data_set: str, content: FeatureFile) -> list[str]:
 
 
 def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tuple[str, dict[int, str]]:
-    """Write AVE with a draw of the clips of Clock, for the tables, and with further draws.
+    """Write AVE with drawn clips of Clock, once for the tables and once for each further draw.
 
     Args:
         data: features of AVE in any layout.

@@ -90,7 +90,7 @@ class PaperTable:
     rows: tuple[PaperRow, ...]
 
     def printed_on(self, dataset: str) -> str:
-        """Return the data set of the published results: `dataset` if the paper has results on it, else the first."""
+        """Return the data set of the published results: `dataset`, or the first if the paper lacks `dataset`."""
         return dataset if dataset in self.configs else next(iter(self.configs))
 
 

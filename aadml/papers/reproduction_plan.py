@@ -64,9 +64,8 @@ class ReproductionPlan(Execution):
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
         """Train the missing runs, or those of a shard, after an estimate, and return all outcomes.
 
-        A merge trains no runs.
-
-        Runs that cannot be trained on their data are reported before the start. Their outcome contains the reason.
+        A merge trains no runs. Runs that cannot be trained on their data are reported before the start. The outcome of
+        such a run contains the reason.
         """
         impossible: dict[str, str] = {}
         measured = self.locked / MEASURED

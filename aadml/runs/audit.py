@@ -43,9 +43,10 @@ def audit(
 ) -> AuditReport:
     """Audit a trained run, a model on other data, or an external encoder.
 
-    Every check runs in fresh processes, whose first call embeds noise. A check passes, fails, or is not checkable. An
-    external encoder that has a name is started in a new interpreter for each process. The Linux kernel isolates that
-    interpreter from the network, from other processes, and from files other than libraries and the encoder's files.
+    Every check of embeddings runs in fresh processes, whose first call embeds noise. A check passes, fails, or is not
+    checkable. An external encoder that has a name is started in a new interpreter for each process. The Linux kernel
+    isolates that interpreter from the network, from other processes, and from files other than libraries and the
+    encoder's files.
 
     Args:
         run: a run or a model folder; a model needs `data`.
@@ -58,8 +59,8 @@ def audit(
         train_command: a command line with {train} (a feature file of the training clips alone) and {output} (a folder)
             that trains the encoder in isolation, twice. The folder is linked as `trained` into the current folder of
             the encoder.
-        mteb: a retrieval task to audit without an encoder. It is a folder with corpus, queries and qrels, FOLDER#a2v
-            for a table of clips, or the name of a task in mteb.
+        mteb: a retrieval task to audit without an encoder: a folder with corpus, queries and qrels, FOLDER#a2v for a
+            table of clips, or the name of a task in mteb.
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
         protocol: protocol of a run or model (`aadml list protocols`), or leaks joined by "+".

@@ -57,7 +57,7 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
         drawn: whether the validation clips were drawn with the share and seed of the config.
 
     Raises:
-        InputError: the config sets a division of divided data, or a key does not apply to the data.
+        InputError: the config divides the data, which are already divided, or a key does not apply to the data.
     """
     common = config.common
     _refuse(
@@ -270,7 +270,10 @@ class TrainingSource:
         return load_splits(config, content)
 
     def _labels(self, data: str | Path | Splits | Clips) -> tuple[bool, bool]:
-        """Return whether clips have at most one class each, and whether some training clips have no class."""
+        """Return whether clips have at most one class each, and whether some training clips have no class.
+
+        Synthetic data and captioned sound are not read and count as (True, False).
+        """
         if isinstance(data, Splits | Clips):
             clips = data.train if isinstance(data, Splits) else data
             return clips.one_label_each, bool(clips.unlabelled)
@@ -325,7 +328,8 @@ def read(
         path: a feature file of any known layout, "synthetic:ave", or captioned sound.
         layout: layout of the file; recognized by default.
         views: views for the modalities that the layout does not name: `{"audio": VIEW}`, or `["audio=VIEW"]`.
-        validation: share of each class's training clips for validation, if the data have no validation split.
+        validation: share of the training clips set aside for validation if the data have no validation split. Clips
+            with one class each are drawn class by class.
         seed: seed of the draw of validation clips.
         cleaning: rules that clean the captions, "mei" or "xie", as for the method to train.
         captions: largest number of captions per clip.

@@ -69,7 +69,7 @@ class AuditRecord:
         return f"audited: these embeddings (SHA-256 {self.checksum[:12]})" if is_same else "audited: others"
 
     def on(self, run: RunManifest, record: EvaluationRecord) -> str:
-        """Return the verdict, and whether the scores of `record` are those of the audited embeddings."""
+        """Return the verdict, and whether the scores of `record` are those of the audited embeddings, if known."""
         binding = self.binding(run, record.protocol, record.split, record.map_mean)
         return f"{self.verdict}; {binding}" if binding else self.verdict
 
@@ -116,7 +116,7 @@ def load(path: str | Path, *, revision: str | None = None, device: str = "auto",
         trust_code: import the code that the model names as `module:name`.
 
     Raises:
-        UntrustedCodeError: the model names a method or an extractor from outside aadml, and `trust_code` is False.
+        UntrustedCodeError: the model names a method from outside aadml, and `trust_code` is False.
         InputError: the folder is neither a trained run nor a model, or is damaged, or the model or the device is not
             available.
 

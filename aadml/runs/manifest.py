@@ -103,12 +103,12 @@ def read_manifest(run: Path | RunManifest) -> RunManifest:
     try:
         content = read_sealed(path, FORMAT, VERSION)
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{folder}: {_why_not_a_run(folder)}") from None
+        raise InputError(f"{folder} {_why_not_a_run(folder)}") from None
     values = {key: value for key, value in content.items() if key not in ("format", "version")}
     manifest = read_as(RunManifest, {**values, "folder": str(folder)}, path)
     for name in manifest.files:
         if name.startswith("/") or ".." in Path(name).parts:
-            raise InputError(f"{path}: lists the file '{name}', which is outside the run folder; copy the run again")
+            raise InputError(f"{path} lists the file '{name}', which is outside the run folder; copy the run again")
     return manifest
 
 

@@ -85,7 +85,7 @@ def check_features(
     for modality in model.modalities if modalities is None else modalities:
         if modality not in arrays:
             raise InputError(
-                f"{place}: has no {modality} features, which the model needs (found: {', '.join(arrays) or 'none'}); "
+                f"{place} has no {modality} features, which the model needs (found: {', '.join(arrays) or 'none'}); "
                 "add features"
             )
         width, expected_width = arrays[modality].shape[1], model.facts.dimensions[modality]

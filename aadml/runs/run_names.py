@@ -14,7 +14,7 @@ def file_name(text: str) -> str:
     """Return a file name of at most 109 characters of `[A-Za-z0-9._-]`. Different texts have different names.
 
     Each `=` becomes `--`, and each sequence of other characters becomes `-`. A hash is appended to names of more than
-    100 characters. The hash is also appended if the text is empty, has other characters than these, contains `--` or
+    100 characters. The hash is also appended if the text is empty, has a character that becomes `-`, contains `--` or
     `-=`, or begins or ends with `-` or `.`.
     """
     written = text.replace("=", "--")
@@ -37,7 +37,7 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
             folder.mkdir(parents=True)
         except FileExistsError:
             if not runs.is_dir():
-                raise InputError(f"{runs}: is a file; pass a folder to --runs") from None
+                raise InputError(f"{runs} is a file; pass a folder to --runs") from None
             continue
         except OSError as error:
             raise InputError(
@@ -45,7 +45,7 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
             ) from error
         return folder
     raise InputError(
-        f"{runs}: already contains a thousand runs started in this second; choose another folder with --runs"
+        f"{runs} already contains a thousand runs started in this second; choose another folder with --runs"
     )
 
 

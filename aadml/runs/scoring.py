@@ -47,7 +47,7 @@ def score_model(
         config: config of the run.
         splits: data of the run.
         session: training session.
-        seconds: duration of fitting.
+        seconds: duration of fitting, in seconds.
         scoring: settings of the evaluation.
     """
     facts = model.facts

@@ -201,7 +201,7 @@ def train_into(
         stored = _stored_config(store.manifest)
         if stored and stored.yaml() != config.yaml():
             raise InputError(
-                f"{folder}: contains a run of a different config; remove this run, or choose another folder"
+                f"{folder} contains a run of a different config; remove this run, or choose another folder"
             )
         if store.manifest.is_finished:
             _check_same_data(prepared, store)

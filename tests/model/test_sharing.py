@@ -76,7 +76,10 @@ def test_only_the_files_of_the_model_are_downloaded(model, place):
 def test_a_repository_without_a_model_is_named(files, place):
     place.repositories["org/other"] = []
     place.commit("org/other", files)
-    with pytest.raises(InputError, match=r"^hf:org/other: has no model of aadml \(model.json\); pass the name of"):
+    with pytest.raises(
+        InputError,
+        match=r"^hf:org/other has no model of aadml, because the file model.json is missing; pass the name of",
+    ):
         aadml.load("hf:org/other")
 
 

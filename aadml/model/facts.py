@@ -55,7 +55,7 @@ class Facts:
         inputs: the `inputs` section of the scaling.
         dimensions: modality -> number of feature dimensions; 0 if the model reads media or words.
         class_names: classes of the training data, in the order of the labels.
-        clips: number of training clips in an epoch.
+        clips: number of training rows in an epoch: clips, or pairs of a clip and a text.
         seed: seed of weights, order and draws.
         similarity: similarity function of the embeddings.
         protocol: protocol of selection and scoring.

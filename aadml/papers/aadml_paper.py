@@ -93,7 +93,7 @@ def _group(
 
 
 def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return parts in the order of the paper, and notes on parts that are left out.
+    """Return parts in the order of the paper, and notes on parts that lack a data set.
 
     Args:
         only: names of parts, separated by commas; None selects all parts.

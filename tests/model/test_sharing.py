@@ -149,7 +149,7 @@ def test_what_the_hub_refuses_ends_in_one_line(model, place, monkeypatch):
         aadml.load("hf:org/no")
     with pytest.raises(InputError, match="'a/b/c' is not the name of a model on the Hugging Face Hub"):
         model.push_to_hub("a/b/c")
-    with pytest.raises(InputError, match=r"^org/name: does not exist"):
+    with pytest.raises(InputError, match=r"^org/name does not exist"):
         aadml.load("org/name")  # a folder; the hub is not asked
 
     def refuse(*_, **__):

@@ -37,7 +37,7 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
             folder.mkdir(parents=True)
         except FileExistsError:
             if not runs.is_dir():
-                raise InputError(f"{runs} is a file; pass a folder to --runs") from None
+                raise InputError(f"{runs} is not a folder; pass a folder to --runs") from None
             continue
         except OSError as error:
             raise InputError(

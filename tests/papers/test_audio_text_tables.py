@@ -82,7 +82,7 @@ def test_pretrained_rows_need_weights():
     assert kinds == {"from scratch"}
     sentence = left_out("3cmlf", [row for row, _ in planned("3cmlf", base, "AudioCaps")])
     assert sentence.startswith("3cmlf: 7 rows need published weights and are left out (pre-trained ")
-    assert sentence.endswith("; set method.audio_weights to include them")
+    assert sentence.endswith("; pass --set method.audio_weights=FILE to include these rows")
     base = Overrides({"method.audio_weights": "ResNet38.pth"}).applied(base)
     rows = planned("3cmlf", base, "AudioCaps")
     assert not left_out("3cmlf", [row for row, _ in rows])

@@ -20,7 +20,7 @@ def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):
     monkeypatch.setattr(data, "is_captioned", lambda path: True)
     with pytest.raises(InputError, match="is captioned sound, but cca trains on features"):
         data.load_splits(assemble(method="cca", data="synthetic:ave"))
-    with pytest.raises(InputError, match=r"relevance: .* is captioned sound, which has no classes"):
+    with pytest.raises(InputError, match=r"relevance is .*, but .* is captioned sound, which has no classes"):
         data.load_splits(assemble(method="cca", data="synthetic:ave", settings={"relevance": "own"}))
     monkeypatch.setattr(data, "captioned_splits", lambda path, **options: (path, options))
     assert aadml.read("there.csv") == ("there.csv", {"cleaning": "mei", "captions": 5})
@@ -102,9 +102,13 @@ def test_names_of_data_stay_and_paths_become_absolute(tmp_path, monkeypatch):
     ("captioned", "options", "says"),
     [
         (False, {"seed": -1}, "^read: seed is -1; pass a number from 0 to"),
-        (False, {"cleaning": "xie"}, "synthetic:ave: contains features; leave out cleaning and captions"),
-        (False, {"captions": 4}, "synthetic:ave: contains features; leave out cleaning and captions"),
-        (True, {"layout": "flat"}, "is captioned sound, to which 'flat' does not apply; leave out layout and views"),
+        (False, {"cleaning": "xie"}, "synthetic:ave contains features, .*; leave out cleaning and captions"),
+        (False, {"captions": 4}, "synthetic:ave contains features, .*; leave out cleaning and captions"),
+        (
+            True,
+            {"layout": "flat"},
+            "is captioned sound, to which layout 'flat' does not apply; leave out layout and views",
+        ),
         (True, {"views": ["a=b"]}, "is captioned sound, to which .* does not apply; leave out layout and views"),
     ],
 )

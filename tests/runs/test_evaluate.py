@@ -99,7 +99,7 @@ def test_a_file_of_embeddings_without_splits_is_scored_whole_and_this_is_said(tm
     said = []
     found = aadml.evaluate(embeddings=tmp_path / "e.npz", split="test", on_note=said.append)
     assert found.split == "all"
-    assert said[:-1] == [f"{tmp_path / 'e.npz'}: has no 'split', so all its 12 clips are scored"]
+    assert said[:-1] == [f"{tmp_path / 'e.npz'} has no 'split', so all its 12 clips are scored"]
     assert said[-1].startswith("the SHA-256 of the embeddings is ")
     aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=said.append)
     assert said[2:] == said[1:2]

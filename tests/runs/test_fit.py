@@ -31,7 +31,7 @@ def test_one_process_trains_anything_and_several_what_divides_batches(config, pr
     linear = prepare(config("cca"))
     check_processes(linear)
     processes(2)
-    message = "cca: cannot be trained by several processes; start a single process without torchrun"
+    message = "cca cannot be trained by several processes; start a single process without torchrun"
     with new_run(tmp_path / "run") as store:
         store.commit({CONFIG: config("cca").yaml().encode()})
     for call in (

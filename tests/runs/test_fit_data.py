@@ -123,7 +123,7 @@ def test_keys_that_divide_data_anew_are_refused_of_data_in_memory(key, kind):
     splits = aadml.read("synthetic:ave")
     data = splits if kind == "splits" else splits.train
     value = {"unseen_classes": 0.3, "train_per_class": 4}[key]
-    with pytest.raises(InputError, match=f"{key}: the data in memory are already divided; pass their path"):
+    with pytest.raises(InputError, match=f"{key} is {value}, but the data in memory are already divided"):
         aadml.fit(data, method="random", settings={key: value})
 
 

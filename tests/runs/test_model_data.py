@@ -150,7 +150,7 @@ def test_of_clips_of_several_classes_each_is_known_again(random_model):
 def test_a_split_without_clips_is_refused_with_what_there_is(random_model, other_file):
     splits = read_for(random_model, other_file(splits=tuple("train" if s == "valid" else s for s in CONTENT.splits)))
     assert len(nonempty_split(splits, "test")) == 12
-    with pytest.raises(InputError, match=r"has no valid clips \(it has 39 train, 0 valid, 12 test\)"):
+    with pytest.raises(InputError, match=r"there are no valid clips \(39 train, 0 valid, 12 test\)"):
         nonempty_split(splits, "valid")
 
 

@@ -14,7 +14,6 @@ from aadml.feature_extraction.ground.options import removing
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.label_space.scales import KERNELS, SHORTEST, ItemAttention, ScaleNetwork
 from aadml.methods.method import Context
-from aadml.methods.networks import all_directions
 from aadml.methods.pair_losses import partner_distance, weighted_loss
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
@@ -63,7 +62,6 @@ class MultiScaleLearner(Learner):
     ) -> None:
         super().__init__()
         classes = context.need_classes("msnsca")
-        all_directions(context)
         context.need_vectors("msnsca")
         names = context.modalities
         self.own = nn.ModuleDict(

@@ -8,10 +8,10 @@ from aadml.objective.objective import Objective
 
 
 def compiled_objectives(learner: Learner, settings: Training) -> list[Objective]:
-    """Return the objectives of a learner whose losses are compiled; none without `training.compile`.
+    """Return the objectives whose losses `training.compile` compiles; empty if `training.compile` is false.
 
     Raises:
-        InputError: `training.compile` is true, but the learner has no metric loss, or its loss has a generator.
+        InputError: `training.compile` is true, but the learner has no metric loss, or a loss with a generator.
     """
     if not settings.compile:
         return []

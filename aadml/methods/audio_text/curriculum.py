@@ -49,7 +49,7 @@ class Curriculum(ResizedBuffers):
         self.register_buffer("hard", torch.zeros(0, 0, dtype=torch.int64))
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return the stages up to `options.until`; the shares of all three stages divide `epochs`.
+        """Return the stages up to `options.until`, with `epochs` divided by the shares of all three stages.
 
         Each stage starts from the best weights of the stage before, with a new optimizer.
         """

@@ -243,5 +243,5 @@ def _check_batch(settings: Training, outputs: int, method: str) -> None:
     if settings.batch <= outputs:
         raise InputError(
             f"training.batch is {settings.batch}, but {method} needs a batch well above its {outputs} outputs to "
-            f"estimate their covariance; choose for example {4 * outputs}"
+            f"estimate their covariance; set training.batch to {4 * outputs}, for example"
         )

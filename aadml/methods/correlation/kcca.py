@@ -102,7 +102,7 @@ def kcca(
         settings: not used, since the solution has a closed form.
         dimension: number of directions.
         kernel: "rbf" with gamma = 1 / (median distance)^2, or "polynomial" of degree 3.
-        ridge: constant c above; without a ridge, kernel CCA correlates any two views perfectly.
+        ridge: constant c in (1 - c) K^2 + c K; without a ridge, kernel CCA correlates any two views perfectly.
         landmarks: largest number of clips that are landmarks of the kernels; the result is exact for at most as many
             clips.
 

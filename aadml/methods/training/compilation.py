@@ -17,7 +17,9 @@ def compiled_objectives(learner: Learner, settings: Training) -> list[Objective]
         return []
     objectives = [module for module in learner.modules() if isinstance(module, Objective)]
     if not objectives:
-        raise InputError("training.compile: this method has no metric loss to compile; set training.compile to false")
+        raise InputError("training.compile is true, but this method has no metric loss; set training.compile to false")
     if any(isinstance(loss, GenerativeLoss) for objective in objectives for loss in objective.losses):
-        raise InputError("training.compile: a loss with a generator cannot be compiled; set training.compile to false")
+        raise InputError(
+            "training.compile is true, but a loss with a generator cannot be compiled; set training.compile to false"
+        )
     return objectives

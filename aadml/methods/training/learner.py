@@ -275,7 +275,7 @@ def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.
 
 
 def on_device(features: Features, rows: Tensor, device: torch.device) -> Any:
-    """Return the features of the rows (b,), a tensor or the batch of a source, on a device if they can be moved."""
+    """Return the features of the rows (b,): a tensor on the device, or the batch of a source (moved if possible)."""
     if isinstance(features, Tensor):
         return sent(features[rows.to(features.device)], device)
     assert isinstance(features, Source)

@@ -95,7 +95,7 @@ class _Loop:
         if self.settings.criterion != AUTO and not self.learner.takes_criterion:
             raise InputError(
                 f"training.criterion is {self.settings.criterion}, but the stages of this method have different "
-                "scores; choose auto"
+                "scores; set training.criterion to auto"
             )
         stages = self.learner.stages(self.settings.epochs)
         self.precision = resolved(self.settings.precision, self.learner)

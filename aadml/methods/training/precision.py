@@ -32,7 +32,10 @@ def resolved(precision: Precision, learner: Learner) -> Literal["float32", "tf32
     """
     layers = _of_kind(Linear, learner)
     if precision in ("bfloat16", "tf32") and (learner.in_bfloat16 == "no" or not layers):
-        raise InputError(f"training.precision is {precision}, but this method needs float32; choose float32 or auto")
+        raise InputError(
+            f"training.precision is {precision}, but this method supports only float32; set training.precision to "
+            "float32 or auto"
+        )
     if precision != "auto":
         return precision
     widest = max((min(layer.in_features, layer.out_features) for layer in layers), default=0)

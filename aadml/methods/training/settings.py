@@ -60,8 +60,8 @@ class Training:
         precision: precision of the products of hidden layers, and of a loss's generator, in training: "float32",
             "tf32" (CUDA devices only; also the products of losses), "bfloat16" or "auto". "auto" is bfloat16 for wide
             layers of methods with equal scores in both precisions, on machines with bfloat16 multiplication in
-            hardware (docs/lab/speed.md). The config of a run records the choice. Weights, losses, optimizers and all
-            evaluation are float32.
+            hardware (docs/lab/speed.md). The config of a run records the choice. Weights, optimizers and all evaluation
+            are float32, and so are losses, except with "tf32".
         compile: compile the metric loss with `torch.compile`, which needs a C++ compiler, and some seconds at the first
             step. Results then differ by rounding.
     """

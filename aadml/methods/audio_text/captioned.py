@@ -28,7 +28,7 @@ class CaptionedLearner(Learner):
 
     @abstractmethod
     def prepared(self, clips: Clips) -> Clips:
-        """Return sound and captions as inputs of the networks."""
+        """Return clips with sound and captions as inputs of the networks."""
 
     def settled(self, clips: Clips) -> Clips:
         """Replace the inputs of frozen networks in `clips` by vectors; by default, the clips are unchanged."""

@@ -80,7 +80,7 @@ class FramesAgainstWords(CaptionedLearner):
         return self._warnings
 
     def prepared(self, clips: Clips) -> Clips:
-        """Return sound and captions as spectrograms and word ids."""
+        """Return clips with sound as spectrograms and captions as word ids."""
         return replace(clips, features={m: self._prepared(f, m) for m, f in clips.features.items()})
 
     def players(self) -> Mapping[str, Player]:

@@ -85,7 +85,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return Architecture.of(saved, text.configuration() if isinstance(text, BertInput) else None)
 
     def prepared(self, clips: Clips) -> Clips:
-        """Return sound and captions as inputs of the towers."""
+        """Return clips with sound and captions as inputs of the towers."""
         inputs = {m: prepared(f, self.tower(m).network, self.loading) for m, f in clips.features.items()}
         return replace(clips, features=inputs)
 
@@ -131,7 +131,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
             self._frozen = {side: self._vectors(train[side], side)[0].to(self.device) for side in frozen}
 
     def train(self, mode: bool = True) -> "TwoTowers":
-        """Set the mode; the frozen side of a stage stays in evaluation mode."""
+        """Set the mode; a tower that the stage freezes stays in evaluation mode."""
         super().train(mode)
         if mode:
             for side in self._frozen:

@@ -25,9 +25,9 @@ class CaptionedOptions:
     """Options of reading sound and captions.
 
     Attributes:
-        memory_mib: memory that caches spectrograms, so that sound is decoded once.
-        disk_mib: total disk space in `$AADML_CACHE/decoded` for spectrograms of sound files, or for decoded media of
-            trained networks of `transformers`.
+        memory_mib: memory for a cache of spectrograms, in MiB; cached sound is not decoded again.
+        disk_mib: total disk space, in MiB, in `$AADML_CACHE/decoded` for spectrograms of sound files, or for decoded
+            media of trained networks of `transformers`.
         cleaning: cleaning of captions, a key of CLEANINGS.
         captions: largest number of captions that are used per clip.
     """

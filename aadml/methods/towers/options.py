@@ -59,8 +59,8 @@ class PretrainedOptions(FineTuning):
         text: network for the column `text` or `caption`, hf:MODEL; null reads no text.
         train: modalities of trained networks. The other networks are frozen, and their vectors are computed once.
             [] freezes all networks, so that only the method's own layers are trained.
-        memory_mib: memory that caches prepared windows, frames and texts, so that they are decoded once.
-        disk_mib: total disk space in `$AADML_CACHE/decoded` for decoded media of trained networks.
+        memory_mib: memory for a cache of prepared windows, frames and texts, in MiB; these are not decoded again.
+        disk_mib: total disk space in `$AADML_CACHE/decoded` for decoded media of trained networks, in MiB.
 
     Raises:
         InputError: no network is set.

@@ -66,7 +66,10 @@ class TowerLearner(CachingLearner):
         """Prepare clips for training, and fit the scaling of their vectors on `train`.
 
         Returns:
-            Both sets without clips that cannot be decoded, and with vectors instead of media of frozen networks.
+            Both sets without clips that cannot be decoded, and with vectors instead of the media of frozen networks.
+
+        Raises:
+            InputError: no training clip can be decoded.
         """
         self.eval()
         train, vectors = self._prepared_clips(train)

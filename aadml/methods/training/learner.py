@@ -89,7 +89,7 @@ class Stage:
     Attributes:
         name: name of the stage, for the log.
         epochs: number of epochs.
-        players: names of the players that are trained on each batch, in this order; None for all.
+        players: names of the players that are trained on each batch, in the order of `Learner.players`; None for all.
         batches: (train, epoch, generator) -> rows of each batch; None for shuffled batches of the configured size.
         keep_optimizer: whether the optimizers keep their state from the stage before.
         start_from_best: whether the stage starts from the best weights of the stage before, rather than the last.

@@ -209,7 +209,7 @@ class _Loop:
         return scores if criterion == AUTO else scores | {criterion: mean_figure(valid.embeddings, criterion)}
 
     def _score_train(self, *, last: bool) -> dict[str, float]:
-        """Compute training scores and both losses for the log, every `train_map` epochs and in the last epoch."""
+        """Return scores and loss of the training clips and validation loss every `train_map` epochs, else nothing."""
         every = self.settings.train_map
         if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
             return {}

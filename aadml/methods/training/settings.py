@@ -20,7 +20,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 AUTO = "auto"
-"""Value of an option: the criterion of the method, or the precision chosen for method and machine."""
+"""Value of two options: the method's own `criterion`, or the `precision` chosen for method and machine."""
 
 BY_FACTOR = OnlyWith("schedule", "step", "plateau")
 

@@ -145,7 +145,7 @@ def test_few_clips_a_class_keep_their_validation_split_and_unlabelled_clips(tmp_
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("", "cluster: the data in memory has no columns"), ("sound.csv", "cluster: sound.csv has no columns")],
+    [("", "because a data set in memory has no columns"), ("sound.csv", "because sound.csv has no columns")],
 )
 def test_data_without_columns_have_no_clusters(monkeypatch, name, says):
     monkeypatch.setattr(data, "is_captioned", lambda path: True)

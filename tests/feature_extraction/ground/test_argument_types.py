@@ -3,6 +3,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -46,6 +47,7 @@ public = checked(function, __name__, "public")
         (np.bool_(True), True),
         (np.str_("a"), "a"),
         (np.array(3), 3),
+        (Fraction(1, 4), 0.25),
         (np.array([1, 2]), [1, 2]),
         ({"a": np.float64(1), "b": [np.int8(2), {"c": np.arange(2)}]}, {"a": 1.0, "b": [2, {"c": [0, 1]}]}),
         ({"a": Path("b")}, {"a": "b"}),

@@ -73,7 +73,7 @@ class RowSettings:
         changes: overrides, each for the rows that can use the override.
         max_epochs: upper limit on the training epochs.
         config: base config, by default that of the default method. Each compared loss replaces the metric loss of this
-            config. The row of the default method uses this config unchanged.
+            config. The row of this config's own method uses the config unchanged.
         with_controls: whether anchor-aware rows have controls.
         with_rivals: whether anchor-aware rows have rivals.
     """
@@ -194,7 +194,7 @@ def _rows(table: str, item: str, configs: Mapping[str, Config], space: Space) ->
 
 
 def _method_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
-    base = settings.base if name == DEFAULT_METHOD else file_of(name)
+    base = settings.base if name == resolve(settings.base.values).method else file_of(name)
     config = fitted_config(base, name, settings, refused)
     return _rows("methods", name, {"": config, **_beside(config, settings)}, base.tuning_space())
 

@@ -113,6 +113,13 @@ def test_a_config_replaces_the_defaults_of_losses_and_of_its_own_method(tmp_path
         file_of("dscmrr")
 
 
+def test_the_row_of_a_method_never_has_the_config_of_another_method():
+    settings = RowSettings("x.h5", config="pairs", with_controls=False)
+    rows, _ = named_rows(("aadml", "pairs"), ("triplet",), settings)
+    methods = {row.name: row.cell.config.method for row in rows}
+    assert methods == {"aadml": "aadml", "pairs": "pairs", "triplet": "pairs", "aa-triplet": "pairs"}
+
+
 def test_rivals_are_rows_beside_the_row_itself():
     settings = RowSettings("x.h5", with_controls=False, with_rivals=True)
     (method, *beside), _ = named_rows(["aadml"], [], settings)

@@ -61,7 +61,7 @@ class AudioText(LearnedMethod):
         for modality in ("audio", "text"):
             if modality not in train.modalities:
                 raise InputError(
-                    f"audio-text: the data have no {modality}; pass an AudioCaps or Clotho folder, packed HDF5 files, "
+                    f"the data have no {modality}; pass an AudioCaps or Clotho folder, packed HDF5 files, "
                     "or a manifest with captions"
                 )
         captions = train["text"]

@@ -68,7 +68,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
             InputError: there is no tower for the modality.
         """
         if modality not in self.towers:
-            raise InputError(f"audio-text: there is no tower for {modality}; choose from audio, text")
+            raise InputError(f"there is no tower for {modality}; choose from audio, text")
         return self.towers[modality]
 
     def learn_words(self, captions: Captions) -> None:

@@ -82,7 +82,7 @@ class BertInput(ResizedBuffers):
             InputError: the vocabulary is empty, because the method is not fitted.
         """
         if not len(self.words):
-            raise InputError("audio-text: the vocabulary is empty; fit the method first")
+            raise InputError("the vocabulary is empty; fit the method first")
         return tokens(captions, self._encode, longest=self.longest)
 
     def forward(self, batch: Padded) -> Tensor:
@@ -153,7 +153,7 @@ class WordInput(ResizedBuffers):
             InputError: the vocabulary is empty, because the method is not fitted.
         """
         if not len(self.words):
-            raise InputError("audio-text: the vocabulary is empty; fit the method first")
+            raise InputError("the vocabulary is empty; fit the method first")
         names = bytes(self.words.tolist()).decode().split("\n")
         index = {word: number for number, word in enumerate(names)}
         last = len(names) - 1

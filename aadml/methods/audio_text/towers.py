@@ -231,14 +231,14 @@ def input_batch(features: Features, rows: Tensor, device: torch.device) -> Any:
         InputError: the features are vectors.
     """
     if isinstance(features, Tensor):
-        raise InputError("audio-text: the features are vectors; pass sound and captions")
+        raise InputError("the features are vectors; pass sound and captions")
     return on_device(features, rows, device)
 
 
 def _check_any_present(features: Features, present: Tensor) -> None:
     if not bool(present.any()):
         path, reason = next(iter(getattr(features, "failures", {}).items()), ("", ""))
-        raise InputError(f"audio-text: no sound can be decoded, starting with {path} ({reason}); restore the files")
+        raise InputError(f"no sound can be decoded, starting with {path} ({reason}); restore the files")
 
 
 def check_present(features: Features, present: Tensor) -> None:
@@ -249,4 +249,4 @@ def check_present(features: Features, present: Tensor) -> None:
     """
     if not bool(present.all()):
         failures = ", ".join(getattr(features, "failures", {}))
-        raise InputError(f"audio-text: the sound of {failures} cannot be decoded; omit or restore these files")
+        raise InputError(f"the sound of {failures} cannot be decoded; omit or restore these files")

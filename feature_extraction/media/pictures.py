@@ -17,7 +17,7 @@ def fitted(picture: NDArray[np.uint8], inputs: Pictures, shape: tuple[int, ...] 
     Args:
         picture: (h, w, 3) RGB.
         inputs: sizes.
-        shape: (height, width) of the clip's first picture, the size of all pictures without a crop.
+        shape: (height, width) of the clip's first picture, the size of all pictures without a crop; None for the first.
 
     Returns:
         (height, width, 3).

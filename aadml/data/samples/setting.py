@@ -36,7 +36,7 @@ class ClipTraits:
     """Traits of a sample clip.
 
     Args:
-        label: the event.
+        label: label of the event.
         scene: traits of the event.
         place: "left", "middle" or "right".
         offset: offset from the center, right and down, as a share of the frame.
@@ -48,8 +48,8 @@ class ClipTraits:
         clutter: number of objects in the background.
         grain: standard deviation of the camera's noise, in levels of 255.
         light: factor on the picture's brightness.
-        heard: another event that is only heard.
-        seen: another event that is only seen.
+        heard: another event that is only heard; None for none.
+        seen: another event that is only seen; None for none.
     """
 
     label: str

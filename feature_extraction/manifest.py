@@ -45,8 +45,8 @@ class Row:
 
     Attributes:
         id: name of the clip, unique in the manifest, UTF-8.
-        media: paths under the keys `audio` and `visual`, which are equal if the manifest has the column `media`. Texts,
-            if any, are under the keys `text`, `text_2`, `text_3`, and so on.
+        media: paths under the keys `audio` and `visual`, "" for an empty cell. The two are equal if the manifest has the
+            column `media`. Texts, if any, are under the keys `text`, `text_2`, `text_3`, and so on.
         label: first class of the clip; empty if the clip has no class.
         split: `train`, `valid` or `test`.
         columns: values of further columns, by name.

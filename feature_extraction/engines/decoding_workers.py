@@ -25,7 +25,7 @@ class Wanted:
     """Decoding and preprocessing of one modality.
 
     Attributes:
-        inputs: form of the decoded input.
+        inputs: input to decode: sound, frames or text.
         prepare: preprocessing in the decoding process; picklable.
         minimum_seconds: minimum duration in seconds; shorter clips fail.
         pool: pooling of the prepared clip in the decoding process; None for no pooling in that process.

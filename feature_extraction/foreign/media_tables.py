@@ -84,7 +84,7 @@ class _Folder:
         self._folder, self._numbers = "", count()
 
     def add(self, content: IO[bytes], name: str) -> str:
-        """Write a file under a number and the ending of its name, and return its path."""
+        """Write a file whose name is a number with the ending of `name`, and return the path."""
         self._folder = self._folder or temporary_folder().name
         ending = Path(name).suffix.lower()
         place = Path(self._folder, f"{next(self._numbers)}{ending if _ENDING.fullmatch(ending) else ''}")

@@ -53,7 +53,7 @@ def check_sizes(inputs: Pictures, where: str) -> None:
     """Check that the crop is not larger than the resized picture.
 
     Raises:
-        InputError: the crop may be larger.
+        InputError: the crop may be larger; the message begins with `where`.
     """
     edges = inputs.resized or (inputs.shortest, inputs.shortest)
     if inputs.crop is not None and any(

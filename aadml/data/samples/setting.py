@@ -43,7 +43,7 @@ class ClipTraits:
         size: width of the event as a share of the frame.
         noise: kind of the background noise, one of `NOISES`.
         noise_level: level of the noise relative to the event, in dB.
-        loudness: level of the whole clip, in dB.
+        loudness: level of the whole clip, in dB relative to an amplitude of 1.
         tilt: exponent of the fall of the amplitude with frequency; a negative tilt raises high frequencies.
         clutter: number of objects in the background.
         grain: standard deviation of the camera's noise, in levels of 255.

@@ -45,8 +45,8 @@ class Row:
 
     Attributes:
         id: name of the clip, unique in the manifest, UTF-8.
-        media: paths under the keys `audio` and `visual`, "" for an empty cell. The two are equal if the manifest has the
-            column `media`. Texts, if any, are under the keys `text`, `text_2`, `text_3`, and so on.
+        media: paths under the keys `audio` and `visual`, "" for an empty cell. The two paths are equal if the manifest
+            has the column `media`. Texts, if any, are under the keys `text`, `text_2`, `text_3`, and so on.
         label: first class of the clip; empty if the clip has no class.
         split: `train`, `valid` or `test`.
         columns: values of further columns, by name.
@@ -106,12 +106,13 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read and check a manifest.
 
     The first line lists the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
-    in different files. `labels` instead of `label` contains several classes, separated by `|`. If both are missing,
-    clips can only be extracted and embedded. Without the column `split`, all clips are test clips. A column `text` or
-    `caption` contains the text of a clip, and `caption_1`, `caption_2`, ... contain several texts. The columns `start`
-    and `end` (seconds, may be empty) cut a segment of the media. If one of these two is present, a missing column
-    `recording` is added: the first id of the same media. Further columns are stored. Media paths are relative to the
-    manifest and may be any bytes. All other values are UTF-8. `val`, `validation` and `dev` are read as `valid`.
+    in different files. `labels` instead of `label` contains several classes, separated by `|`. If both columns are
+    missing, clips can only be extracted and embedded. Without the column `split`, all clips are test clips. A column
+    `text` or `caption` contains the text of a clip, and `caption_1`, `caption_2`, ... contain several texts. The
+    columns `start` and `end` (seconds, may be empty) cut a segment of the media. If one of these two is present, a
+    missing column `recording` is added: the first id of the same media. Further columns are stored. Media paths are
+    relative to the manifest and may be any bytes. The values of all other columns are UTF-8. `val`, `validation` and
+    `dev` are read as `valid`.
 
     Args:
         path: the CSV file.

@@ -1,4 +1,4 @@
-"""Reader of npy and npz files, which checks the header of each array against the size of its content."""
+"""Reader of npy and npz files. The header of each array is checked against the size of the content."""
 
 import math
 import os

@@ -209,7 +209,7 @@ def is_table(path: Path) -> bool:
 
 
 def table_files(path: Path) -> tuple[Path, ...]:
-    """Return the file of a table, or all files below its folder."""
+    """Return the files of a table: the table itself, or all files below a table that is a folder."""
     return (path,) if path.is_file() else tuple(sorted(file for file in path.rglob("*") if file.is_file()))
 
 

@@ -61,7 +61,8 @@ def test_an_empty_cell_names_no_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is empty; the first line must list the columns id,media,label,split"),
+        ("", "has no first line or an empty first line; write the columns id,media,label,split"),
+        ("\nid,media\na,1\n", "an empty first line"),
         ("id,media,label,split\n", "has a header but no rows"),
         (
             "id,label\na,x\n",
@@ -69,7 +70,8 @@ def test_an_empty_cell_names_no_file(tmp_path):
         ),
         ("id,audio,label,split\na,1,x,train\n", "column 'visual' is missing"),
         ("id;media;label;split\na;1;x;train\n", "column 'id' is missing"),
-        ("id,id,media,label,split\na,a,1,x,train\n", "column 'id' occurs twice"),
+        ("id,id,media,label,split\na,a,1,x,train\n", "column 'id' occurs 2 times; rename or"),
+        ("id,id,id,media\na,a,a,1\n", "column 'id' occurs 3 times"),
         ("id,media,audio,label,split\na,1,1,x,train\n", "has both 'media' and 'audio' or 'visual'"),
         ("id,media,label,split,a/b\na,1,x,train,\n", "'a/b' cannot be the name of a column"),
         ("id,media,label,split,\na,1,x,train,\n", "'' cannot be the name of a column"),
@@ -109,6 +111,9 @@ def test_refuses_a_folder_and_a_missing_file(tmp_path):
         read_manifest(tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         read_manifest(tmp_path / "none.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="is a pipe; pass a manifest"):
+        read_manifest(tmp_path / "pipe.csv")
 
 
 def test_clips_need_no_labels_and_may_have_several(tmp_path):

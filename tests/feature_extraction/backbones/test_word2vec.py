@@ -110,8 +110,11 @@ def test_the_spellings_of_a_word_are_looked_up_in_order():
         (b"3 2\na 1 2\nb 3 4\n", "is truncated after word 2 of 3; download the file again"),
         (b"a 1 2\nb 3\n", "word 2 has 1 values instead of 2; pass a Word2Vec file"),
         (b"2 2\na 1 2\nb 3 4 5\n", "word 2 has 3 values instead of 2; pass a Word2Vec file"),
-        (b"a\nb\n", "word 1 has 0 values instead of 0; pass a Word2Vec file"),
-        (b"a 1 2\nb 3 x\n", "a value of word 2 is not a number; pass a Word2Vec file"),
+        (b"a\nb\n", "word 1 has 0 values instead of at least 1; pass a Word2Vec file"),
+        (
+            b"a 1 2\nb 3 x\n",
+            r"word 2 has an invalid value \(could not convert string to float: b'x'\); pass a Word2Vec file",
+        ),
     ],
 )
 def test_the_word_at_which_a_file_ends_or_errs_is_named(tmp_path, content, problem):

@@ -122,7 +122,7 @@ def test_without_ray_the_engine_says_how_to_get_it(manifest, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("rey", "did you mean 'ray'"), ("local:host", "does not have an address"), ("", "no engine")]
+    ("name", "reason"), [("rey", "did you mean 'ray'"), ("local:host", "does not accept an address"), ("", "no engine")]
 )
 def test_other_engines_are_refused(name, reason):
     with pytest.raises(InputError, match=reason):
@@ -284,9 +284,9 @@ def test_a_start_on_this_machine_is_tried_three_times(connecting, address, failu
     if failures < tries:
         connecting(package, address)
     else:
-        where = address or "local"
+        problem, remedy = ("there is no cluster at auto", ", or ray to") if address else ("Ray cannot be st", "$")
         with pytest.raises(
-            InputError, match=rf"engine ray: there is no cluster at {where} \(.*no.*\); pass ray:ADDRESS of"
+            InputError, match=rf"engine ray: {problem}.* \(.*no.*\); pass ray:ADDRESS of a running cluster{remedy}"
         ):
             connecting(package, address)
     assert (len(package.calls), package.stopped) == (tries, 3 if address == "" else 1)
@@ -303,6 +303,6 @@ def test_an_address_is_given_to_ray_alone(monkeypatch):
     assert engine_of("ray") is on_ray.decode
     assert (engine_of("ray:auto").func, engine_of("ray:auto").keywords) == (on_ray.decode, {"address": "auto"})
     with pytest.raises(
-        InputError, match="engine local:x: local does not have an address; choose ray:ADDRESS, ray or lo"
+        InputError, match="engine local:x: local does not accept an address; choose ray:ADDRESS, ray or l"
     ):
         engine_of("local:x")

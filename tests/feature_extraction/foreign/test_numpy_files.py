@@ -134,7 +134,9 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.npz")
     for path in (tmp_path / "pipe.npz", tmp_path / "none.npz", f"{tmp_path}/a\0b"):
         for read in (npz_arrays, npy_array, open_data, read_embeddings, read_manifest):
-            with pytest.raises(InputError, match=r"does not exist|contains a zero byte|device or a pipe"):
+            with pytest.raises(
+                InputError, match=r"does not exist|contains a zero byte|device or a pipe|is a pipe; pass a"
+            ):
                 read(path)
 
 
@@ -161,6 +163,11 @@ def test_labels_of_many_digits_are_names(tmp_path):
 def test_an_absent_file_is_named_without_its_zero_bytes(name, shown):
     with pytest.raises(InputError, match=rf"{shown}: does not exist; check the path"):
         npy_array(name)
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with pytest.raises(InputError, match="is a folder; pass a file"):
+        npy_array(tmp_path)
 
 
 def test_an_archive_may_declare_200_times_its_size_in_ten_thousand_members():

@@ -15,7 +15,8 @@ from aadml.feature_extraction.ground.errors import InputError
     ("device", "count", "chosen"),
     [
         ("auto", 0, "cpu"), ("auto", 2, "cuda"), ("cpu", 2, "cpu"), ("cuda", 1, "cuda"), ("cuda:0", 1, "cuda:0"),
-        ("cuda:1", 2, "cuda:1"), ("cuda:2", 2, None), ("cuda:x", 2, None), ("cuda", 0, None), ("tpu", 2, None),
+        ("cuda:1", 2, "cuda:1"), ("cuda:2", 2, None), ("cuda:1", 1, None),
+        ("cuda:x", 2, None), ("cuda", 0, None), ("tpu", 2, None),
     ],
 )  # fmt: skip
 def test_a_device_is_chosen_among_those_of_the_machine(monkeypatch, device, count, chosen):
@@ -24,7 +25,10 @@ def test_a_device_is_chosen_among_those_of_the_machine(monkeypatch, device, coun
     if chosen is not None:
         assert chosen_device(device, "config") == torch.device(chosen)
         return
-    known = "auto, cpu, cuda:0 to cuda:1" if count else r"auto, cpu \(this machine has no CUDA device\)"
+    known = {
+        0: r"auto, cpu \(this machine has no CUDA device\)", 1: "auto, cpu, cuda, cuda:0",
+        2: "auto, cpu, cuda, cuda:0 to cuda:1",
+    }[count]  # fmt: skip
     with pytest.raises(InputError, match=rf"config.device is {device}; choose from {known}$"):
         chosen_device(device, "config")
 

@@ -54,7 +54,9 @@ def test_training_rows_come_out_uncorrelated_with_unit_variance():
 
 
 def test_too_few_training_frames_are_an_error_that_suggests_all_dimensions():
-    with pytest.raises(InputError, match=r"there are 1,023 training frames; pass at least 1,024 .*use all 2048"):
+    with pytest.raises(
+        InputError, match=r"1,023 training frames, but at least 1,024 are needed; .*set reduction to none"
+    ):
         fit_whitening([np.zeros((1000, 1100)), np.zeros((23, 1100))], 1024)
 
 
@@ -166,7 +168,7 @@ def test_the_epsilon_of_youtube_8m_is_stored_and_eight_bits_are_an_option():
 
 @pytest.mark.parametrize(("count", "least"), [(1, 2), (3, 4)])
 def test_as_many_rows_as_dimensions_are_needed_and_two_at_least(count, least):
-    with pytest.raises(InputError, match=f"there are {count} training frames; pass at least {least} "):
+    with pytest.raises(InputError, match=f"there are {count} training frames, but at least {least} are"):
         fit_whitening([rows(count, 5)], 1 if count == 1 else 4)
     assert fit_whitening([rows(least, 5)], least // 2).variance.shape == (least // 2,)
     with pytest.raises(InputError, match="PCA to 6 dimensions: the features have only 5 dimensions; choose at most 5"):

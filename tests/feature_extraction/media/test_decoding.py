@@ -420,6 +420,7 @@ def test_a_path_that_cannot_be_opened_says_why(tmp_path, monkeypatch):
         return failure.value.detail
 
     assert detail(tmp_path / "none") == "the file does not exist"
+    assert detail(tmp_path / ("n" * 300)) == "File name too long"
     assert detail(tmp_path) == "the path is a folder"
     (tmp_path / "a.wav").write_bytes(b"RIFF")
 

@@ -61,7 +61,7 @@ def test_without_connection_one_error_names_file_address_and_folder(server):
         weights_path("toy")
     assert str(caught.value) == (
         f"toy: the file toy.bin is not in {weights_folder()} and was not downloaded "
-        "(the connection failed (Connection refused); check the network); "
+        "(http://127.0.0.1:9/toy.bin: the connection failed (Connection refused); check the network); "
         "download the file from http://127.0.0.1:9/toy.bin and run `aadml weights get toy --from FOLDER` with its "
         "folder"
     )
@@ -111,7 +111,7 @@ def test_a_file_is_copied_from_a_folder_and_verified_first(server, tmp_path, cap
     with pytest.raises(InputError) as caught:
         weights_path("toy", tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'toy.bin'}: does not exist; download the file from {WEIGHTS['toy'].url} into this folder"
+        f"{tmp_path / 'toy.bin'}: does not exist; download the file from {WEIGHTS['toy'].url} into {tmp_path}"
     )
     (tmp_path / "toy.bin").write_bytes(CONTENT[1:])
     with pytest.raises(DamagedFileError, match="not the published"):
@@ -180,7 +180,7 @@ def test_several_that_want_the_same_file_have_it_whole(server):
 def test_a_file_to_download_by_hand_is_an_error_with_its_page(server):
     toy(direct=False, url="https://example.org/page")
     with pytest.raises(
-        InputError, match=r"only a page for downloads\); download the file from https://example.org/page"
+        InputError, match=r"org/page: is a page for downloads, .*\); download the file from https://example.org/page"
     ):
         weights_path("toy")
     assert server.asked == []

@@ -12,6 +12,7 @@ from sys import intern
 from aadml.feature_extraction.foreign.media_tables import media_table
 from aadml.feature_extraction.foreign.tables import fetch_beside, is_remote, is_table, local_path, shown_address
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import file_kind
 from aadml.feature_extraction.ground.segment import Segment, segment_of
 
 SPLITS = ("train", "valid", "test")
@@ -44,8 +45,8 @@ class Row:
 
     Attributes:
         id: name of the clip, unique in the manifest, UTF-8.
-        media: paths under the keys `audio` and `visual`, which are equal if the manifest has the column `media`. Texts,
-            if any, are under the keys `text`, `text_2`, `text_3`, and so on.
+        media: paths under the keys `audio` and `visual`, "" for an empty cell. The two paths are equal if the manifest
+            has the column `media`. Texts, if any, are under the keys `text`, `text_2`, `text_3`, and so on.
         label: first class of the clip; empty if the clip has no class.
         split: `train`, `valid` or `test`.
         columns: values of further columns, by name.
@@ -71,7 +72,7 @@ class Row:
 
     @property
     def segment(self) -> Segment:
-        """Segment of the media from the columns `start` and `end`; see `segment_of` for its errors."""
+        """Segment of the media from the columns `start` and `end`; see `segment_of` for the errors."""
         return segment_of(self.columns)
 
 
@@ -105,12 +106,13 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read and check a manifest.
 
     The first line lists the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
-    in different files. `labels` instead of `label` contains several classes, separated by `|`. If both are missing,
-    clips can only be extracted and embedded. Without the column `split`, all clips are test clips. A column `text` or
-    `caption` contains the text of a clip, and `caption_1`, `caption_2`, ... contain several texts. The columns `start`
-    and `end` (seconds, may be empty) cut a segment of the media. If the column `recording` is missing, it is added,
-    with the first id of the same media. Further columns are stored. Media paths are relative to the manifest and may be
-    any bytes. All other values are UTF-8. `val` is read as `valid`.
+    in different files. `labels` instead of `label` contains several classes, separated by `|`. If both columns are
+    missing, clips can only be extracted and embedded. Without the column `split`, all clips are test clips. A column
+    `text` or `caption` contains the text of a clip, and `caption_1`, `caption_2`, ... contain several texts. The
+    columns `start` and `end` (seconds, may be empty) cut a segment of the media. If one of these two is present, a
+    missing column `recording` is added: the first id of the same media. Further columns are stored. Media paths are
+    relative to the manifest and may be any bytes. The values of all other columns are UTF-8. `val`, `validation` and
+    `dev` are read as `valid`.
 
     Args:
         path: the CSV file.
@@ -119,12 +121,13 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         The manifest; the existence of the media is not checked.
 
     Raises:
-        InputError: the file does not exist, is not a manifest, or has invalid rows. The message lists the lines.
+        InputError: the file cannot be read, is not a manifest, or has invalid rows. The message lists the first five
+            problems of the rows.
     """
     place = os.fspath(path)
     try:
         if not Path(path).is_file():
-            kind = "is a folder" if Path(path).is_dir() else "does not exist"
+            kind = f"is a {file_kind(Path(path).stat())}" if Path(path).exists() else "does not exist"
             raise InputError(f"{place}: {kind}; pass a manifest, a CSV file")
         with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             lines = csv.reader(file, strict=True)
@@ -172,11 +175,11 @@ def open_manifest(source: str | os.PathLike[str]) -> Manifest:
 
 def _check_header(header: list[str], place: str) -> None:
     if not header:
-        raise InputError(f"{place}: is empty; the first line must list the columns {_WANTED}")
-    doubled = [name for name, count in Counter(header).items() if count > 1]
-    if doubled:
+        raise InputError(f"{place}: has no first line or an empty first line; write the columns {_WANTED} there")
+    name, count = Counter(header).most_common(1)[0]
+    if count > 1:
         raise InputError(
-            f"{place}: column '{_shown(doubled[0])}' occurs twice; rename or remove one of the two columns"
+            f"{place}: column '{_shown(name)}' occurs {count} times; rename or remove the repeated columns"
         )
     media = ["media"] if "media" in header else ["audio", "visual"]
     absent = [name for name in ["id", *media] if name not in header]

@@ -28,8 +28,8 @@ class WeightCheck:
         name: key of the file in `WEIGHTS`.
         path: path in the cache.
         present: whether the file exists.
-        passed: whether the file has the published content and works; None if the file is absent.
-        detail: results in one line, or the address to download the file from.
+        passed: whether the file has the expected content and works; None if the file is absent.
+        detail: results or error in one line; for an absent file, the address to download from.
     """
 
     name: str

@@ -206,3 +206,22 @@ def test_a_method_without_content_of_an_abstract_class_is_abstract(package):
         if "abstractmethod" not in map(ast.unparse, method.decorator_list)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("package", ["aadml", "feature_extraction"])
+def test_no_function_trusts_code_or_accepts_other_features_unless_it_is_told_to(package):
+    defaults = {
+        f"{path}: {node.name}({name})": default.value
+        for path in modules(package)
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef)
+        for name, default in _defaults(node.args)
+        if name in ("trust_code", "allow_other_features") and isinstance(default, ast.Constant)
+    }
+    assert {name for name, default in defaults.items() if default is not False} == set()
+
+
+def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    yield from ((one.arg, value) for one, value in zip(positional[::-1], arguments.defaults[::-1], strict=False))
+    yield from ((one.arg, value) for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))

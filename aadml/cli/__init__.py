@@ -1,4 +1,4 @@
-"""The command line. Each command is a file of this folder, imported only when the command runs."""
+"""The command line. Each command is a file of this folder, imported only for this command."""
 
 import importlib
 import io
@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command. A closed output pipe (`aadml list | head`) is not a failure."""
+        """Run a command; exit with status 0 if the output pipe is closed (`aadml list | head`)."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -77,7 +77,12 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command and store the typed arguments; raise UsageError for an unknown command."""
+        """Store the typed arguments and return the command.
+
+        Raises:
+            UsageError: the command is unknown.
+            InputError: an argument is empty.
+        """
         from aadml.feature_extraction.ground.registry import suggestion
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
@@ -89,7 +94,7 @@ class LazyGroup(click.Group):
 
 
 def _refuse_empty(arguments: list[str]) -> None:
-    """Raise InputError for an empty argument (an unset shell variable), which would mean the current folder."""
+    """Raise InputError if an argument, or the value after its "=", is empty, as with an unset shell variable."""
     for number, (before, argument) in enumerate(pairwise(arguments), 1):
         flag, equals, value = argument.partition("=")
         if not argument:
@@ -133,7 +138,11 @@ class Interruption:
 
 
 def main(command: click.Command = cli) -> None:
-    """Run a command; exit with status 2 and a message for invalid input, and with status 130 after an interruption."""
+    """Run a command; exit with the status of the command, or with a message and a status after an error.
+
+    After an error, the status is 2 for invalid input or an error of the operating system, 1 if a process was lost, and
+    130 after an interruption.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # paths are printed with their original bytes
     forward_warnings(warn)
@@ -177,7 +186,7 @@ def _exit(message: str, code: int) -> NoReturn:
 
 
 def _exit_interrupted(cause: BaseException | None) -> None:
-    """Print how to continue if `cause` is a KeyboardInterrupt, then exit with status 130."""
+    """Exit with status 130. If `cause` is a KeyboardInterrupt, print its text, or that no partial output is left."""
     if isinstance(cause, KeyboardInterrupt):
         click.echo(f"aadml: interrupted; {str(cause) or 'no partial output is left'}", err=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ignored until the interpreter has ended

@@ -30,7 +30,8 @@ def command(shell: str | None, require_training: bool, as_json: bool, **options:
     """Audit RUN, an external encoder or a task: labels, ids, partners, batch, order, scaling, selection, duplicates.
 
     There are two verdicts, on inference and on training: passed, failed or unknown. The exit status is 1 if a check
-    fails, and 3 if the verdict on inference is unknown.
+    fails, and 3 if the verdict on inference is unknown. With --require-training, the exit status is also 3 if the
+    verdict on training is unknown.
     """
     import sys
 

@@ -30,10 +30,10 @@ _flag = flags_of("aadml.studies.comparison:compare")
 def command(as_json: bool, **options: Any) -> None:
     """Train rows of the papers' tables on a feature file with several seeds, and test the differences for significance.
 
-    An anchor-aware row has control rows: the loss without proxy, and the proxy over random neighbors of the class.
-    With a label loss, further control rows have half the metric weight without proxy, or no metric loss. Run the same
-    command again to continue an interrupted comparison. After a failed row, the other rows are still trained, and the
-    exit status is 1.
+    By default, an anchor-aware row has control rows: the loss without proxy, and the proxy over random neighbors of the
+    class. With a label loss, further control rows have half the metric weight without proxy, or no metric loss. Run the
+    same command again to continue an interrupted comparison. After a failed row, the other rows are still trained, and
+    the exit status is 1.
     """
     import aadml
 

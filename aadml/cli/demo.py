@@ -14,8 +14,8 @@ import click
 def command(folder: Path) -> None:
     """Render sample clips into FOLDER, extract, train, evaluate, write the page, and build an index.
 
-    Every command is printed before it runs, ready to be repeated with other data. The page needs the extra `plot`, and
-    opening the index in a browser needs `serve`.
+    Every command is printed before it runs, ready to be repeated with other data. The page needs the extra `plot`. The
+    search page of the index needs the extra `serve`.
     """
     start, runs = time.monotonic(), folder / "runs"
     manifest, features, index = folder / "clips" / "manifest.csv", folder / "clips.h5", folder / "clips.index"
@@ -34,7 +34,7 @@ def command(folder: Path) -> None:
 
 
 def _run(*words: str | Path) -> None:
-    """Print a command and run it. A failure ends the session with its exit status."""
+    """Print a command and run it; exit with the status of the command unless the status is 0."""
     from aadml.cli import cli
 
     arguments = [str(word) for word in words]

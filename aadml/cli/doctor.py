@@ -15,9 +15,10 @@ ENCODERS = (
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(as_json: bool) -> None:
-    """Show the installed packages, the present weight files, and the results of self-tests. Nothing is downloaded.
+    """Show the installed packages, and whether each weight file is present and passes its self-test.
 
-    The exit status is 1 if a present weight file is not the published file or fails its self-test.
+    Nothing is downloaded. The exit status is 1 if a present weight file is not the published file, or fails its
+    self-test.
     """
     import aadml
 

@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """Score RUN (a run or a model folder), or external embeddings.
 
-    For every query, the whole gallery is ranked, including the query's own clip. MAP without that clip is printed too.
+    By default, every query ranks the whole gallery, including its own clip. MAP without that clip is printed too.
     MAP is the mean over queries of the mean precision at the ranks of all relevant items. Ties count by the expectation
     over their orders, with the worst and the best order as bounds. Chance is the MAP of a random order.
     """

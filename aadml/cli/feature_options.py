@@ -40,7 +40,8 @@ def _options_of(
         modality, _, key = name.partition(".")
         if not equals or not key or modality not in ("audio", "visual", "text"):
             raise InputError(
-                f"--set {setting} has no modality; write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE"
+                f"--set {setting:.80} does not have the form MODALITY.KEY=VALUE; write audio.KEY=VALUE, "
+                "visual.KEY=VALUE or text.KEY=VALUE"
             )
         try:
             options.setdefault(modality, {})[key.replace("-", "_")] = strict_yaml.load(value)

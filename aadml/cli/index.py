@@ -31,9 +31,9 @@ _flag = flags_of("aadml.search.build_index:build")
 def command(source: str, output: str, as_json: bool, **options: Any) -> None:
     """Build an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
 
-    Run the same command again to update the index, or to continue a killed job. New, changed and removed clips are
-    recognized by their content. Searches read the previous state until the job ends. With --model, every modality of
-    the model can be searched with every other modality. Without --model, a modality is searched only with queries of
+    Run the same command again to update the index, or to continue a killed job. A clip is embedded again only if its
+    content or columns have changed. Searches read the previous state until the job ends. With --model, every modality
+    of the model can be searched with every other modality. Without --model, a modality is searched only with queries of
     the same modality. The exit status is 1 if a file could not be read.
     """
     import aadml
@@ -56,7 +56,7 @@ def _print(changes: Any, output: str, as_json: bool) -> None:
         return
     for failure in changes.failures[:10]:
         reason = f"{failure.reason}, {failure.detail}"
-        click.echo(f"aadml: {failure.media}: cannot be read as {failure.modality} ({reason})", err=True)
+        click.echo(f"aadml: {failure.media} cannot be read as {failure.modality} ({reason})", err=True)
     if len(changes.failures) > 10:
         click.echo(f"aadml: {len(changes.failures) - 10} more files could not be read", err=True)
     vectors = ", ".join(f"{count:,} {modality}" for modality, count in changes.vectors.items())

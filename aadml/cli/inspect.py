@@ -22,9 +22,9 @@ _SHOWN = 20
 def command(path: str, as_json: bool, **options: Any) -> None:
     """Describe FILE, a feature file in any layout, or mteb:TASK: counts, ranges, duplicates, origin, warnings.
 
-    Near-duplicates are clips with a copy in another split that differs only by noise or encoding. They are found by
-    features and by the fingerprints of `aadml extract`. Each pair is printed with its distance, as a share of the usual
-    distance of nearest neighbors. The first 20 pairs are printed; --json lists all.
+    Near-duplicates are clips with a copy in another split that differs only by noise or encoding. --near-duplicates
+    compares features and the fingerprints of `aadml extract`. Each pair is printed with its distances, as shares of the
+    usual distance of nearest neighbors. The first 20 pairs are printed; --json lists all.
     """
     from dataclasses import asdict
 

@@ -17,8 +17,9 @@ from aadml.feature_extraction.ground.registry import OWN
 def command(kind: str | None, name: str | None, as_json: bool) -> None:
     """List the entries of a kind with their descriptions, and their package if it is not aadml.
 
-    With a NAME, list the options of that entry: `aadml list methods dscmr`. `aadml list sections` lists the sections
-    of a configuration, and `aadml list sections training` lists the keys of a section.
+    Without a kind, list the kinds. With a NAME, list the options of that entry: `aadml list methods dscmr`.
+    `aadml list sections` lists the sections of a configuration, and `aadml list sections training` lists the keys of a
+    section.
     """
     if kind is None:
         click.echo("\n".join(TABLES))

@@ -33,7 +33,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def continues() -> Iterator[None]:
-    """Raise Interrupted with "run the same command again" on Ctrl-C."""
+    """Raise Interrupted with "run the same command again to continue" on Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt as stop:

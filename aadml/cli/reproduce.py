@@ -49,7 +49,12 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
 
 
 def _ask(forecast: "Forecast", *, yes: bool) -> None:
-    """Request confirmation of a long job unless `yes`. Raise InputError if stdin is not a terminal."""
+    """Request confirmation of a long job unless `yes`.
+
+    Raises:
+        InputError: confirmation is needed, and stdin is not a terminal.
+        Abort: the user declines.
+    """
     from aadml.feature_extraction.ground.errors import InputError
     from aadml.studies.forecast import WORTH_ASKING, in_words
 
@@ -57,7 +62,8 @@ def _ask(forecast: "Forecast", *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise InputError(
-            f"reproduce takes about {in_words(forecast.wall)}; pass --yes to start, --quick for a short version, "
-            "--only for a part, or --shard I/N to divide the runs over machines"
+            f"reproduce takes about {in_words(forecast.wall)} and needs a confirmation, but stdin is not a terminal; "
+            "pass --yes to start, --quick for a short version, --only for a part, or --shard I/N to divide the runs "
+            "over machines"
         )
     click.confirm(f"aadml: this takes about {in_words(forecast.wall)}; start?", abort=True, err=True)

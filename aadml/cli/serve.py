@@ -18,7 +18,7 @@ from aadml.cli.trust import trust_option
 @click.option("--model", type=click.Path(), metavar="RUN", help="Folder of the model, if it was moved.")
 @trust_option
 def command(index: str, host: str, port: int, root_path: str, token_file: str | None, model: str | None) -> None:
-    """Serve a page that searches INDEX: browse, drop a sound, a picture or a clip, and play the hits.
+    """Serve a page to browse INDEX, to search INDEX with a dropped sound, picture or clip, and to play the hits.
 
     Judgments of hits are written into INDEX.judgments.csv. Each printed address opens the page in one browser. Then the
     next address is printed. With --token-file, the address opens the page in any browser. Each request is logged to

@@ -1,4 +1,4 @@
-"""Options that a docstring describes, and options that set configuration keys, shared by all commands that train."""
+"""Options that a docstring describes, for all commands, and options that set configuration keys, for training."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
@@ -50,7 +50,7 @@ def flags_of(place: str) -> Callable[..., Callable[[Any], Any]]:
 
 
 def key_flag(key: str, kind: type | None = None) -> Callable[[Any], Any]:
-    """Add to a command an option that sets a configuration key: `--epochs` for `training.epochs`."""
+    """Return a decorator that adds an option for a configuration key: `--epochs` for `training.epochs`."""
     section, _, name = key.rpartition(".")
     return flags_of(DECLARED[section])(f"--{name}", type=kind, ending=f"  [{key}]" if section else "")
 
@@ -93,7 +93,7 @@ def _keys_named(flag: str) -> Iterator[str]:
 
 
 def typed_beside(context: click.Context, *names: str) -> str:
-    """Return the flag of the first option on the command line that is not in `names`; "" without such an option."""
+    """Return the flag of an option that was typed and is not in `names`; "" if there is no such option."""
     for option in context.command.params:
         typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
         if typed and isinstance(option, click.Option) and option.name not in names:

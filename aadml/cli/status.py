@@ -14,7 +14,7 @@ _LONG = 30.0  # a clip that has used so many seconds of processor time is report
 @click.argument("output", type=click.Path(), metavar="F.h5")
 @click.option("--json", "as_json", is_flag=True, help="Print the status as JSON.")
 def command(output: str, as_json: bool) -> None:
-    """Show the progress of the extraction of F.h5, whether or not it is running.
+    """Show the progress of the extraction job of F.h5, whether or not the job is running.
 
     F.h5 is the output of `aadml extract`, for a whole job or a shard. The counts of shards are added. The exit status
     is 1 if the job stopped early or a clip failed.
@@ -59,7 +59,7 @@ def _print(progress: "Status", indent: str = "") -> None:
 
 
 def _continuing(progress: "Status") -> str:
-    """Return the command that continues a job."""
+    """Return the command that continues a job, or an instruction for a job that was started from Python."""
     import os
     import shlex
 

@@ -57,7 +57,7 @@ class SweepProgress:
         self._parts: dict[Path, tuple[int, int]] = {}  # (epochs done, all epochs) of a running run
 
     def outcome(self, outcome: "SweepOutcome") -> None:
-        """Count a finished or failed run."""
+        """Count a finished or failed run, and print why a run failed."""
         self._parts.pop(outcome.job.folder, None)
         self._finished += 1
         if outcome.was_finished:
@@ -78,7 +78,7 @@ class SweepProgress:
         self._bar.show(int(10 * done) / 10, f"epoch {epochs}" if len(self._parts) in range(1, 5) else "")
 
     def close(self) -> None:
-        """Close the bar."""
+        """Close the bar, and print how many runs were finished earlier."""
         self._bar.close()
         if self._kept:
             were = "runs were" if self._kept > 1 else "run was"
@@ -86,7 +86,7 @@ class SweepProgress:
 
 
 def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
-    """Run all jobs with a progress bar. After an interruption, print how to continue."""
+    """Run all jobs with a progress bar and return their outcomes. Raise Interrupted after Ctrl-C."""
     from aadml.studies.sweep import sweep
 
     progress = SweepProgress(len(jobs))
@@ -113,5 +113,5 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
 
 
 def command_line() -> str:
-    """Return the command line that the user typed, quoted for a shell, even if another command called this command."""
+    """Return the line of the current command, quoted for a shell; within `aadml demo`, the line that demo prints."""
     return shlex.join(["aadml", *click.get_current_context().find_root().obj])

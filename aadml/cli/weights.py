@@ -22,8 +22,8 @@ def command(action: Literal["list", "get", "verify"], name: str | None, folder: 
     $AADML_CACHE/weights. $AADML_MIRROR replaces all addresses by one folder of files on a server.
 
     A file without a published checksum is trusted at its first download. Its SHA-256 is printed and recorded in
-    checksums.json of that folder. Copy checksums.json to another machine to accept only the same files there. The exit
-    status of `verify` is 1 if a file is damaged, or if NAME is absent.
+    $AADML_CACHE/weights/checksums.json. Copy checksums.json to another machine to accept only the same files there. The
+    exit status of `verify` is 1 if a file is damaged, or if a file of NAME or RECIPE is absent.
     """
     import aadml
 

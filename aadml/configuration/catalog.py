@@ -1,4 +1,4 @@
-"""Catalog of the registries, which are listed without importing their entries, and the options of an entry."""
+"""Entries of the registries, listed without importing the entries, and the options of an entry."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -94,7 +94,7 @@ def _sections() -> Iterator[RegistryEntry]:
 
 
 def options(kind: str, name: str) -> list[Option]:
-    """Import an entry or a section, and return its options.
+    """Return the options of an entry or a section, which is imported.
 
     The options of a recipe are those of its loss and of the section `loss`, with the values of the recipe as defaults.
 

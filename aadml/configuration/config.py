@@ -60,8 +60,8 @@ class Common:
         modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; null for all.
         texts: training texts of clips with several texts: the "first" text of each clip, a text of each clip "drawn"
             again in each epoch, or "all" texts, each as a pair with its clip. In validation and test, all texts are
-            queries and results. Captioned sound is paired with each of its `method.captions` captions, unless captions
-            are "drawn".
+            queries and results. Captioned sound is paired with each of its `method.captions` captions, unless `texts`
+            is "drawn".
     """
 
     data: Annotated[str, MinLen(1)] | None = None
@@ -88,7 +88,7 @@ class Config:
         inputs: the `inputs` section.
         training: the `training` section.
         towers: the `towers` section; None if the method reads features.
-        recipe: a key of RECIPES, if loss, selection and directions are those of a recipe; None otherwise.
+        recipe: a key of RECIPES, if the loss was chosen as a recipe; None otherwise.
         sections: the other sections of the method: `loss`, `proxy`, `network`, ...
     """
 
@@ -125,12 +125,12 @@ class Config:
         return self.common.data
 
     def section(self, key: str) -> EntrySection | None:
-        """Return a section that chooses an entry of a registry ("loss", "proxy"); None if the method lacks it."""
+        """Return a section that chooses an entry of a registry ("loss", "proxy"); None without such a section."""
         return getattr(self.sections, key, None)
 
     @property
     def prefix(self) -> str:
-        """Prefix of the proxy that replaces anchors ("aa-"); "" without a proxy."""
+        """Prefix of the proxy that replaces anchors ("aa-"); "" if no proxy replaces anchors."""
         proxy = self.section("proxy")
         return prefix_of(proxy.name) if proxy else ""
 
@@ -147,7 +147,7 @@ class Config:
         return replace(self, common=replace(self.common, seed=seed))
 
     def trained_in(self, precision: Precision) -> "Config":
-        """Return the config with `training.precision` set to `precision` if the former is "auto"."""
+        """Return the config with "auto" as `training.precision` replaced by `precision`."""
         if self.training.precision != AUTO:
             return self
         return replace(self, training=replace(self.training, precision=precision))
@@ -159,8 +159,8 @@ class Config:
     def label(self) -> str:
         """Return the name of the config in folders and tables, such as "aa-triplet" or "few-labels-triplet".
 
-        The name has the method, unless this is the default method, and the metric loss with the prefix of its proxy.
-        The label loss replaces a metric loss of weight 0.
+        The name joins the method, unless this is the default method, and the metric loss with the prefix of its proxy.
+        The label loss replaces a metric loss of weight 0. A method without a loss has its own name.
         """
         loss, label_loss = self.section("loss"), self.section("label_loss")
         if loss is None:
@@ -174,7 +174,7 @@ def resolve(values: Mapping[str, object]) -> Config:
     """Return the checked and completed config of nested plain values; see `ConfigFile.resolve`.
 
     Raises:
-        InputError: a key or name is unknown, or a value is invalid.
+        InputError: a key or name is unknown, a section is missing, or a value is invalid.
     """
     return ConfigFile(values).resolve()
 
@@ -195,7 +195,7 @@ class ConfigFile:
         """Return the content with the values of `settings`, whose keys then have no location in the file.
 
         Raises:
-            InputError: the settings have no known form, a part of a key is not a mapping, or a loss is unknown.
+            InputError: `setting_pairs` or `with_setting` refuses the settings.
         """
         values, places = self.values, dict(self.places)
         for path, value in setting_pairs(settings):
@@ -230,7 +230,8 @@ class ConfigFile:
                 aadml are not changed. Only training imports this code, with consent.
 
         Raises:
-            InputError: a key or name is unknown, or a value is invalid; the message has the location in the file.
+            InputError: a key or name is unknown, a section is missing, or a value is invalid. The message has the
+                location of the key in the file, if known.
         """
         try:
             return self._resolved(stored=stored)
@@ -294,7 +295,9 @@ class ConfigFile:
         options = self.values.get(section, {})
         if isinstance(options, Mapping) and all(isinstance(key, str) for key in options):
             return OptionValues(**options)
-        raise InputError(f"{section} is {as_yaml(options)}; pass a mapping of options, or leave out the section")
+        raise InputError(
+            f"{section} is {as_yaml(options)}; pass a mapping from option names to values, or leave out the section"
+        )
 
     def _lists_of_values(self) -> dict[str, list[object]]:
         """Return the values to try, by key, of the section `tuning`."""
@@ -306,7 +309,7 @@ class ConfigFile:
         return space
 
     def _entry(self, key: str, default: Any) -> Any:
-        """Return a section that chooses an entry; without a name, it has the name and the options of the default."""
+        """Return a section that chooses an entry. A section without a name is completed from `default`."""
         section = self.values.get(key, default)
         if default is REQUIRED or not isinstance(section, Mapping) or "name" in section:
             return section

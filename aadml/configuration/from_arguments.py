@@ -35,7 +35,7 @@ def assemble(
         sample: whether the training data are the sample clips, which have a preset.
 
     Raises:
-        InputError: the file does not exist, a name or key is unknown, or a value is invalid.
+        InputError: the file cannot be read or is not a config, a name or key is unknown, or a value is invalid.
     """
     if data is not None:
         search_beside(Path(data))
@@ -44,10 +44,12 @@ def assemble(
 
 
 def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:
-    """Read the config to start from: `config`, else the preset of `method`, else `aadml` (or `sample`).
+    """Return the config to start from: the file `config`, else the preset of `method`, else `aadml` or `sample`.
+
+    `method` replaces the method of the file. A method without a preset starts from the defaults in its code.
 
     Raises:
-        InputError: the method is unknown, or the file does not exist or is invalid.
+        InputError: the method is unknown, or the file cannot be read or is not a config.
     """
     if method:
         lookup(METHODS, method, "method")

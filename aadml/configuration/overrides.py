@@ -40,7 +40,7 @@ def setting_pairs(settings: Settings, flag: str = "--set") -> list[Setting]:
     """Return settings as keys and values; `flag` is the name of the option, for messages.
 
     Raises:
-        InputError: the settings are neither a mapping nor strings of the form "key=value", or a value is not YAML.
+        InputError: `settings` is not of the type `Settings`, or a string is not "key=value" with YAML as value.
     """
     if isinstance(settings, Mapping):
         return [Setting(key, value) for key, value in settings.items()]
@@ -57,7 +57,7 @@ def parse_setting(text: str, flag: str = "--set") -> Setting:
     """Parse "key=value", the argument of `--set` or of another `flag`; the value is YAML.
 
     Raises:
-        InputError: there is no "=", or the value is not YAML.
+        InputError: the text has no key or no "=", or the value is not YAML.
     """
     path, sign, value = text.partition("=")
     if not sign or not path.strip():
@@ -71,12 +71,12 @@ def parse_setting(text: str, flag: str = "--set") -> Setting:
 def with_setting(values: Mapping[str, object], path: str, value: object) -> dict[str, object]:
     """Return `values` with the key at a dotted path ("proxy.k") set.
 
-    The path `loss` accepts a shorthand. "aa-triplet" also sets the proxy, and "hard-triplet" the selection; "triplet"
-    removes the proxy. The options of the previous loss are dropped, and so are the selection and directions of a
-    previous recipe.
+    The path `loss` accepts a shorthand. "aa-triplet" also sets the proxy, and "hard-triplet" the selection. "triplet"
+    sets the proxy `identity`. The options of the previous loss are dropped, and so are the selection and directions of
+    a previous recipe.
 
     Raises:
-        InputError: a part of the path is not a mapping, or the loss is unknown.
+        InputError: a part of the path is neither a mapping nor a name, or the loss or the proxy is invalid.
     """
     if path == "loss" and isinstance(value, str):
         current = values.get("proxy") if proxy_prefix_of(value) else IDENTITY
@@ -100,7 +100,7 @@ def named(section: object, where: str) -> tuple[str, OptionValues]:
     """Return the name and the options of a section that chooses an entry of a registry.
 
     Raises:
-        InputError: the section is neither a name nor a mapping with a name.
+        InputError: the section is neither a name nor a mapping with a name and only strings as keys.
     """
     if isinstance(section, str):
         return section, OptionValues()
@@ -110,16 +110,16 @@ def named(section: object, where: str) -> tuple[str, OptionValues]:
         and all(isinstance(k, str) for k in section)
     ):
         return str(section["name"]), without(OptionValues(**section), ("name",))
-    raise InputError(f"{where} is {as_yaml(section)}; pass a name, or a mapping with a 'name'")
+    raise InputError(f"{where} is {as_yaml(section)}; pass a name, or a mapping with a 'name' and only strings as keys")
 
 
 def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
-    """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that the shorthand implies.
+    """Return `values` with the shorthand of the loss ("aa-hard-triplet") replaced by the implied sections.
 
     Sections that are already in `values` override those of a recipe.
 
     Raises:
-        InputError: the loss is unknown, or a section has no name.
+        InputError: the loss is unknown, or the section `loss` or `proxy` is invalid.
     """
     values = dict(values)
     if "loss" not in values or "recipe" in values:

@@ -33,7 +33,7 @@ _WORDS: dict[str, tuple[str, str]] = {
 
 
 class _Loader(yaml.SafeLoader):
-    """Composer of nodes without anchors, aliases and tags, with scalars of the types in `_WORDS`."""
+    """Composer of nodes without anchors, aliases and tags. Scalars are strings or have a type in `_WORDS`."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - filled from _WORDS below, without those of YAML 1.1
     depth = 0
@@ -50,7 +50,7 @@ class _Loader(yaml.SafeLoader):
             raise InputError(f"line {line}: anchors and aliases (& and *) are not allowed; write the value out")
         if event.tag:
             raise InputError(
-                f"line {line}: tags (!{event.tag.removeprefix('!')[:40]}) are not allowed; write a plain value"
+                f"line {line}: tags ({event.tag.replace(_TAG, '!!')[:40]}) are not allowed; write a plain value"
             )
         is_nested = isinstance(event, yaml.CollectionStartEvent)
         if is_nested and self.depth == DEEPEST:
@@ -64,7 +64,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Dumper with quotes around strings that this reader, or a reader of YAML 1.1, would not parse as strings."""
+    """Dumper with quotes around strings that `_Loader`, or a reader of YAML 1.1, would not parse as strings."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Return True, so that a repeated value is written out and not as an alias."""
@@ -90,10 +90,10 @@ class Document:
 
 
 def load(text: str) -> Json:
-    """Read the value of a YAML document.
+    """Return the value of a YAML document.
 
     Raises:
-        InputError: the text is too long, is not one YAML document, or is ambiguous. The message names the line.
+        InputError: `read` refuses the text.
     """
     return read(text).value
 
@@ -102,7 +102,8 @@ def read(text: str) -> Document:
     """Read a YAML document with the lines of its keys.
 
     Raises:
-        InputError: the text is too long, is not one YAML document, or is ambiguous. The message names the line.
+        InputError: the text is too long, is not one YAML document, or has a key or value that is not allowed. The
+            message has the line, unless the text is too long or has a character that is not allowed in YAML.
     """
     if len(text) > LARGEST:
         raise InputError(f"the text has {len(text)} characters; write at most {LARGEST} characters")
@@ -111,7 +112,7 @@ def read(text: str) -> Document:
         node = loader.get_node() if loader.check_node() else None
         if loader.check_node():
             line = loader.peek_event().start_mark.line + 1
-            raise InputError(f"line {line}: a second document begins; keep only one document per file")
+            raise InputError(f"line {line}: a second document begins; keep only one document")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}: " if mark else ""
@@ -139,15 +140,16 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
     for key_node, inner in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != f"{_TAG}str":
-            shown = key_node.value if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"
+            shown = key_node.value or "null" if isinstance(key_node, yaml.ScalarNode) else "(a list or mapping)"
             raise InputError(
-                f"line {line}: {path or 'the file'} has the key {shown}, which is not a string; put the key in quotes"
+                f"line {line}: {path or 'the top level'} has the key {shown:.80}, which is not a string; put the key "
+                "in quotes"
             )
         key = _word(key_node.value, line)
         where = f"{path}.{key}" if path else key
         if key in mapping:
             raise InputError(
-                f"line {line}: {where} occurs twice, first in line {lines[where]}; remove one of the two lines"
+                f"line {line}: {where} occurs twice, first in line {lines[where]}; keep one of the two values"
             )
         lines[where] = line
         mapping[key] = _value(inner, where, lines)
@@ -163,12 +165,14 @@ def _scalar(node: Any) -> str | float | bool | None:
         return text.lower() == "true"
     if kind == "float":
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-    if kind == "int" and len(text) > LONGEST_NUMBER:
-        raise InputError(f"line {line}: the number has {len(text)} digits; write at most {LONGEST_NUMBER} digits")
+    if kind == "int" and (digits := len(text.lstrip("+-"))) > LONGEST_NUMBER:
+        raise InputError(f"line {line}: the number has {digits} digits; write at most {LONGEST_NUMBER} digits")
     return int(text) if kind == "int" else _word(text, line)
 
 
 def _word(text: str, line: int) -> str:
     if _NO_TEXT.search(text):
-        raise InputError(f"line {line}: a string contains NUL or a lone surrogate; remove this character")
+        raise InputError(
+            f"line {line}: the string {text!a:.80} contains NUL or a lone surrogate; remove this character"
+        )
     return text

@@ -29,7 +29,7 @@ def idle_options(config: Config) -> list[str]:
 
 
 def _entries(config: Config) -> Iterator[tuple[str, Callable[..., object], object]]:
-    """Yield (section, declaration of its options, object with the options) for every section of a config."""
+    """Yield (section, declaration of its options, object with the options) for every section except `towers`."""
     yield "method", METHODS[config.method], config.options
     yield "inputs", Inputs, config.inputs
     yield "training", Training, config.training

@@ -1,4 +1,4 @@
-"""Description of the networks of a saved model, for loading the model without the networks' own files."""
+"""Description of the pretrained networks of a saved model, for rebuilding these networks when the model is loaded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from aadml.feature_extraction.hub.saved_tower import SavedTower
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """Description of networks, from which a saved model is built without the files of these networks.
+    """Description of the pretrained networks of a saved model.
 
     Attributes:
-        audio: pretrained network of the sound; None if there is none.
-        visual: pretrained network of the pictures.
-        text: pretrained network of the texts.
-        bert: configuration of a BERT that was read from a folder.
+        audio: pretrained network of the sound, or None.
+        visual: pretrained network of the pictures, or None.
+        text: pretrained network of the texts, or None.
+        bert: configuration of a BERT whose files are in a folder, or None.
     """
 
     audio: SavedTower | None = None
@@ -26,9 +26,9 @@ class Architecture:
 
     @classmethod
     def of(cls, towers: Mapping[Modality, SavedTower], bert: JsonObject | None = None) -> "Architecture":
-        """Build the architecture from the pretrained networks by modality."""
+        """Build the architecture from pretrained networks by modality, and the configuration of a BERT."""
         return cls(audio=towers.get("audio"), visual=towers.get("visual"), text=towers.get("text"), bert=bert)
 
     def tower(self, modality: Modality) -> SavedTower | None:
-        """Return the pretrained network of a modality; None if there is none."""
+        """Return the description of a modality's pretrained network, or None."""
         return {"audio": self.audio, "visual": self.visual, "text": self.text}.get(modality)

@@ -52,11 +52,11 @@ class Scaling:
         return F.normalize(scaled, dim=1) if self.unit else scaled
 
     def clips(self, clips: Clips) -> Clips:
-        """Scale every modality of `clips`."""
+        """Return `clips` with the features of every modality scaled by `features`."""
         return replace(clips, features={m: self.features(f, m) for m, f in clips.features.items()})
 
     def state(self) -> dict[str, Tensor]:
-        """Return the fitted statistics, shift and scale (d,) of each modality, as tensors."""
+        """Return shift and scale (d,) of each modality with fitted statistics."""
         shift = {f"shift.{m}": value for m, value in self.shift.items()}
         return shift | {f"scale.{m}": value for m, value in self.scale.items()}
 
@@ -93,9 +93,9 @@ class Inputs:
     """The `inputs` section of a config.
 
     Attributes:
-        scaling: "none", "standard" (mean 0, deviation 1; a constant column becomes 0), "minmax" (to 0..1), or "l2"
-            (every item to length 1).
-        clamp: largest number of standard deviations, for "standard"; 0 for no limit.
+        scaling: "none", "standard" (mean 0, deviation 1; a constant column becomes 0), "minmax" (training clips to
+            0..1), or "l2" (every item to length 1).
+        clamp: largest absolute value of a scaled feature, for "standard"; 0 for no limit.
     """
 
     scaling: ScalingName = "standard"
@@ -116,7 +116,7 @@ def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
         The scaling, for any split.
 
     Raises:
-        InputError: no training clip has some modality, or the name of the scaling is unknown.
+        InputError: no training clip has features of one of the modalities, or the name of the scaling is unknown.
     """
     statistics = lookup(SCALINGS, inputs.scaling, "scaling")
     fitted = {m: statistics(_present(train, m)) for m in train.modalities if isinstance(train[m], Matrix)}
@@ -143,7 +143,7 @@ def _present(train: Clips, modality: Modality) -> Matrix:
 
 
 def load_scaling(state: Mapping[str, Tensor], inputs: Inputs) -> Scaling:
-    """Build a scaling from `Scaling.state` and the options of its fit."""
+    """Build a scaling from the result of `Scaling.state` and the `inputs` section."""
     shift, scale = (
         {key.removeprefix(f"{part}."): value for key, value in state.items() if key.startswith(f"{part}.")}
         for part in ("shift", "scale")
@@ -152,5 +152,5 @@ def load_scaling(state: Mapping[str, Tensor], inputs: Inputs) -> Scaling:
 
 
 def scaling_of(shift: Mapping[Modality, Tensor], scale: Mapping[Modality, Tensor], inputs: Inputs) -> Scaling:
-    """Build a scaling from its statistics and options."""
+    """Build a scaling from shift and scale (d,) of each modality and the `inputs` section."""
     return Scaling(shift, scale, inputs.clamp if inputs.scaling == "standard" else 0.0, inputs.scaling == "l2")

@@ -33,8 +33,8 @@ class Context:
         clips: number of training clips; 0 if unknown.
         features: modality -> provenance of its features, as in `Facts`; empty if unknown.
         unlabelled: number of training and validation clips without a label, if others have one.
-        architecture: networks of a saved model whose shape was read from files (see `Method.architecture`). None for a
-            new method, which reads those files itself.
+        architecture: description of a saved model's pretrained networks (see `Method.architecture`). None for a new
+            method, which reads the files of these networks.
     """
 
     dimensions: Mapping[Modality, int]
@@ -52,11 +52,13 @@ class Context:
         return tuple(self.dimensions)
 
     def need_vectors(self, method: str) -> None:
-        """Check that the features of all modalities are vectors.
+        """Check that there are at least two modalities, and that the features of all modalities are vectors.
 
         Raises:
-            InputError: the features of a modality are computed batch by batch.
+            InputError: there are fewer than two modalities, or the features of one are computed batch by batch.
         """
+        if len(self.modalities) < 2:
+            raise InputError(f"the data have only {', '.join(self.modalities)}; pass data of at least two modalities")
         for modality, dimension in self.dimensions.items():
             if not dimension:
                 raise InputError(
@@ -65,23 +67,23 @@ class Context:
                 )
 
     def need_pair(self, method: str) -> tuple[Modality, Modality]:
-        """Return the two modalities of a method of two views.
+        """Return the two modalities, for a method that requires exactly two.
 
         Raises:
             InputError: the clips do not have exactly two modalities, or their features are not vectors.
         """
+        self.need_vectors(method)
         if len(self.modalities) != 2:
             raise InputError(
                 f"{method} learns from two modalities, but the clips have {', '.join(self.modalities)}; choose two "
                 f"(--set modalities={','.join(self.modalities[:2])}), or a method for any number of modalities (pairs, "
                 "clip, aadml)"
             )
-        self.need_vectors(method)
         first, second = self.modalities
         return first, second
 
     def need_classes(self, method: str, *, of_all: bool = True) -> int:
-        """Return the number of classes for a method that learns classes.
+        """Return the number of classes, for a method that is trained on classes.
 
         Args:
             method: name of the method, for the message.
@@ -106,11 +108,11 @@ class Context:
 
 @dataclass(frozen=True)
 class Prior:
-    """A model that is trained before a method, on the same data, with the same seed and options.
+    """A model that is trained before the method that needs the model, on the same data and with the same seed.
 
     Attributes:
         name: role of the model in one word ("ancillary").
-        method: name of the model in METHODS; the model receives the options that it accepts.
+        method: name in METHODS of the model's method, which receives the config's options that it accepts.
         training: `training` section of the model.
     """
 
@@ -133,15 +135,11 @@ class Embedder(ABC):
 
     @property
     def similarity(self) -> str:
-        """Similarity that compares embeddings; a class may define a plain attribute instead."""
+        """Similarity of embeddings, by name; a class may define a plain attribute instead."""
         return "cosine"
 
     def check_clips(self, train: Clips) -> None:
-        """Check that the method can be trained on the clips.
-
-        Raises:
-            InputError: the method cannot be trained, for the reason in the message.
-        """
+        """Raise InputError if training on the clips is not possible; by default, any clips are accepted."""
         return
 
     @abstractmethod
@@ -162,15 +160,15 @@ class Embedder(ABC):
         return outputs
 
     def proxy(self) -> Proxy | None:
-        """Return the proxy that replaces clips in training, or None."""
+        """Return the proxy that represents clips in the training loss, or None."""
         return None
 
     def architecture(self) -> Architecture:
-        """Return networks whose shape was read from files, for building a saved model without those files."""
+        """Return the description of the pretrained networks, for rebuilding them from a saved model."""
         return Architecture()
 
     def readout(self) -> Mapping[str, str | float]:
-        """Return the name and temperature of the chosen read-out, for reports; empty if there is no choice."""
+        """Return the name and temperature of the chosen read-out, for reports; empty if no read-out is chosen."""
         return {}
 
 
@@ -192,11 +190,11 @@ class Method(Embedder):
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Fit on `train`; `valid` is used to choose (epoch, temperature), not to fit, except with `fits_validation`.
+        """Fit on `train`; `valid` serves only to choose the epoch or a temperature, except with `fits_validation`.
 
         Args:
             train: clips to fit on.
-            valid: clips to choose on.
+            valid: clips for these choices; with `fits_validation`, further clips to fit on.
             session: destination of progress, checkpoints and logs; None keeps these in memory.
         """
 
@@ -227,7 +225,7 @@ class Method(Embedder):
         """Load the result of `state`."""
 
     def prior(self) -> Prior | None:
-        """Return the model that must be trained first, or None."""
+        """Return the description of the model that must be trained first, or None."""
         return None
 
     def take_prior(self, trained: "Method") -> None:
@@ -239,7 +237,7 @@ class Method(Embedder):
         raise InputError(f"{type(self).__name__} needs no other model trained first; call fit directly")
 
     def parameters_count(self) -> int:
-        """Return the number of fitted values: the entries of parameters and solutions."""
+        """Return the number of fitted values; by default, the number of entries of all tensors of `state`."""
         return sum(tensor.numel() for tensor in self.state().values())
 
 
@@ -247,7 +245,7 @@ class MethodFactory(Protocol):
     """Function or class that builds an untrained method; see METHODS for its keyword-only arguments."""
 
     def __call__(self, context: Context, settings: Training, /, **options: Any) -> Method:
-        """Build a method, with weights drawn by the seed of `context`."""
+        """Build an untrained method."""
         ...
 
 

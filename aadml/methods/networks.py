@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, SomeLayers
 from aadml.comparison.processes import group
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.feature_extraction.ground.options import removing
 from aadml.layers.dropout import DropoutLayer
@@ -34,13 +33,13 @@ class PerModality(nn.ModuleDict, Generic[Module]):
 
 
 def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0.0, last: bool = True) -> "Layers":
-    """Build linear layers of given sizes, each followed by activation and dropout.
+    """Build linear layers of given sizes, with activation and dropout after each hidden layer.
 
     Args:
         sizes: input, hidden and output sizes.
         activation: a key of ACTIVATIONS.
         dropout: share of units dropped after each activation.
-        last: whether the last layer has an activation (and dropout) too.
+        last: whether activation and dropout also follow the last layer.
 
     Returns:
         A module (b, sizes[0]) -> (b, sizes[-1]).
@@ -118,7 +117,7 @@ def encoders(context: Context, method: str, outputs: int, options: NetworkOption
         options: the `network` section.
 
     Raises:
-        InputError: the features of a modality are not vectors.
+        InputError: there are fewer than two modalities, or the features of a modality are not vectors.
     """
     context.need_vectors(method)
     return PerModality({m: LabelSpaceEncoder(size, outputs, options) for m, size in context.dimensions.items()})
@@ -141,7 +140,7 @@ def heads(
         modality -> network from (b, d) to (b, sizes[-1]).
 
     Raises:
-        InputError: the features of a modality are not vectors.
+        InputError: there are fewer than two modalities, or the features of a modality are not vectors.
     """
     context.need_vectors(method)
     return PerModality(
@@ -153,11 +152,5 @@ def heads(
 
 
 def all_directions(context: Context) -> list[str]:
-    """Return every ordered pair of modalities in the notation of `Objective` ("audio-visual", "visual-audio").
-
-    Raises:
-        InputError: there are fewer than two modalities.
-    """
-    if len(context.modalities) < 2:
-        raise InputError(f"the data have only {', '.join(context.modalities)}; pass data of at least two modalities")
+    """Return all ordered pairs of two modalities in the notation of `Objective` ("audio-visual", "visual-audio")."""
     return ["-".join(pair) for pair in permutations(context.modalities, 2)]

@@ -16,7 +16,7 @@ from aadml.objective.composition import ALL_PAIRS, LossSection, SelectionSection
 
 
 def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """Compute the negative log-likelihood of whether pairs have equal classes; the log-odds are half the cosine.
+    """Compute the negative log-likelihood of equal classes over all pairs, with half the cosine as log-odds.
 
         T = mean over i, j of  log(1 + exp(theta_ij)) - S_ij theta_ij,   theta_ij = cos(x_i, y_j) / 2
 
@@ -61,6 +61,9 @@ def triplet_objective(
         width: d of the vectors.
         selection: selection of the triplets.
         options: options of the loss `triplet`.
+
+    Raises:
+        InputError: an option is not valid.
     """
     space = Space(context.modalities, width, classes=context.classes)
     loss = LossSection.of("triplet", **options)

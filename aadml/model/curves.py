@@ -1,4 +1,4 @@
-"""Curves of a training run: losses and metrics of the validation clips over the epochs."""
+"""Curves of a training run over the epochs: losses, and metrics of the validation clips."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +21,8 @@ def curves_figure(records: Sequence[Record], selected: int | None) -> "Figure":
     series = training_series(records)
     if not series:
         raise InputError(
-            "plot_curves: the model has no training log by epoch; pass a model of `aadml.fit`, or load its run"
+            "plot_curves: the model has no training log by epoch; train a method with epochs, or load the run of the "
+            "model"
         )
     marks = selection_mark(selected)
     return panels([partial(draw_curves, series=lines, x="epoch", y=y, marks=marks) for y, lines in series.items()])

@@ -1,4 +1,4 @@
-"""Export of a model: one file per modality, in ONNX or as a program of `torch.export`, that needs no aadml to run."""
+"""Export of a model to files that run without aadml, in ONNX or as programs of `torch.export`."""
 
 import copy
 import json
@@ -80,6 +80,7 @@ def export_heads(model: "Model", path: Path) -> tuple[ExportedHead, ...]:
 
     Raises:
         InputError: see `Model.export`.
+        MissingExtraError: the packages of `aadml[onnx]` are not installed.
     """
     if path.suffix not in KINDS:
         raise InputError(f"{path}: the ending is '{path.suffix}'; choose {' or '.join(KINDS)}")
@@ -120,8 +121,8 @@ def _exported(
     difference = float((wanted - embedded).abs().max())
     if not difference <= LIMIT * max(1.0, float(wanted.abs().max())):
         raise InputError(
-            f"{place}: the exported {modality} part differs from the model by {difference:.2g}; use another format "
-            f"({' or '.join(KINDS)})"
+            f"{place}: the exported {modality} part differs from the model by {difference:.2g}; use the ending "
+            f"{next(kind for kind in KINDS if kind != place.suffix)}"
         )
     return ExportedHead(place, modality, len(shift), wanted.shape[1], difference)
 
@@ -147,7 +148,7 @@ def _program(head: Any, modality: Modality, metadata: dict[str, str], temporary:
 
 
 def _metadata(model: "Model", modality: Modality) -> dict[str, str]:
-    """Return the metadata of a file; lists are JSON."""
+    """Return the metadata of a file; lists and mappings are JSON."""
     facts = model.facts
     return {
         "format": FORMAT,

@@ -55,7 +55,7 @@ class Facts:
         inputs: the `inputs` section of the scaling.
         dimensions: modality -> number of feature dimensions; 0 if the model reads media or words.
         class_names: classes of the training data, in the order of the labels.
-        clips: number of training clips.
+        clips: number of training rows in an epoch: clips, or pairs of a clip and a text.
         seed: seed of weights, order and draws.
         similarity: similarity function of the embeddings.
         protocol: protocol of selection and scoring.
@@ -63,7 +63,7 @@ class Facts:
         architecture: networks that were read from files (see `Method.architecture`).
         towers: pretrained networks that compute the inputs of the method; None if the method reads features.
         data: the training data.
-        selected_epoch: epoch of these weights; None if there are no epochs.
+        selected_epoch: epoch of these weights; None if no epoch was selected.
         readout: further settings for computing embeddings from the network's outputs (temperature).
     """
 
@@ -122,7 +122,7 @@ def fingerprint(origin: JsonObject) -> JsonObject:
 
 
 def difference(expected: JsonObject, given: JsonObject) -> str:
-    """Return the difference between two fingerprints as text; empty if `given` is equal to `expected`."""
+    """Return the difference between two fingerprints as text; empty if extractor and parameters are equal."""
     extractor = given["extractor"]
     if expected["extractor"] != extractor:
         return f"{extractor} instead of {expected['extractor']}"

@@ -68,7 +68,8 @@ def load_model(folder: Path, device: torch.device) -> Model:
     """Load the model of a model folder, or of a run whose training finished.
 
     Raises:
-        InputError: the folder contains no model, or the model is damaged or was saved by another version.
+        InputError: the folder contains no model, or the model is damaged, was saved by another version, or has a method
+            that cannot be built.
     """
     record, data = _read_checked(folder)
     tensors = unpack_tensors(data, folder / WEIGHTS).tensors
@@ -117,7 +118,7 @@ def _read_checked(folder: Path) -> tuple[ModelRecord, bytes]:
     try:
         record = read_model_record(folder)
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{folder}: {_why_not_a_model(folder)}") from None
+        raise InputError(f"{folder} {_why_not_a_model(folder)}") from None
     path = folder / WEIGHTS
     try:
         data = path.read_bytes()

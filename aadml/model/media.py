@@ -108,11 +108,11 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
 
 
 def _published(value: object) -> str:
-    """Return the path of the weight file that a parameter names by its checksum; "auto" if the checksum is unknown.
+    """Return the path of the weight file that a parameter names by its checksum; "auto" for an unknown checksum.
 
-    An unknown checksum belongs to a file of the user, or to a published file without a published checksum. The
-    comparison of fingerprints decides between the two cases. Paths and URLs count as unknown: the parameter comes from
-    a file, and a SavedModel at its path would be executed.
+    The value "untrained" is returned unchanged. An unknown checksum belongs to a file of the user, or to a published
+    file without a published checksum. The comparison of fingerprints decides between the two cases. Paths and URLs
+    count as unknown: the parameter comes from a file, and a SavedModel at such a path would be executed.
     """
     if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
         return "untrained" if value == "untrained" else "auto"

@@ -52,7 +52,7 @@ class TopK(NamedTuple):
 class Model:
     """Fitted method with the scaling of its inputs, which maps raw features to embeddings.
 
-    `aadml.fit` and `aadml.load` return models. Output is NumPy for NumPy input, and tensors for tensors.
+    `aadml.fit` and `aadml.load` return models. Output is a tensor for a tensor, and NumPy for other input.
 
     Attributes:
         method: the fitted method.
@@ -62,7 +62,7 @@ class Model:
         audit: verdict of the audit, in one sentence; empty if there was no audit.
         folder: folder of the model; None if the model is only in memory.
         trusted: whether the model was built or loaded with consent to import the code that files name.
-        records: function that returns the training log, which is empty for a model without a run.
+        records: function that returns the training log, which is empty for a model loaded without its run.
     """
 
     method: Method
@@ -109,7 +109,8 @@ class Model:
             arrays by modality.
 
         Raises:
-            InputError: a modality or a width differs from the model's, a value is NaN, or media cannot be read.
+            InputError: no items are passed, a modality or a width differs from the model's, a value is NaN or infinite,
+                or the features of media cannot be extracted.
 
         Example:
             >>> clips = aadml.read("synthetic:ave").test
@@ -153,7 +154,7 @@ class Model:
             Scores and rows of the gallery, best first.
 
         Raises:
-            InputError: k is outside 1..m.
+            InputError: k is outside 1..m, or an argument has another shape, NaN or infinity.
 
         Example:
             >>> model = aadml.fit("synthetic:ave", method="cca")
@@ -185,7 +186,7 @@ class Model:
 
     @checked_call
     def rescaled(self, clips: Clips) -> "Model":
-        """Return the same method with the scaling of its inputs fitted on other clips."""
+        """Return a model with the same method, and with the scaling of the inputs fitted on other clips."""
         return replace(self, scaling=fit_scaling(clips, self.facts.inputs))
 
     def merged(self) -> "Model":
@@ -205,7 +206,7 @@ class Model:
         """Draw losses and validation metrics over the epochs as a matplotlib figure, with the selected epoch marked.
 
         Raises:
-            InputError: the model was not trained in epochs or has no run, or matplotlib is not installed.
+            InputError: the model has no training log by epoch, or matplotlib is not installed.
         """
         return curves_figure(self.records(), self.facts.selected_epoch)
 
@@ -223,7 +224,7 @@ class Model:
             The folder.
 
         Raises:
-            InputError: the folder cannot be written, or already contains a model.
+            InputError: the folder cannot be written, or already contains a file with one of these names.
         """
         place = Path(folder)
         files = self.pack()
@@ -231,7 +232,7 @@ class Model:
         files = {WEIGHTS: files[WEIGHTS], CARD: self.card().encode(), FACTS: files[FACTS]}
         for name in files:
             if (place / name).exists():
-                raise InputError(f"{place}: already contains a {name}; choose another folder")
+                raise InputError(f"{place} already contains a {name}; choose another folder")
         for name, content in files.items():
             write_bytes(place / name, content)
         return place
@@ -263,7 +264,7 @@ class Model:
             Address of the commit.
 
         Raises:
-            InputError: the hub cannot be reached, or refuses name or access.
+            InputError: the name is invalid, the hub cannot be reached, or the hub refuses the name or access.
             MissingExtraError: huggingface_hub is not installed.
         """
         return push(self, name, license_id=license_id, private=private)
@@ -295,8 +296,9 @@ class Model:
             The files, with their largest difference from the model.
 
         Raises:
-            InputError: the model reads media, a part cannot be exported or differs from the model, or an output exists
-                and is not an exported model.
+            InputError: `path` has another ending, the model reads media, a part cannot be exported or differs from the
+                model, or an output exists and is not an exported model.
+            MissingExtraError: the packages of `aadml[onnx]` are not installed.
         """
         return export_heads(self, Path(path))
 

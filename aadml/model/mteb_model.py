@@ -57,7 +57,7 @@ class MtebModel:
         return np.asarray(self.model.similarity(np.asarray(first), np.asarray(second)))
 
     def similarity_pairwise(self, first: Any, second: Any) -> NDArray[np.float32]:
-        """Return the similarity (n,) of each row (n, e) with the same row of the other set."""
+        """Return the similarity (n,) of the rows with equal numbers in two sets of embeddings (n, e)."""
         rows = zip(np.asarray(first), np.asarray(second), strict=True)
         return np.array([self.model.similarity(a[None], b[None])[0, 0] for a, b in rows])
 
@@ -80,7 +80,7 @@ def _file(place: Path, item: Any) -> str:
     if not isinstance(item, Mapping) or not {"bytes", "path"} <= item.keys():
         raise InputError(
             f"mteb: an item is a decoded {type(item).__name__}, but the model decodes files itself; cast the column "
-            "of the task to Audio(decode=False) or Video(decode=False)"
+            "of the task to Audio(decode=False), Image(decode=False) or Video(decode=False)"
         )
     if item["bytes"] is None:
         return str(item["path"])

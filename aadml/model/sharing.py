@@ -74,7 +74,8 @@ def downloaded(name: str, revision: str | None = None) -> Path:
         ) from error
     if not (folder / FACTS).is_file():
         raise InputError(
-            f"{PREFIX}{name}: has no model of aadml ({FACTS}); pass the name of a repository that `push_to_hub` wrote"
+            f"{PREFIX}{name} has no model of aadml, because the file {FACTS} is missing; pass the name of a repository "
+            "that `push_to_hub` wrote"
         )
     return folder
 

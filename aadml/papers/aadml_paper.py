@@ -38,7 +38,8 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Reproductio
         plan: execution, schedule and settings.
 
     Raises:
-        InputError: a part is unknown, no part uses these data sets, or a setting applies to no row.
+        InputError: a part is unknown, no part uses these data sets, the data cannot be read, a setting applies to no
+            row, or a run is missing from a merge.
     """
     parts, notes = chosen_parts(only, data)
     for message in notes:
@@ -92,16 +93,18 @@ def _group(
 
 
 def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return parts in the order of the paper, and notes on parts that are left out.
+    """Return parts in the order of the paper, and notes on parts that lack a data set.
 
     Args:
         only: names of parts, separated by commas; None selects all parts.
         data_sets: names of the available data sets.
 
     Raises:
-        InputError: a part is unknown, or no part uses these data sets.
+        InputError: no part is named, a part is unknown, or no part uses these data sets.
     """
     names = [name.strip() for name in (only or ",".join(PAPER.parts)).split(",") if name.strip()]
+    if not names:
+        raise InputError(f"--only {only} names no part; choose from {', '.join(PAPER.parts)}")
     for name in names:
         lookup(PAPER.parts, name, "part of the paper")
     parts, notes = [], []
@@ -123,7 +126,7 @@ def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str
 
 
 def other_size(data_set: str, content: FeatureFile) -> list[str]:
-    """Return a note if the size of the data differs from that in the paper.
+    """Return a list with a note if the size of the data differs from that in the paper; empty otherwise.
 
     Args:
         data_set: "vegas" or "ave".
@@ -142,12 +145,12 @@ def other_size(data_set: str, content: FeatureFile) -> list[str]:
 
 
 def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tuple[str, dict[int, str]]:
-    """Write the data of the tables, and of further draws.
+    """Write AVE with drawn clips of Clock, once for the tables and once for each further draw.
 
     Args:
         data: features of AVE in any layout.
         folder: folder for the drawn sets, which are feature files.
-        note: called with the number of clips, or with the reason why no clips are drawn.
+        note: called with the number of clips, or with the reason why further draws are not possible.
         with_others: whether further draws are written.
 
     Returns:

@@ -90,7 +90,7 @@ class PaperTable:
     rows: tuple[PaperRow, ...]
 
     def printed_on(self, dataset: str) -> str:
-        """Return the data set of the published results: `dataset`, or the first data set of the paper."""
+        """Return the data set of the published results: `dataset`, or the first if the paper lacks `dataset`."""
         return dataset if dataset in self.configs else next(iter(self.configs))
 
 
@@ -116,7 +116,8 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         plan: execution, schedule and settings.
 
     Raises:
-        InputError: data are missing, the config rejects a setting, or every row overrides a setting.
+        InputError: the data cannot be read, the config rejects a setting, every row overrides a setting, or a run is
+            missing from a merge.
     """
     places: Mapping[str, str | None] = data or {SAMPLE: None}
     names = {data_set: DATASETS.get(data_set, PAPER_TABLES[name].printed_on("")) for data_set in places}
@@ -149,7 +150,7 @@ def left_out(name: str, rows: Sequence[PaperRow]) -> str:
     """Return a sentence on the rows of a paper that are missing from `rows`; "" without missing rows."""
     missing = [" ".join(filter(None, row.cells)) for row in PAPER_TABLES[name].rows if row not in rows]
     needs = f"{len(missing)} rows need published weights and are left out ({'; '.join(missing)})"
-    return f"{name}: {needs}; set method.audio_weights to include them" if missing else ""
+    return f"{name}: {needs}; pass --set method.audio_weights=FILE to include these rows" if missing else ""
 
 
 def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) -> Config:
@@ -267,7 +268,7 @@ def starting_config(name: str, dataset: str | None) -> str:
 
 
 def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Config]]:
-    """Return the rows of a table with their configs.
+    """Return the rows of a table with their configs, without rows that need weights which `base` does not name.
 
     Args:
         name: a key of PAPER_TABLES.
@@ -305,7 +306,7 @@ def refuse_overridden(name: str, keys: Iterable[str], dataset: str) -> None:
 def laid_out(
     name: str, rows: Sequence[PaperRow], results: Sequence[Sequence[EvaluationRecord]], *, dataset: str, data: str
 ) -> Table:
-    """Return a table: our results over the seeds, epochs and steps, and the published results.
+    """Return a table with the mean and spread of our results, the epochs and steps, and the published results.
 
     Args:
         name: a key of PAPER_TABLES.
@@ -327,7 +328,7 @@ def laid_out(
         lines.append((*row.cells, *ours, *steps, len(records), *printed))
     chances = [record.chance for records in results for record in records]
     level = f" The chance level of mAP in our runs is {sum(chances) / len(chances):.3f}." if chances else ""
-    seeds = max(map(len, results), default=0)
+    seeds = max(map(len, results))
     published = (f"published {column}" for column in table.figures)
     return Table(
         columns=(*table.naming, *table.figures, "epochs", "steps", "seeds", *published),

@@ -87,7 +87,7 @@ def neighbor_figure(group: Group) -> Figures:
 
 
 def epoch_figures(group: Group) -> Figures:
-    """Draw loss and MAP by epoch on each split. Dashed lines are losses without anchor-aware proxies."""
+    """Draw loss and MAP by epoch on train and test, and MAP on valid. Dashed lines are without anchor-aware proxies."""
     lines: list[tuple[Cell, ...]] = []
     panels: dict[str, dict[str, Band]] = {title: {} for title in _PANELS.values()}
     for number, (name, cell) in enumerate(group.runs.curves.items()):
@@ -121,6 +121,9 @@ def leak_dots(axes: "Axes", rows: Sequence[ComparisonRow], group: Group) -> floa
         axes: axes to draw on.
         rows: rows of one table.
         group: results of the rows on one data set.
+
+    Returns:
+        Height of the figure in inches.
     """
     printed = PAPER.published[rows[0].table]
     shown = [(row, inductive) for row in rows if (inductive := group.of(row).over_seeds("map"))]
@@ -131,7 +134,7 @@ def leak_dots(axes: "Axes", rows: Sequence[ComparisonRow], group: Group) -> floa
         axes.plot([min(ends), max(ends)], [height, height], color=COLORS[7], linewidth=0.8, zorder=1)
         for number, leak in enumerate((SELECTION, *LEAKS)):
             if leak in leaks:
-                axes.scatter(leaks[leak].mean, height, s=16, marker=_MARKS[number], color=COLORS[number % 7], zorder=2,
+                axes.scatter(leaks[leak].mean, height, s=16, marker=_MARKS[number], color=COLORS[number], zorder=2,
                              linewidths=0, label=None if leak in labeled else label(leak))  # fmt: skip
                 labeled.add(leak)
         axes.errorbar(inductive.mean, height, xerr=inductive.sd if inductive.count > 1 else 0, color=INK, marker="o",

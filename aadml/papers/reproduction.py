@@ -67,7 +67,7 @@ def reproduce(
         workers: number of worker processes; 0 runs in this process, None starts one per core.
         shard: "i/n": train only every n-th run, from run i (0 to n - 1). Other machines can train the other runs.
         merge: only collect finished runs, and raise an error if a run is missing.
-        output: folder of the study; by default `reproductions/PAPER`.
+        output: folder of the study; by default `reproductions/PAPER`, or `reproductions/PAPER-quick` with `quick`.
         command: command shown on the page.
         work: function that runs the jobs.
         confirm: called with the time estimate before training.
@@ -77,8 +77,8 @@ def reproduce(
         Outcomes of the runs, tables, and the path of the page.
 
     Raises:
-        InputError: no data are passed, the paper or a part is unknown, a setting applies to no row, or a run is missing
-            from a merge.
+        InputError: the paper or a part is unknown, the data are missing or cannot be read, an argument or a setting
+            does not apply, or a run is missing from a merge.
     """
     shards = shard_of(shard, merge=merge)
     lookup({"paper": None, **PAPER_TABLES}, paper, "paper")

@@ -22,8 +22,9 @@ MEASURED = "measured.json"
 LEAST_EPOCHS = {"3cmlf": 3}
 """Method -> number of its stages; every stage needs at least one epoch."""
 NOTE = (
-    f"SHORTENED (--quick): every training run stops after at most {STEPS} steps, or after one epoch if an epoch has "
-    "more steps. This is a fraction of the paper's schedule. The results show only that all parts run."
+    f"SHORTENED (--quick): every training run has at most {STEPS} steps, rounded up to whole epochs, and at least one "
+    "epoch for each of its stages. This is a fraction of the paper's schedule. The results show only that all parts "
+    "run."
 )
 Confirm = Callable[[Forecast], None]
 """Function that is called with the forecast before training. The function may raise InputError."""
@@ -61,9 +62,10 @@ class ReproductionPlan(Execution):
         return replace(table, caption=" ".join([*self.warnings, table.caption]))
 
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
-        """Train the missing runs, or those of a shard, after an estimate. A merge trains no runs.
+        """Train the missing runs, or those of a shard, after an estimate, and return all outcomes.
 
-        Runs that cannot be trained on their data are reported before the start. Their outcome contains the reason.
+        A merge trains no runs. Runs that cannot be trained on their data are reported before the start. The outcome of
+        such a run contains the reason.
         """
         impossible: dict[str, str] = {}
         measured = self.locked / MEASURED

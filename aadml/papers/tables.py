@@ -67,7 +67,7 @@ class Group:
 
 
 def leaks_of(scores: Scores, jobs: Sequence[Job], folder: Path) -> dict[str, dict[str, Spread]]:
-    """Read the MAP of finished runs under every leak. The folder contains the runs of the data set."""
+    """Return the MAP of the finished runs in `folder` under every leak: name of a cell -> leak -> MAP."""
     by_folder = {job.folder: job for job in jobs}
     leaks = {}
     for name, cell in scores.items():

@@ -87,7 +87,7 @@ def text(value: object) -> str:
 
 
 def is_page(path: Path) -> bool:
-    """Return whether a file is an HTML page."""
+    """Return whether a file begins as an HTML page."""
     with path.open("rb") as file:
         return file.read(len(_BEGINNING)).lower() == _BEGINNING.encode()
 
@@ -102,7 +102,7 @@ def document(
         kind: kind of the page, in a few words.
         summary: HTML above the sections.
         sections: parts of the page; parts without content are left out.
-        media: media type, media and picture in base64 of each player, in the order of the players' numbers.
+        media: for each player, by number: media type, media in base64, picture in base64.
     """
     shown = [(f"part-{number}", section) for number, section in enumerate(sections, 1) if section.content]
     return render(

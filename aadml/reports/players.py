@@ -30,7 +30,7 @@ class Players:
     left_out: int
 
     def show(self, clip: str) -> str:
-        """Render the player of a clip as HTML: a video, a sound with its picture, or otherwise a sentence."""
+        """Render the player or picture of a clip as HTML, or a sentence if the clip has no preview."""
         number = list(self.previews).index(clip) if clip in self.previews else 0
         return player(number, clip, self.previews.get(clip, Preview()))
 
@@ -55,7 +55,7 @@ class Players:
 
 
 def find_media(manifest: Path | None, features: str | None) -> ClipMedia:
-    """Return the media that a manifest lists; the default is a readable `manifest.csv` next to the feature file.
+    """Return the media that a manifest lists, by default `manifest.csv` next to the feature file; empty without media.
 
     Raises:
         InputError: `manifest` cannot be read.

@@ -82,8 +82,8 @@ class Preview:
     """Media of a clip for a page.
 
     Attributes:
-        type: media type of `media`: "video/mp4", "audio/mp4"; empty if there is only a picture.
-        media: encoded media in base64.
+        type: media type of `media`, such as "video/mp4"; empty without media.
+        media: encoded media in base64; empty if there is only a picture.
         picture: a JPEG in base64; empty if there is only sound.
         reason: reason for a missing part, a key of `REASONS`; empty if the preview is complete.
     """
@@ -95,7 +95,11 @@ class Preview:
 
 
 def preview_of(source: PreviewSource) -> Preview:
-    """Build the preview of a clip in this process. After a failure of decoding, the preview states the reason."""
+    """Build the preview of a clip in this process. After a failure of decoding, the preview states the reason.
+
+    Raises:
+        InputError: the installed PyAV lacks the encoders.
+    """
     if source.still:
         return _still(source)
     frames, reason = _tried(source.visual, source.segment, _frames)
@@ -255,7 +259,7 @@ def make_previews(
 
 
 def _built(sources: Mapping[str, PreviewSource]) -> Iterator[tuple[str, Preview]]:
-    """Yield previews with their keys, built in as many processes as there are cores."""
+    """Yield keys and previews, built in at most as many processes as there are cores."""
     workers = max(1, min(len(sources), processors()))
     with tempfile.TemporaryDirectory() as folder:  # a worker that is killed leaves files
         conditions = Conditions(30 * PROCESSOR_SECONDS, PROCESSOR_SECONDS, setup=_set_up)

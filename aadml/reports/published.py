@@ -1,4 +1,4 @@
-"""Readers of the YAML files that describe the papers in `aadml/papers`, and the published MAP of the AADML paper."""
+"""Reader of the YAML files that describe the papers in `aadml/papers`, and the published MAP of the AADML paper."""
 
 import re
 from collections.abc import Mapping
@@ -77,7 +77,7 @@ class AadmlPaper:
 
 
 def read_paper(kind: type[T], name: str) -> T:
-    """Read the data of a paper as a dataclass: "aadml", "mei", "3cmlf" or "xie"."""
+    """Read the data of the paper "aadml", "mei", "3cmlf" or "xie", as an instance of the dataclass `kind`."""
     path = Path(__file__).parents[1] / "papers" / f"{name}.yaml"
     return read_as(kind, strict_yaml.load(path.read_text(encoding="utf-8")), path.name)
 
@@ -86,7 +86,7 @@ PAPER = read_paper(AadmlPaper, "aadml")
 
 
 def data_set_of(name: str) -> str:
-    """Return the data set of the paper in the name of data, such as "AVE"; "" for other data.
+    """Return the data set of the paper, such as "AVE", that the name of a feature file contains; "" for other names.
 
     Args:
         name: name of a feature file or folder. Synthetic data ("synthetic:ave") do not count as the data set.

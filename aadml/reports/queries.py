@@ -10,6 +10,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.reports.page import Section, render
 from aadml.reports.players import ClipMedia, Players, make_players
+from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores
 from aadml.retrieval.galleries import items
 from aadml.retrieval.posteriors import second_keys
 from aadml.retrieval.results import DirectionResult, Evaluation
@@ -110,7 +111,7 @@ def queries(
 
 
 def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[RankedQuery]:
-    """Yield queries of a direction, from the best to the worst, each with its first results."""
+    """Yield example queries of a direction, from the best to the worst, each with its first results."""
     query, candidates = result.direction
     labels, ids = embeddings.labels.cpu().numpy(), np.asarray(embeddings.ids)
     all_queries, gallery = items(embeddings, query), items(embeddings, candidates)
@@ -119,7 +120,10 @@ def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[
     picks = order[np.unique(np.linspace(0, len(order) - 1, min(QUERIES, len(order))).round().astype(int))]
     rows = evaluated[picks]
     sides = (embeddings.of(query, torch.from_numpy(rows)), embeddings.of(candidates, torch.from_numpy(gallery)))
-    blocks = [pair_scores(query.expand_as(sides[1]), sides[1], embeddings.similarity) for query in sides[0]]
+    if embeddings.similarity == FRAME_WORD:
+        blocks = [scores.double().numpy() for scores in frame_word_scores(*sides)]
+    else:
+        blocks = [pair_scores(query.expand_as(sides[1]), sides[1], embeddings.similarity) for query in sides[0]]
     hits = embeddings.relevant.between(embeddings, rows, gallery).block(np.arange(len(rows)))
     for place, (pick, row, scores, hit) in enumerate(zip(picks, rows, blocks, hits, strict=True)):
         keys = second_keys(sides[0][place : place + 1], sides[1], embeddings.similarity)

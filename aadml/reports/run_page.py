@@ -23,6 +23,7 @@ from aadml.reports import queries as queries_part
 from aadml.reports.page import Fact, Section
 from aadml.reports.tables import Table
 from aadml.retrieval.evaluation import evaluate
+from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.results import Evaluation
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
@@ -37,6 +38,7 @@ MAP_POINTS = 1500
 REPORT = "report.html"
 LARGEST = 9_500_000
 """Largest number of characters of a page; further media are left out."""
+UNSURE = "not distinguishable from"
 
 
 @with_consent("run", "data")
@@ -51,11 +53,11 @@ def write_report(
     trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> Path:
-    """Write the page of a finished run, or of a model on other data.
+    """Write the page of a finished run, or of its model on other data.
 
     Args:
         run: a finished run folder, or a model folder, which needs `data`.
-        data: data whose test clips are reported, instead of the data of the run. A model folder requires data.
+        data: data whose test clips are reported, instead of the data of the run.
         media: manifest with the media of the clips, for pictures and players; by default manifest.csv next to the
             features.
         output: path of the page; by default `report.html` in the folder, or `report-NAME.html` for data named NAME.
@@ -68,8 +70,8 @@ def write_report(
         The path of the page.
 
     Raises:
-        InputError: the run is not finished, the test clips are missing, matplotlib is not installed, or the output
-            would overwrite a file of another kind.
+        InputError: the run is not finished, the data cannot be used or contain no test clips, an argument does not
+            apply, matplotlib is not installed, or the output would overwrite a file of another kind.
     """
     folder = newest_run(Path(run))
     if allow_other_features and data is None:
@@ -158,23 +160,20 @@ def _without_partner(record: EvaluationRecord) -> str:
 
 def _verdict(record: EvaluationRecord) -> str:
     """Return a sentence that compares the results with a random order."""
-    unsure = [name for name, scores in record.directions.items() if scores.map_interval[0] <= scores.chance]
-    if not unsure:
-        return (
-            "The scores are better than chance in every direction: the 95 % intervals over test sets lie above chance."
-        )
-    if all(scores.map_interval[1] < scores.chance for scores in record.directions.values()):
-        return (
-            "The scores are worse than chance in every direction: the 95 % intervals over test sets lie below chance."
-        )
-    if len(unsure) == len(record.directions):
-        return "The scores cannot be distinguished from chance: every 95 % interval over test sets includes chance."
-    several = len(unsure) > 1
-    named = f"{', '.join(unsure[:-1])} and {unsure[-1]}" if several else unsure[0]
-    return (
-        f"The scores are better than chance, but not in the direction{'s' * several} {named}, whose 95 % "
-        f"{'intervals include' if several else 'interval includes'} chance."
-    )
+    groups: dict[str, list[str]] = {}
+    for name, scores in record.directions.items():
+        low, high = scores.map_interval
+        words = "better than" if low > scores.chance else "worse than" if high < scores.chance else UNSURE
+        groups.setdefault(words, []).append(name)
+    if len(groups) == 1:
+        (words,) = groups
+        return f"The scores are {words} chance in every direction, by the 95 % intervals over test sets."
+    parts = [f"{words} chance in {_enumerated(names)}" for words, names in groups.items()]
+    return f"The scores are {_enumerated(parts)}, by the 95 % intervals over test sets."
+
+
+def _enumerated(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _epoch(facts: Facts) -> str:
@@ -226,7 +225,8 @@ def _classes(evaluation: Evaluation, embeddings: Embeddings) -> Section:
         values[result.name] = [scores.get(name, float("nan")) for name in names]
     bars = figures.class_bars(names, values, [chance[name] for name in names])
     drawn = page.drawing(bars, f"MAP of the queries of each of {len(names)} classes", "MAP by class of the query.")
-    return Section("Classes", page.drawings([drawn, _map(embeddings)]))
+    maps = [] if embeddings.similarity == FRAME_WORD else [_map(embeddings)]  # sequences are not points
+    return Section("Classes", page.drawings([drawn, *maps]))
 
 
 def _map(embeddings: Embeddings) -> str:
@@ -248,7 +248,7 @@ def _map(embeddings: Embeddings) -> str:
 
 
 def _plane(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
-    """Project vectors (n, d) to a plane (n, 2), for large n by t-SNE; also return a sentence on the method."""
+    """Project vectors (n, d) to a plane (n, 2) by t-SNE, or by PCA for n below 30; also return a caption."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 

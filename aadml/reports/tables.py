@@ -55,7 +55,7 @@ class Table:
         return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
 
     def is_best(self, row: int, column: int) -> bool:
-        """Return whether the printed number of a cell is the largest of its column, for bold type."""
+        """Return whether a cell is bold: its column is in `best`, and its printed number is the largest there."""
         if self.columns[column] not in self.best:
             return False
         printed = [None if (n := _value(cells[column])) is None else round(n, self.digits) for cells in self.rows]

@@ -100,7 +100,9 @@ def score_direction(
             f"the scores have shape {source.shape}, but the relevance has shape {relevant.shape}; pass equal shapes"
         )
     if partner is not None and not relevant.at(partner)[relevant.some].all():
-        raise InputError(f"{direction}: a query's own clip is not relevant to the query; omit partner")
+        number = int(np.flatnonzero(relevant.some & ~relevant.at(partner))[0])
+        name = number if named.ids is None else named.ids[number]
+        raise InputError(f"{direction}: the own clip of query {name} is not relevant to this query; omit partner")
     items -= exclude_partner
     wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
     shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])

@@ -34,7 +34,7 @@ ONCE = "once"
 
 
 def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether `path` was written by `aadml embed`."""
+    """Return whether the file at `path` was written by `aadml embed`."""
     try:
         with open_hdf5(path) as file:
             return bool(file.attrs.get("format") == FORMAT)
@@ -60,8 +60,8 @@ def read_embeddings(
         on_note: called with a message about ignored arrays.
 
     Returns:
-        Embeddings, and the name of the split: "all" if the file has no splits. Labels are recoded to 0..C-1, or are -1
-        without `label`.
+        Embeddings, and the name of the split: "all" if the file has no splits. Labels are 0..C-1. Without `label`, each
+        clip with several captions is a class, and labels are -1 in other files.
 
     Raises:
         InputError: the file is absent or malformed, lacks data or the split, or contains NaN.
@@ -159,10 +159,11 @@ def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tup
         return arrays, ()
     text, rows = several
     labels = arrays.get("label", np.arange(count)).reshape(-1)
-    if len(np.unique(labels)) < count:
+    values, counts = np.unique(labels, return_counts=True)
+    if len(values) < count:
         raise InputError(
-            f"{columns.path}: several clips share a label, but a file with several captions per clip needs a separate "
-            "class for each clip; remove 'label'"
+            f"{columns.path}: several clips have the label '{as_text(values[counts.argmax()])}', but a file with "
+            "several captions per clip needs a separate class for each clip; remove 'label'"
         )
     clips = {key: arrays[key] for key in (*others, "id", "split") if key in arrays} | {"label": labels}
     _check_rows(clips, columns.path)
@@ -186,8 +187,8 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     flat = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if flat.shape != (count,):
         raise InputError(f"{where}: has shape {values.shape}; pass shape ({count},), one value per row of the vectors")
-    if flat.dtype.kind in "fc" and not (np.isfinite(flat).all() and (flat == np.round(flat)).all()):
-        raise InputError(f"{where}: contains fractions or NaN; pass integers or text")
+    if flat.dtype.kind in "fc" and (wrong := flat[~np.isfinite(flat) | (flat != np.round(flat))]).size:
+        raise InputError(f"{where}: contains {wrong[0]}; pass integers or text")
     if flat.dtype.kind in "SO":
         return np.asarray(_words(flat, where), dtype=str)
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat

@@ -40,7 +40,7 @@ def mean_average_precision(
         queries: rows to use as queries; by default all.
 
     Raises:
-        InputError: no query has a relevant item.
+        InputError: no query has a relevant item, or the embeddings lack a modality.
     """
     return float(per_query(embeddings, direction, metrics.average_precision, rows=queries).mean())
 
@@ -49,7 +49,7 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
     """Return the mean of a metric ("recall@10") over all directions, each averaged over its queries.
 
     Raises:
-        InputError: the metric is unknown, its cutoff exceeds a gallery, or no query has a relevant item.
+        InputError: the metric or its cutoff is invalid, or no query has a relevant item.
     """
     function, directions = function_of(metric), embeddings.directions()
     gallery: Gallery = OTHER_GALLERIES.get(metric, "full")
@@ -194,7 +194,7 @@ def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | No
     """Return the column (q,) of each query's own clip; None if an own clip is absent or irrelevant.
 
     Raises:
-        InputError: an own clip is absent or irrelevant with the gallery "without-partner".
+        InputError: an own clip is irrelevant with the gallery "without-partner".
     """
     partner = sides.partner
     if partner is not None and relevant.at(partner)[relevant.some].all():
@@ -233,7 +233,7 @@ def per_query(
     rows: Indices | None = None,
     similarity: str | None = None,
 ) -> Values:
-    """Compute a metric for each query of a direction that has a relevant item (q,).
+    """Compute a metric (q,) for each query of a direction. Queries without a relevant item are omitted.
 
     Args:
         embeddings: embeddings of both modalities.
@@ -244,7 +244,7 @@ def per_query(
         similarity: similarity that replaces the similarity of the embeddings.
 
     Raises:
-        InputError: no query has a relevant item.
+        InputError: no query has a relevant item, or the embeddings lack a modality or cannot have the gallery.
     """
 
     def measured(_: Indices, ranking: Ranking) -> Values:

@@ -77,8 +77,10 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str]:
     width = rows.shape[1] - _HEADER
     fits = dimension > 0 and width % max(dimension, 1) == 0 and side in (0, 1) and form == 0
     if not fits or bool((header[:, 1:] != header[:1, 1:]).any()):
+        beginning = [round(value, 3) for value in rows[0, :_HEADER].tolist()]
         raise InputError(
-            "frame-word: the vectors are not sequences packed for this similarity; choose another similarity"
+            f"frame-word: the vectors are not packed sequences (the first row begins with {beginning}); choose another "
+            "similarity"
         )
     values = rows[:, _HEADER:].view(len(rows), -1, dimension)
     return values, header[:, 0] + _WHOLE * thousands, SIDES[side]

@@ -29,7 +29,8 @@ class Sides:
     Attributes:
         queries: (q,) rows.
         gallery: (n,) rows.
-        partner: (q,) column of each query's own clip in the gallery; None if a query has no partner or several rows.
+        partner: (q,) column of each query's own clip in the gallery; None if a query's own clip is absent, or if clips
+            have several rows.
     """
 
     queries: Indices
@@ -38,10 +39,10 @@ class Sides:
 
 
 def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> list[Sides]:
-    """Return the queries and gallery of a direction; two pairs for the disjoint gallery.
+    """Return the queries and gallery of a direction; for the gallery "disjoint", two results, one per half.
 
     Raises:
-        InputError: the embeddings have no such gallery, or too few clips.
+        InputError: clips have several rows with the gallery "without-partner", or are too few for "disjoint".
     """
     sides = [items(embeddings, modality) for modality in direction]
     if gallery == "disjoint":
@@ -49,8 +50,8 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
         ways = [Sides(sides[0][second[sides[0]] == half], sides[1][second[sides[1]] != half]) for half in (0, 1)]
         if any(not len(way.queries) or not len(way.gallery) for way in ways):
             raise InputError(
-                "disjoint: the clips cannot be halved, because one half has no query or no gallery item; pass at least "
-                "two clips with both modalities"
+                f"disjoint: the {len(embeddings)} clips cannot be halved, because one half has no query or no gallery "
+                "item; pass at least two clips with both modalities"
             )
         return ways
     repeated = len(set(embeddings.ids)) < len(embeddings) or any(m in embeddings.once for m in direction)
@@ -85,10 +86,10 @@ def halves(ids: Sequence[str], labels: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:
-    """Remove the own clip of each query, which must be relevant, from the query's ranking.
+    """Remove the own clip of each query from the query's ranking.
 
     Args:
-        ranking: rankings of b queries, with `above_partner`.
+        ranking: rankings of b queries, with `above_partner`. Own clips are relevant.
 
     Returns:
         Indices (c,) of the queries with another relevant item, and their rankings.
@@ -141,7 +142,7 @@ def average_precision_without_partner(ranking: Ranking) -> Values:
 
 
 def average_precision_disjoint(ranking: Ranking) -> Values:
-    """Compute AP (b,) over the half of the clips without the query, both halves in turn (one fixed draw, by class)."""
+    """Compute AP (b,) over the half of the clips without the query. The halves are drawn once, balanced by class."""
     return average_precision(ranking)
 
 
@@ -175,8 +176,10 @@ def check_once(embeddings: Embeddings, once: Collection[str], place: str) -> Non
     for modality in once:
         require_entry(embeddings.vectors, modality, "modality to rank once")
         vectors = embeddings.matrix(modality)
-        if not torch.equal(vectors, vectors[torch.from_numpy(first[label])]):
+        differ = (vectors != vectors[torch.from_numpy(first[label])]).any(1)
+        if differ.any():
             raise InputError(
-                f"{place}{modality}: rows of one label differ; list only modalities with equal rows per label, such as "
-                "the sound of clips with several captions"
+                f"{place}{modality}: a row of clip '{embeddings.ids[int(differ.nonzero()[0])]}' differs from another "
+                "row of its label; list only modalities with equal rows per label, such as the sound of clips with "
+                "several captions"
             )

@@ -1,6 +1,6 @@
 """Corrections of hubs (items close to every query) by the scores of gallery items against training items.
 
-Every correction adds a bias to a score. The bias depends only on the gallery item, not on other queries or items. The
+Every correction adds a bias to a score. The bias depends on the gallery item, not on the query or on other items. The
 correction is therefore inductive, and ranks items by s(q, g) + b(g). (Correcting a query by its own mean, as in CSLS,
 does not change its ranking.) The switch of dynamic inverted softmax (DBSN; Bogolin et al., QB-Norm, CVPR 2022) depends
 on the nearest item in the whole gallery. The switch is therefore not inductive and is omitted.
@@ -26,7 +26,7 @@ ROWS = 1024
 
 
 def inverted_softmax(gallery: Tensor, bank: Tensor, *, scale: float) -> Tensor:
-    """Return the bias that divides a score by the scores of the item in a bank (Smith et al., ICLR 2017; QB-Norm).
+    """Return the bias that normalizes the scores of an item over a bank (Smith et al., ICLR 2017; QB-Norm).
 
         exp(t s(q, g)) / sum over b of exp(t s(b, g))   ranks as   s(q, g) - log(mean over b of exp(t s(b, g))) / t
 

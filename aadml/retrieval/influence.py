@@ -31,10 +31,12 @@ def gallery_influence(
 ) -> Values:
     """Return the derivative (n,) of the sum of the queries' AP with respect to the weight of each gallery item.
 
+    For more than `QUERIES` queries, the derivative is estimated from evenly spaced queries.
+
     Args:
         source: scores of q queries against n items.
         relevant: items relevant to each query; a query without relevant items is skipped.
-        partner: (q,) column of each query's own clip, -1 if absent. The weight of an own clip is fixed at 1 for this
+        partner: (q,) column of each query's own clip, -1 if absent. The weight of an own clip is fixed at 1 for its
             query, because copies of a clip do not retrieve each other.
         exclude_partner: whether own clips are removed from the rankings; requires `partner`.
     """

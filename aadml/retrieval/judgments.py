@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aadml.comparison.relevance import RULES, Judgments, Relevance
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import as_yaml
 from aadml.feature_extraction.ground.registry import suggestion
 
 HEADER = ["query", "item", "grade"]
@@ -30,10 +31,7 @@ def chosen_relevance(name: str) -> Relevance:
     if name in RULES:
         return RULES[name]
     if not Path(name).is_file():
-        raise InputError(
-            f"relevance: '{name}' is neither a rule nor a file; pass a rule or a file of judgments: "
-            f"{suggestion(name, RULES)}"
-        )
+        raise InputError(f"relevance: '{name}' is neither a file of judgments nor a rule; {suggestion(name, RULES)}")
     return read_judgments(name)
 
 
@@ -43,8 +41,8 @@ def read_judgments(path: str | Path) -> Judgments:
     Queries and items are ids of clips. An item with a grade of 0 or below is not relevant.
 
     Raises:
-        InputError: the file cannot be read, contains no judgments, or contains an invalid or repeated line. The message
-            contains the line number.
+        InputError: the file cannot be read, contains no judgments, or contains an invalid or repeated line. In the last
+            case, the message contains the line number.
     """
     lines = _lines(path)
     is_csv = bool(lines) and [cell.strip().lower() for cell in lines[0].split(",")] == HEADER
@@ -54,8 +52,8 @@ def read_judgments(path: str | Path) -> Judgments:
         grade = _grade(row[2]) if len(row) == len(HEADER) else None
         if grade is None:
             raise InputError(
-                f"{path}: line {number} is not a judgment; write a CSV that begins with query,item,grade, or qrels "
-                "with a query, 0, an item and a grade in each line"
+                f"{path}: line {number} is not a judgment ({as_yaml(lines[number - 1])}); write a CSV that begins with "
+                "query,item,grade, or qrels with a query, 0, an item and a grade in each line"
             )
         query, item, _ = row
         if item in grades.setdefault(query, {}):

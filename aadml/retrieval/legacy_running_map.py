@@ -39,9 +39,9 @@ def running_average_precision(ranking: Ranking) -> Values:
 def running_by_chance(relevant: Indices, items: int) -> Values:
     """Compute the expected running variant for a random order of N items, R of them relevant: (b,) -> (b,).
 
-    With X of the first j items relevant, their mean AP@j is s + (1 - s) H_j / j for s = (X - 1) / (j - 1), and 0 if X
-    is 0. The mean is linear in X for X > 0. It therefore requires only the expectation of X (j R / N) and the
-    probability of X > 0.
+    With X of the first j items relevant, the mean AP@j is s + (1 - s) H_j / j for s = (X - 1) / (j - 1), and 0 if X
+    is 0. This mean is linear in X for X > 0. Its expectation therefore requires only the expectation of X (j R / N) and
+    the probability of X > 0.
     """
     counts, query = np.unique(relevant, return_inverse=True)
     places = np.arange(1, items + 1)

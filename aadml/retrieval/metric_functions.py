@@ -34,7 +34,7 @@ def requested(names: Iterable[str], cutoffs: Sequence[int], items: int) -> Reque
         items: size of the gallery.
 
     Raises:
-        InputError: a metric is unknown, or its cutoff is superfluous or above the gallery size.
+        InputError: a metric is unknown, or its cutoff is invalid, superfluous or above the gallery size.
     """
     functions: dict[tuple[str, ...], Function] = {}
     for metric in (metric for name in names for metric in _single_metrics(name, cutoffs)):
@@ -55,7 +55,7 @@ def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:
     """Return distinct metrics for table columns or a criterion, after checking that each is a single number.
 
     Raises:
-        InputError: a metric is unknown, or its cutoff is missing or superfluous.
+        InputError: a metric is unknown, or its cutoff is missing, invalid or superfluous.
     """
     metrics = tuple(dict.fromkeys(listed(names)))
     for name in metrics:
@@ -70,19 +70,20 @@ def check_criterion(name: str) -> str:
     Raises:
         InputError: the metric is unknown, is not a single number, or is better when smaller.
     """
-    (metric,) = check_columns([name])
-    if metric in SMALLER_IS_BETTER:
+    if check_columns([name]) != (name,):
+        raise InputError(f"training.criterion: '{name}' is not a single metric; pass one metric, as in map")
+    if name in SMALLER_IS_BETTER:
         raise InputError(
             f"training.criterion: {name} is better when smaller; choose a metric that is better when larger"
         )
-    return metric
+    return name
 
 
 def function_of(name: str) -> Function:
-    """Return the function of a single metric ("map", "recall@10").
+    """Return the function of a single metric ("map", "recall@10"), as accepted by `check_columns`.
 
     Raises:
-        InputError: the metric is unknown, or its cutoff is superfluous.
+        InputError: the metric is unknown.
     """
     base, cutoff = split_name(name)
     entry = lookup(METRICS, base, "metric")

@@ -26,7 +26,7 @@ def average_precision_over_reachable(ranking: Ranking, *, cutoff: int) -> Values
 
 
 def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute AP (b,) over the first K items, divided by their hits; 1 for a single hit at rank 1 (DSCMR's code)."""
+    """Compute AP (b,) over the first K items, divided by their hits: 1 for a single hit at rank 1 (DSCMR's code)."""
     return average_precision_at(ranking, cutoff, "hits")
 
 

@@ -191,7 +191,7 @@ class EvaluationRecord:
         try:
             record = read_as(cls, values, where)
         except InputError as error:
-            raise type(error)(f"{error}; evaluate the run again") from error
+            raise type(error)(f"{error}, or evaluate the run again") from error
         directions = {
             name: replace(direction, figures={p: v for p, v in _numbers(written[name]) if p[0] not in known})
             for name, direction in record.directions.items()

@@ -85,7 +85,7 @@ class DirectionResult:
         bounds: (2, q) AP of the worst and the best order of tied items.
         chance: (q,) expected AP of a random order.
         first: ranks of the best relevant items.
-        first_by_chance: the same ranks for a random order.
+        first_by_chance: ranks of the best relevant items in a random order.
         tie_rate: share of ranked items that share their score with another item of the same ranking.
         curves: curves of precision@K, recall@K and hit rate@K.
         cutoffs: K of the tables.
@@ -116,7 +116,7 @@ class DirectionResult:
 
     @property
     def name(self) -> str:
-        """Direction as one name, "audio-visual"."""
+        """Direction as one name, such as "audio-visual"."""
         return "-".join(self.direction)
 
     @property
@@ -264,6 +264,7 @@ class Evaluation:
 
         Raises:
             KeyError: the metric was not computed.
+            InputError: the text after an @ is not a cutoff.
         """
         if name in (results := {result.name: result for result in self.directions}):
             return results[name]
@@ -309,7 +310,7 @@ class Evaluation:
 
     @property
     def map_interval(self) -> tuple[float, float]:
-        """95 % interval of the mean MAP over test sets."""
+        """95 % interval of `map_mean`: units are resampled as queries and as items of the gallery."""
         return mean_interval(self.unit_values)
 
     def per_unit(self) -> PerUnit:

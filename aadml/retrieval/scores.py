@@ -217,8 +217,8 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
         similarity: key of SIMILARITIES, or "frame-word" for rows of `aadml.retrieval.frame_word`.
 
     Raises:
-        InputError: an input is not a non-empty matrix of finite numbers, dimensions differ, or the similarity is
-            unknown.
+        InputError: an input is not a non-empty matrix of finite numbers, dimensions differ, the similarity is unknown,
+            or rows for "frame-word" are not packed sequences of different sides.
     """
     maps = lookup(SIMILARITIES | {FRAME_WORD: cosine}, similarity, "similarity")
     sides = {"queries": queries, "gallery": gallery}
@@ -232,7 +232,7 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
         return MatrixScores(frame_word_scores(queries.detach().cpu(), gallery.detach().cpu()).numpy())
     if queries.shape[1] != gallery.shape[1]:
         raise InputError(
-            f"queries have {queries.shape[1]} dimensions, but the gallery has {gallery.shape[1]}; pass equal widths"
+            f"queries have {queries.shape[1]} dimensions, but the gallery has {gallery.shape[1]}; pass equal dimensions"
         )
     q, g = (vectors.detach().cpu() for vectors in sides.values())
     query_rows, gallery_rows = maps(q, g)
@@ -245,7 +245,7 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
 def pair_scores(queries: Tensor, items: Tensor, similarity: str) -> NDArray[np.float64]:
     """Compute the scores of p pairs of a query and an item, in the unit of the similarity.
 
-    The score of a pair is the score of `score_source`, divided by its power of two. It depends only on the pair.
+    The score of a pair is the score of `score_source` without the power of two, and depends only on the pair.
 
     Args:
         queries: (p, d) finite floats.

@@ -30,8 +30,8 @@ def summary(evaluation: Evaluation, *, everything: bool = False) -> str:
 
     Args:
         evaluation: evaluation of any number of directions.
-        everything: whether to show all metrics with their chance levels. Otherwise the table shows MAP with its
-            interval and chance level, recall, and the tie rate.
+        everything: whether to show all metrics with their chance levels. Otherwise the table shows the main metrics and
+            the requested metrics.
     """
     lines = [f"protocol {evaluation.protocol}, split {evaluation.split}, similarity {evaluation.similarity}"]
     if evaluation.relevance != LABEL.name:
@@ -57,7 +57,7 @@ def html_table(evaluation: Evaluation) -> str:
 
 
 def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
-    """Return the header and the rows of cells: one column per direction, and their mean."""
+    """Return the header and the rows of cells, with a column per direction and a column of means."""
     results = evaluation.directions
     table = [["", *(result.name for result in results), "mean"]]
     rows = {name: (values, form) for name, values, form in _rows(results)}

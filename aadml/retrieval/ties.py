@@ -42,7 +42,7 @@ def precision_sum(above: Indices, hits_above: Indices, size: Indices, hits: Indi
 
     Args:
         above: number t of better items.
-        hits_above: number r of relevant items among these.
+        hits_above: number r of relevant items among the better items.
         size: number n of items of the group.
         hits: number m of relevant items of the group.
         places: number of first items of the group that count, at most n.

@@ -43,9 +43,10 @@ def audit(
 ) -> AuditReport:
     """Audit a trained run, a model on other data, or an external encoder.
 
-    Every check runs in fresh processes, whose first call embeds noise. A check passes, fails, or is not checkable. An
-    external encoder that has a name is started in a new interpreter for each process. The Linux kernel isolates that
-    interpreter from the network, from other processes, and from files other than libraries and the encoder's files.
+    Every check of embeddings runs in fresh processes, whose first call embeds noise. A check passes, fails, or is not
+    checkable. An external encoder that has a name is started in a new interpreter for each process. The Linux kernel
+    isolates that interpreter from the network, from other processes, and from files other than libraries and the
+    encoder's files.
 
     Args:
         run: a run or a model folder; a model needs `data`.
@@ -58,8 +59,8 @@ def audit(
         train_command: a command line with {train} (a feature file of the training clips alone) and {output} (a folder)
             that trains the encoder in isolation, twice. The folder is linked as `trained` into the current folder of
             the encoder.
-        mteb: a retrieval task to audit without an encoder. It is a folder with corpus, queries and qrels, FOLDER#a2v
-            for a table of clips, or the name of a task in mteb.
+        mteb: a retrieval task to audit without an encoder: a folder with corpus, queries and qrels, FOLDER#a2v for a
+            table of clips, or the name of a task in mteb.
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
         protocol: protocol of a run or model (`aadml list protocols`), or leaks joined by "+".
@@ -71,20 +72,21 @@ def audit(
         progress: called with the numbers of steps done and of all steps. A step is a check or a reference.
 
     Returns:
-        A finding for each check, with verdicts on inference and on training. For a finished run under its own protocol,
-        the findings are added to the run as `audit.json`, and their verdict to the card of the run.
+        A finding for each check, with verdicts on inference and on training. For a finished run on its own data and
+        test split, under its own protocol, the findings are added to the run as `audit.json`, and their verdict to the
+        card of the run.
 
     Raises:
-        InputError: not exactly one of run, encoder, command and mteb is passed, it cannot be found, or another argument
-            does not apply.
+        InputError: not exactly one of run, encoder, command and mteb is passed, a file or the encoder cannot be read or
+            run, or an argument is invalid or does not apply.
     """
     require_seconds("time limit", time_limit)
     note = on_note or (lambda message: None)
     count = sum(subject is not None for subject in (run, encoder, command, mteb))
     if count != 1:
         raise InputError(
-            f"audit: {count} runs, encoders or tasks were passed; pass exactly one of RUN, --encoder MODULE:FUNCTION, "
-            "--command (the last two with --data) and --mteb TASK"
+            f"audit: {count} runs, encoders or tasks were passed; pass exactly one of RUN, --mteb TASK, "
+            "--encoder MODULE:FUNCTION with --data F.h5, and --command LINE with --data F.h5"
         )
     _check_scope(run, data, protocol, retrain=retrain)
     is_external = encoder is not None or command is not None
@@ -138,7 +140,10 @@ class _External:
                 allow.append(trained)
             pipeline = self._pipeline(allow, data)
             if findings and isinstance(pipeline, FunctionPipeline):
-                raise InputError("audit: the encoder has no name to be imported by; pass module:function")
+                raise InputError(
+                    "audit: train_command needs an encoder in its own process, but the encoder has no importable name; "
+                    "pass the encoder as 'module:function'"
+                )
             report = checks(pipeline, splits)
         report[:0] = findings
         return report
@@ -194,6 +199,6 @@ def _check_readable(order: Order, data: str | Path | Splits) -> None:
         readable = Path(place).resolve()
         if labels.is_relative_to(readable) or readable.is_relative_to(labels):
             raise InputError(
-                f"audit: the encoder names {place}, which contains the data with the labels; "
-                "pass other files to --allow"
+                f"audit: the encoder may read {place}, which contains the data with the labels, or is part of the "
+                "data; leave out this path"
             )

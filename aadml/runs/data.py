@@ -32,7 +32,7 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
         content: content of the data, if already read; None reads the data.
 
     Raises:
-        InputError: the config has no data, or the data cannot be read or divided.
+        InputError: the config has no data, the data cannot be read or divided, or a key does not apply to the data.
     """
     data, common = config.data, config.common
     if config.towers is not None:
@@ -43,7 +43,7 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
     _refuse(common, _OF_CLASSES, f"{data} is captioned sound, which {_NO_CLASSES}")
     if not takes_captions(config.options):
         raise InputError(
-            f"{data}: is captioned sound, but {config.method} trains on features; extract features "
+            f"{data} is captioned sound, but {config.method} trains on features; extract features "
             "with `aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
         )
     return _captioned(read_captioned(data, config.options), common)
@@ -55,16 +55,16 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
     Args:
         splits: the data.
         config: complete config.
-        drawn: whether the validation clips were drawn by the config.
+        drawn: whether the validation clips were drawn with the share and seed of the config.
 
     Raises:
-        InputError: the config sets a division of divided data, or a key does not apply to the data.
+        InputError: the config divides the data, which are already divided, or a key does not apply to the data.
     """
     common = config.common
     _refuse(
         common,
         ("train_per_class", "unseen_classes", "cluster"),
-        "the data in memory are already divided; pass their path",
+        "the data in memory are already divided and have no columns; pass the path of the data",
     )
     if takes_captions(config.options):
         _refuse(common, _OF_CLASSES, f"captioned sound {_NO_CLASSES}")
@@ -76,13 +76,13 @@ FEW_CLUSTERS = 10
 """Number of clusters below which a note is added."""
 _OF_CLASSES = ("train_per_class", "unlabelled", "unseen_classes", "relevance", "cluster")
 """Keys that do not apply to captioned sound."""
-_NO_CLASSES = "has no classes (a clip's own captions are relevant); leave this key out"
+_NO_CLASSES = "has no classes (a clip's own captions are relevant); leave out this key"
 
 
 def _refuse(common: Common, keys: Sequence[str], reason: str) -> None:
     for key in keys:
-        if getattr(common, key) is not None:
-            raise InputError(f"{key}: {reason}")
+        if (value := getattr(common, key)) is not None:
+            raise InputError(f"{key} is {value}, but {reason}")
 
 
 def _captioned(splits: Splits, common: Common) -> Splits:
@@ -129,7 +129,7 @@ class Rules:
     cluster: str | None = None
 
     def applied(self, splits: Splits) -> Splits:
-        """Return data with these rules.
+        """Return data with the rules that are not None.
 
         Raises:
             InputError: see `with_relevance` and `with_clusters`.
@@ -138,7 +138,7 @@ class Rules:
         return splits if self.cluster is None else with_clusters(splits, self.cluster)
 
     def changed(self) -> list[str]:
-        """Return the replaced rules as parts of a file name."""
+        """Return the rules that are not None, as parts of a file name."""
         return [f"{name}-{rule}" for name, rule in vars(self).items() if rule is not None]
 
 
@@ -146,21 +146,25 @@ OF_RUN = Rules()
 
 
 def with_clusters(splits: Splits, column: str) -> Splits:
-    """Return data whose intervals resample groups of clips. Clips with equal values in a column form a group.
+    """Return data with groups of clips, which intervals resample. Clips with equal values in a column form a group.
 
     Raises:
-        InputError: the data have no such column, or a test clip has no value in the column.
+        InputError: the data cannot be read or have no such column, or a test clip has no value in the column.
     """
     if not splits.name or is_captioned(splits.name):
-        raise InputError(f"cluster: {splits.name or 'the data in memory'} has no columns; pass a feature file")
+        raise InputError(
+            f"cluster: there is no column '{column}', because {splits.name or 'a data set in memory'} has no columns; "
+            "pass a feature file"
+        )
     content = read_media(splits.name, ())[0] if is_manifest(splits.name) else open_data(splits.name)
     return _clustered(splits, content, column)
 
 
 def _clustered(splits: Splits, content: FeatureFile, column: str) -> Splits:
     if column not in content.columns:
-        known = ", ".join(content.columns) or "none"
-        raise InputError(f"cluster: {splits.name} has no column '{column}'; choose from its columns: {known}")
+        known = ", ".join(content.columns)
+        hint = f"choose from its columns: {known}" if known else "omit cluster, because the data have no columns"
+        raise InputError(f"cluster: {splits.name} has no column '{column}'; {hint}")
     clusters = dict(zip(content.ids, content.columns[column], strict=True))
     if empty := [name for name in splits.test.ids if not clusters[name]]:
         raise InputError(
@@ -207,10 +211,10 @@ def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
 
 
 def with_relevance(splits: Splits, name: str | None) -> Splits:
-    """Return data with a relevance rule, and a note on the rule; None keeps the rule of the data.
+    """Return data with a relevance rule, and a note on a rule other than "label"; None keeps the rule of the data.
 
     Raises:
-        InputError: the rule or file does not exist, or does not apply to the data.
+        InputError: the rule is unknown, its file cannot be read, or the rule does not apply to the data.
     """
     scored = next((part for part in (splits.test, splits.valid, splits.train) if len(part)), splits.train)
     rule = scored.relevant if name is None else chosen_relevance(name)
@@ -267,7 +271,10 @@ class TrainingSource:
         return load_splits(config, content)
 
     def _labels(self, data: str | Path | Splits | Clips) -> tuple[bool, bool]:
-        """Return whether clips have at most one class each, and whether some training clips have no class."""
+        """Return whether clips have at most one class each, and whether some training clips have no class.
+
+        Synthetic data and captioned sound are not read and count as (True, False).
+        """
         if isinstance(data, Splits | Clips):
             clips = data.train if isinstance(data, Splits) else data
             return clips.one_label_each, bool(clips.unlabelled)
@@ -322,7 +329,8 @@ def read(
         path: a feature file of any known layout, "synthetic:ave", or captioned sound.
         layout: layout of the file; recognized by default.
         views: views for the modalities that the layout does not name: `{"audio": VIEW}`, or `["audio=VIEW"]`.
-        validation: share of each class's training clips for validation, if the data have no validation split.
+        validation: share of the training clips set aside for validation if the data have no validation split. Clips
+            with one class each are drawn class by class.
         seed: seed of the draw of validation clips.
         cleaning: rules that clean the captions, "mei" or "xie", as for the method to train.
         captions: largest number of captions per clip.
@@ -331,7 +339,8 @@ def read(
         `Splits` with `train`, `valid` and `test`, each of them `Clips`.
 
     Raises:
-        InputError: the file does not exist, its layout is unknown, or its content is inconsistent.
+        InputError: the file cannot be read, its layout is unknown, its content is inconsistent, or an argument is
+            invalid or does not apply to the file.
 
     Example:
         >>> splits = aadml.read("synthetic:ave")
@@ -339,14 +348,14 @@ def read(
         (1577, ('audio', 'visual'))
     """
     if is_captioned(path):
-        if view := next((option for option in (layout, views) if option), None):
-            raise InputError(
-                f"{path}: is captioned sound, to which '{view}' does not apply; leave out layout and views"
-            )
+        if layout or views:
+            given = f"layout '{layout}'" if layout else f"views {views}"
+            raise InputError(f"{path} is captioned sound, to which {given} does not apply; leave out layout and views")
         return captioned_splits(path, cleaning=cleaning, captions=captions)
     if (cleaning, captions) != ("mei", 5):
         raise InputError(
-            f"{path}: contains features; leave out cleaning and captions, which are options of captioned sound"
+            f"{path} contains features, but cleaning '{cleaning}' and captions {captions} are options of captioned "
+            "sound; leave out cleaning and captions"
         )
     content = open_data(path, layout=layout, views=views)
     return to_splits(content, validation=validation, seed=seed, name=str(path))

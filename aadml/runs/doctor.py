@@ -44,7 +44,7 @@ class DoctorReport(TypedDict):
 
 
 def doctor() -> DoctorReport:
-    """Return the installed packages, the present weight files, and the results of their self-tests.
+    """Return the installed packages, and whether each weight file is present and passes its self-test.
 
     Nothing is downloaded.
     """

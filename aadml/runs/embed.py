@@ -38,14 +38,15 @@ def embed_file(
 ) -> tuple[int, str]:
     """Embed every clip of a feature file, each item of each modality separately.
 
-    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split` and `/class_names`. It
-    contains `/<modality>_present` if clips lack the modality, and `/label` if clips have labels. Its attributes are
-    `similarity`, `model` (the model's facts), and `once` if sound is repeated for each caption of a clip. `aadml
-    evaluate --embeddings` reads this file.
+    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split` and `/class_names`. A row is
+    a clip, or one of its captions. `/<modality>_present` exists if clips lack the modality, `/label` if clips have
+    labels, and `/modalities` if a modality is not audio, visual or text. The attributes are `format`, `similarity`,
+    `model` (the model's facts), and `once` if sound is repeated for each caption of a clip. `aadml evaluate
+    --embeddings` reads this file.
 
     Args:
         model: a model, or the path of a run or a model folder.
-        features: a feature file of any layout, or captioned sound if the model reads captioned sound.
+        features: a feature file of any layout, or the media or captioned sound that the model reads.
         output: path of the output.
         allow_other_features: accept features of a different extractor than that of the training features.
         trust_code: import the code from outside aadml that the model names as `module:name`.
@@ -55,8 +56,8 @@ def embed_file(
         Number of clips, and name of the similarity of the embeddings.
 
     Raises:
-        InputError: modalities, dimensions or extractors differ from the training features, or the output would
-            overwrite a file of another kind.
+        InputError: the features cannot be read, or differ from the training features in modalities, dimensions or
+            extractors, or the output would overwrite a file of another kind.
     """
     refuse_other_kind(output, "a file of embeddings", is_embeddings_file)
     model = model if isinstance(model, Model) else load(model)

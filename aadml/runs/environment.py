@@ -38,10 +38,10 @@ class Environment:
     """Machine, software and data of a run: content of `environment.json`.
 
     Attributes:
-        commit: commit of the package's checkout; None outside a checkout.
+        commit: commit of the package's checkout; None outside a checkout or without git.
         versions: package -> version; None if the package is not installed.
         device: device used for training.
-        device_name: name of the device.
+        device_name: name of the GPU, or architecture of the processor.
         threads: number of threads.
         data: training data.
         clips: split -> number of clips.
@@ -96,7 +96,7 @@ def installed_version(package: str) -> str | None:
 
 
 def git_commit() -> str | None:
-    """Return the commit of the package's checkout, with "-dirty" after changes; None outside a checkout."""
+    """Return the commit of the package's checkout, with "-dirty" after changes; None without a checkout or git."""
     folder = Path(__file__).parents[1]
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40"]
     try:

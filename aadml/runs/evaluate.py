@@ -91,12 +91,11 @@ def evaluate(
 
     Returns:
         The evaluation. The evaluation of a run on its own data is added to the run as
-        `evaluations/<protocol>-<split>.json`, with changed similarity, metrics, gallery and sample in the
-        name.
+        `evaluations/<protocol>-<split>.json`, with every changed option in the name.
 
     Raises:
-        InputError: the arguments contradict each other, there are no clips to score, `queries` is below two or above
-            the number of clips, or the split or protocol is unknown.
+        InputError: the model, data or embeddings cannot be read, an argument is invalid or does not apply, or there are
+            no clips to score.
 
     Example:
         >>> model = aadml.fit("synthetic:ave", method="cca")
@@ -160,7 +159,7 @@ def _of_embeddings(
         search_beside(Path(embeddings))
         vectors, chosen = read_embeddings(embeddings, split, note)
         if split and chosen == "all":
-            note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
+            note(f"{embeddings} has no 'split', so all its {len(vectors)} clips are scored")
         checksum = checksum_of({m: vectors.matrix(m) for m in vectors.vectors})
         note(f"the SHA-256 of the embeddings is {checksum}; compare it with the SHA-256 in their audit")
     if relevance is not None:

@@ -21,7 +21,7 @@ def export(model: Model | str | Path, output: str | Path, *, trust_code: bool = 
         The written files, one per modality.
 
     Raises:
-        InputError: the model cannot be exported, or an output would overwrite a file of another kind.
+        InputError: the model cannot be loaded or exported, or an output would overwrite a file of another kind.
         MissingExtraError: the packages of `aadml[onnx]` are not installed.
     """
     model = model if isinstance(model, Model) else load(model, device="cpu")

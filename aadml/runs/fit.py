@@ -70,8 +70,8 @@ def fit(
         loss: loss of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
         k: neighbors of the anchor-aware proxy.
         config: a YAML file or the name of a preset; the default is the preset of the method, else "aadml". If some
-            clips have no label, the default is "few_labels". If clips do not have exactly one class each, it is
-            "pairs".
+            clips have no label, the default is "few_labels". If clips do not have exactly one class each, the default
+            is "pairs".
         settings: values of any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
         seed: seed of weights, order, draws, and of a validation split drawn from train.
         epochs: passes over the training clips.
@@ -87,16 +87,17 @@ def fit(
         runs: folder for the new run folder, whose training can be resumed. In Python, None trains only in memory.
         on_note: called with notes for the user; by default they go to the logger "aadml".
         on_run: called with the folder of the run once it exists.
-        on_plan: called once with the number of epochs and the number of finished epochs.
+        on_plan: called before training, and before a pretraining, with the numbers of epochs and of finished epochs.
         on_epoch: called with the record of every epoch.
         on_step: called with the number of each step within its epoch.
         on_warning: called with every warning during training.
 
     Returns:
-        The model, with its scores in `model.evaluation` and its run in `model.folder`.
+        The model, with its scores in `model.evaluation` (None without test clips) and its run in `model.folder` (None
+        in memory).
 
     Raises:
-        InputError: data, names or settings are invalid; the message lists the choices.
+        InputError: data, names or settings are invalid.
 
     Example:
         >>> small = {"network.hidden": [16], "training.batch": 100}
@@ -173,6 +174,8 @@ def resume_run(
 ) -> Model:
     """Continue an interrupted run. The result is byte-identical to that of an uninterrupted run.
 
+    A finished run is not trained further.
+
     Args:
         folder: folder of the run.
         data: training data, if they were passed in memory.
@@ -194,7 +197,7 @@ def resume_run(
     place, note = Path(folder), on_note or _log.info
     manifest = read_manifest(place)
     if CONFIG not in manifest.files:
-        raise InputError(f"{place}: was stopped before training began; start a new run")
+        raise InputError(f"{place} was stopped before training began; start a new run")
     config = read_config(manifest)
     prepared = None if manifest.is_finished else prepare(config, TrainingSource(data).splits(config))
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
@@ -234,14 +237,14 @@ def check_processes(prepared: Prepared) -> None:
         return
     if not prepared.model.method.divides_batches:
         raise InputError(
-            f"{prepared.model.facts.label}: cannot be trained by several processes; start a single process without "
+            f"{prepared.model.facts.label} cannot be trained by several processes; start a single process without "
             "torchrun, or train aadml, cctl, clip or pairs"
         )
     inputs = {"data": prepared.sha256, "config": hashlib.sha256(prepared.config.yaml().encode()).hexdigest()}
     for name, value in group.by_first(lambda: inputs).items():
         if inputs[name] != value:
             raise InputError(
-                f"{prepared.splits.name}: the {name} of this process and of the job's first process differ; "
+                f"{prepared.splits.name or 'fit'}: the {name} of this process and of the job's first process differ; "
                 f"pass the same {name} to every process"
             )
 

@@ -69,7 +69,7 @@ class AuditRecord:
         return f"audited: these embeddings (SHA-256 {self.checksum[:12]})" if is_same else "audited: others"
 
     def on(self, run: RunManifest, record: EvaluationRecord) -> str:
-        """Return the verdict, and whether the scores of `record` are those of the audited embeddings."""
+        """Return the verdict, and whether the scores of `record` are those of the audited embeddings, if known."""
         binding = self.binding(run, record.protocol, record.split, record.map_mean)
         return f"{self.verdict}; {binding}" if binding else self.verdict
 
@@ -117,7 +117,8 @@ def load(path: str | Path, *, revision: str | None = None, device: str = "auto",
 
     Raises:
         UntrustedCodeError: the model names a method from outside aadml, and `trust_code` is False.
-        InputError: the folder is neither a trained run nor a model, or is damaged.
+        InputError: the folder is neither a trained run nor a model, or is damaged, or the model or the device is not
+            available.
 
     Example:
         >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
@@ -161,7 +162,7 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
     """
     folder = newest_run(folder)
     if not is_run(folder) and (folder / FACTS).is_file():
-        raise InputError(f"{folder}: is a model without its run; pass --data F.h5, or pass the run folder")
+        raise InputError(f"{folder} is a model without its run; pass --data F.h5, or pass the run folder")
     manifest = read_manifest(folder)
     config = read_config(manifest)
     model = load_trained(manifest, device or config.common.device)
@@ -170,7 +171,9 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
     except InputError as error:
         raise type(error)(f"{error} (restore the data of {folder}, or pass --data F.h5)") from error
     if read_environment(manifest).data.sha256 != data_hash(splits):
-        raise InputError(f"{splits.name}: the data have changed since {folder} was trained; pass --data for other data")
+        raise InputError(
+            f"{splits.name}: the data have changed since {folder} was trained; restore the data, or pass --data F.h5"
+        )
     return Run(manifest, config, splits, model)
 
 
@@ -178,7 +181,7 @@ def read_config(run: Path | RunManifest) -> Config:
     """Read the config of a run.
 
     Raises:
-        InputError: the folder is not a run, or its config was damaged or changed.
+        InputError: the folder is not a run, or its config is missing, damaged or changed.
     """
     manifest = read_manifest(run)
     place = manifest.folder / CONFIG

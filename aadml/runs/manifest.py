@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
@@ -70,7 +71,10 @@ class RunManifest:
         """
         path = self.folder / name
         if name not in self.files:
-            raise InputError(f"{path}: does not exist, because training was not finished; resume this run")
+            raise InputError(
+                f"{path} does not exist, because training was not finished; continue with "
+                f"`aadml train --resume {quote(str(self.folder))}`"
+            )
         data = _bytes_of(path)
         self.files[name].check(data, path)
         return data
@@ -99,12 +103,12 @@ def read_manifest(run: Path | RunManifest) -> RunManifest:
     try:
         content = read_sealed(path, FORMAT, VERSION)
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{folder}: {_why_not_a_run(folder)}") from None
+        raise InputError(f"{folder} {_why_not_a_run(folder)}") from None
     values = {key: value for key, value in content.items() if key not in ("format", "version")}
-    manifest = read_as(RunManifest, {**values, "folder": str(folder)}, path)
+    manifest = replace(read_as(RunManifest, {**values, "folder": "."}, path), folder=folder)  # any bytes in the path
     for name in manifest.files:
         if name.startswith("/") or ".." in Path(name).parts:
-            raise InputError(f"{path}: lists the file '{name}', which is outside the run folder; copy the run again")
+            raise InputError(f"{path} lists the file '{name}', which is outside the run folder; copy the run again")
     return manifest
 
 
@@ -141,7 +145,7 @@ def _bytes_of(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise DamagedFileError(
-            f"{path}: cannot be read ({error.strerror}), but the manifest of the run lists it; restore the file"
+            f"{path}: cannot be read ({error.strerror}), but the manifest of the run lists the file; restore the file"
         ) from error
 
 

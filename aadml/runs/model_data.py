@@ -30,7 +30,7 @@ def read_for(
 
     Args:
         model: model whose modalities and features are expected.
-        path: a feature file of any layout, captioned sound if the model reads captioned sound, or data in memory.
+        path: a feature file of any layout, the media or captioned sound that the model reads, or data in memory.
         allow_other_features: accept features of a different extractor than that of the training features.
         on_note: called with notes for the user.
 
@@ -48,9 +48,9 @@ def read_for(
     options = model.facts.method.arguments
     reads_sound = takes_captions(options)
     if reads_sound != is_captioned(path):
-        kind = "features, not captioned sound" if reads_sound else "captioned sound"
+        kind = "contains features, not captioned sound" if reads_sound else "is captioned sound"
         needed = "captioned sound" if reads_sound else f"features of {', '.join(model.modalities)} (`aadml extract`)"
-        raise InputError(f"{path}: is {kind}; pass data that the model reads: {needed}")
+        raise InputError(f"{path} {kind}; pass data that the model reads: {needed}")
     if reads_sound:
         return read_captioned(path, options)
     content = open_data(path)
@@ -85,7 +85,8 @@ def check_features(
     for modality in model.modalities if modalities is None else modalities:
         if modality not in arrays:
             raise InputError(
-                f"{place}: has no {modality} features, which the model needs (found: {', '.join(arrays)}); add features"
+                f"{place} has no {modality} features, which the model needs (found: {', '.join(arrays) or 'none'}); "
+                "add features"
             )
         width, expected_width = arrays[modality].shape[1], model.facts.dimensions[modality]
         if width != expected_width:
@@ -137,5 +138,7 @@ def nonempty_split(splits: Splits, split: str) -> Clips:
     clips = splits[split]
     if not len(clips):
         counts = ", ".join(f"{len(splits[part])} {part}" for part in SPLITS)
-        raise InputError(f"{splits.name}: has no {split} clips (it has {counts}); pass data with {split} clips")
+        raise InputError(
+            f"{splits.name or 'data in memory'}: there are no {split} clips ({counts}); pass data with {split} clips"
+        )
     return clips

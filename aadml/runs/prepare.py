@@ -96,7 +96,7 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     )
     if splits.train.drawn_by is not None and (reason := method.needs_same_texts):
         raise InputError(
-            f"texts: drawn changes the texts in each epoch, but {config.method} {reason}; use first or all"
+            f"texts is 'drawn', so the texts change in each epoch, but {config.method} {reason}; use first or all"
         )
     if not method.takes_statistics and config.inputs.scaling not in ("none", "l2"):
         raise InputError(

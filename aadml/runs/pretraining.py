@@ -18,7 +18,7 @@ def prior_config(config: Config, prior: Prior) -> Config:
 
     Args:
         config: complete config of the run.
-        prior: the pretrained model that its method needs.
+        prior: the pretrained model that the method of the run needs.
     """
     build = METHODS[prior.method]
     known, foreign = schema(build), set(sections(METHODS[config.method])) - set(sections(build))

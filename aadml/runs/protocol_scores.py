@@ -74,7 +74,8 @@ def evaluate_under_each(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the folder is not a trained run, or a protocol cannot score the run.
+        InputError: the folder is not a trained run with unchanged data, or a protocol, split, option or rule does not
+            apply to the run.
     """
     run, say = load_run(folder), on_note or (lambda message: None)
     subject, facts = subject_of(run), run.model.facts
@@ -98,14 +99,14 @@ def evaluate_under_each(
 
 
 def add_unit_values(folder: Path, config: Config) -> PerUnit:
-    """Add the pseudo-values of the test clips to a run that was scored by an earlier version, and return them.
+    """Add the pseudo-values of the test clips to a run of an earlier version, and return the pseudo-values.
 
     Args:
         folder: folder of the run.
         config: config of the run, with the current path of the data.
 
     Raises:
-        InputError: the data cannot be read.
+        InputError: the run or the data cannot be read.
     """
     record, subject = read_evaluation(folder), Subject(load(folder), load_splits(config))
     evaluation = _scored(subject, record.protocol, record.split, FULL)
@@ -116,7 +117,7 @@ def add_unit_values(folder: Path, config: Config) -> PerUnit:
 
 
 def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
-    """Add files to a finished run, or report in a note that its folder cannot be written."""
+    """Add files to a run if the run is finished. Report in a note if the files cannot be added."""
     try:
         with open_run(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:

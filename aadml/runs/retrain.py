@@ -32,10 +32,10 @@ CHECK = "fitted without test"
 
 
 def fitted_without_test(run: Run, split: str) -> Finding:
-    """Train a run again with unchanged and changed test clips, and compare weights and scores.
+    """Train a run again with unchanged and changed clips of a split, and compare weights and scores.
 
-    The run is trained three times: on the unchanged data, with noise instead of the test clips, and with permuted
-    labels of the test clips. Training that does not read the test clips produces the same weights each time.
+    The run is trained three times: on the unchanged data, with noise instead of the clips of the split, and with
+    permuted labels of these clips. Training that does not read the clips produces the same weights each time.
 
     Args:
         run: the run with its data.
@@ -43,16 +43,16 @@ def fitted_without_test(run: Run, split: str) -> Finding:
 
     Returns:
         FAIL if the weights depend on the clips of the split. Also FAIL if the weights are not reproduced, and the MAP
-            of the run exceeds the MAP of its repetition by more than `REPEATED`.
-        Otherwise PASS. Captioned sound is not checkable.
+        of the run exceeds the MAP of its repetition by more than `REPEATED`. Otherwise PASS. Captioned sound is not
+        checkable.
     """
     if is_captioned(run.config.data):
         return Finding(CHECK, Verdict.NOT_CHECKABLE, "captioned sound cannot be rewritten with other test clips")
     content = open_data(run.config.data)
     repetition = _trained(run.config, content)
     changes = {
-        "with noise for test clips": _difference(_trained(run.config, _with_noise(content, split)), repetition),
-        "with permuted test labels": _difference(_trained(run.config, _with_permuted(content, split)), repetition),
+        f"with noise for {split} clips": _difference(_trained(run.config, _with_noise(content, split)), repetition),
+        f"with permuted {split} labels": _difference(_trained(run.config, _with_permuted(content, split)), repetition),
         "on unchanged data": _difference(run.model, repetition),
     }
     differences = ", ".join(f"{name} {change:.2g}" for name, change in changes.items())

@@ -1,4 +1,4 @@
-"""Audit of runs, and of models on other data. Findings of a run are added to the run."""
+"""Audit of runs, and of models on other data. Findings on the test split of a run are added to the run."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -33,7 +33,10 @@ def audit_model(folder: Path, data: str | Path | Splits, protocol: str, checks: 
 
 
 def audit_run(folder: Path, protocol: str, split: str, checks: Checks, *, retrain: bool, note: Note) -> AuditReport:
-    """Audit a run on its own data, and add the findings to the run; see `aadml.audit`."""
+    """Audit a run on its own data; see `aadml.audit`.
+
+    Findings on the test split, under the protocol of the run, are added to the run.
+    """
     run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
     pipeline = ProtocolPipeline(subject_of(run), protocol)
     report = checks(pipeline, run.splits)

@@ -13,8 +13,9 @@ LONGEST = 100
 def file_name(text: str) -> str:
     """Return a file name of at most 109 characters of `[A-Za-z0-9._-]`. Different texts have different names.
 
-    Each `=` becomes `--`, and other characters become `-`. A hash is appended to names of more than 100 characters. It
-    is also appended if the text has such other characters, contains `--` or `-=`, or begins or ends with `-` or `.`.
+    Each `=` becomes `--`, and each sequence of other characters becomes `-`. A hash is appended to names of more than
+    100 characters. The hash is also appended if the text is empty, has a character that becomes `-`, contains `--` or
+    `-=`, or begins or ends with `-` or `.`.
     """
     written = text.replace("=", "--")
     plain = re.sub("[^A-Za-z0-9._-]+", "-", written).strip("-.")
@@ -27,7 +28,7 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
     """Create an empty folder for a run, named by time, label and seed.
 
     Raises:
-        InputError: `runs` cannot be written.
+        InputError: the folder cannot be created.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1000):
@@ -36,7 +37,7 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
             folder.mkdir(parents=True)
         except FileExistsError:
             if not runs.is_dir():
-                raise InputError(f"{runs}: is a file; pass a folder to --runs") from None
+                raise InputError(f"{runs} is not a folder; pass a folder to --runs") from None
             continue
         except OSError as error:
             raise InputError(
@@ -44,7 +45,7 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
             ) from error
         return folder
     raise InputError(
-        f"{runs}: already contains a thousand runs started in this second; choose another folder with --runs"
+        f"{runs} already contains a thousand runs started in this second; choose another folder with --runs"
     )
 
 

@@ -22,7 +22,7 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
         say: called with a sentence for each step.
 
     Raises:
-        InputError: a sample clip cannot be read.
+        InputError: the sample clips cannot be rendered, written or read.
     """
     if config.common.data:
         return config
@@ -46,7 +46,7 @@ def sample_features(say: Callable[[str], None]) -> Path:
     """Return the feature file of the default sample clips, which are extracted into the cache if absent.
 
     Raises:
-        InputError: a sample clip cannot be read.
+        InputError: the sample clips cannot be rendered, written or read.
     """
     manifest = sample_manifest(say)
     features = manifest.with_name("features.h5")

@@ -45,9 +45,9 @@ def score_model(
     Args:
         model: trained model, whose history is in `session`.
         config: config of the run.
-        splits: training data.
+        splits: data of the run.
         session: training session.
-        seconds: duration of fitting.
+        seconds: duration of fitting, in seconds.
         scoring: settings of the evaluation.
     """
     facts = model.facts
@@ -71,7 +71,10 @@ def score_model(
 
 
 def _train_map(model: Model, train: Clips, session: Session) -> float | None:
-    """Return the MAP of the training clips with the weights of the chosen epoch; None if disabled or without epochs."""
+    """Return the MAP of the training clips with the weights of the chosen epoch.
+
+    The MAP is None if disabled, without epochs, or if the clips cannot be scored.
+    """
     if not session.history or not model.facts.training.train_map or not can_be_scored(train):
         return None
     return float(train_scores(model.embed_clips(train))["map_mean"])

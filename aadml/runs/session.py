@@ -17,7 +17,7 @@ def read_records(run: Path | RunManifest) -> list[Record]:
     """Read the records of all epochs of a run, from the log.
 
     Raises:
-        InputError: the log is damaged.
+        InputError: the folder is not a run, or the log is missing or damaged.
     """
     return [json.loads(line) for line in read_manifest(run).read_log().splitlines()]
 
@@ -26,7 +26,7 @@ def read_curves(run: Path | RunManifest) -> list[Record]:
     """Read the records of all epochs of a run, without the scores of the test clips.
 
     Raises:
-        InputError: the log is damaged.
+        InputError: the folder is not a run, or the log is missing or damaged.
     """
     return list(map(without_diagnosis, read_records(run)))
 
@@ -39,7 +39,8 @@ class RunSession(Session):
         saving_share: 0 saves after every epoch, n spends at most 1/n of the time on saves. In many short runs in a row,
             repeating some seconds of training takes less time than writing all states.
         callbacks: see `Session`.
-        diagnosis: scores after an epoch, written only to the log on disk and not to `history`.
+        diagnosis: function that scores the test clips after an epoch; the scores are written only to the log on disk,
+            not to `history`.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class RunSession(Session):
         self._added[name] = data
 
     def added(self) -> dict[str, bytes]:
-        """Return the added files without committing them, and clear them."""
+        """Return the files that no `save` has committed, and remove these files from the next `save`."""
         files, self._added = self._added, {}
         return files
 
@@ -86,7 +87,7 @@ class RunSession(Session):
         self._best_is_stored = False
 
     def best(self) -> Checkpoint | None:
-        """Return the best weights, of this process or an earlier process."""
+        """Return the best weights, of this process or an earlier process; None without best weights."""
         stored = self._store.manifest.numbered("best")
         if super().best() is None and stored is not None:
             super().keep_best(self._read(stored))
@@ -110,7 +111,7 @@ class RunSession(Session):
         self._saving_seconds = self._saved_at - started
 
     def resume(self) -> Checkpoint | None:
-        """Read the last state, from which training continues, and the log up to this state."""
+        """Return the last state, and read the log up to this state; None without a state."""
         name = self._store.manifest.numbered("state")
         if name is None:
             return None

@@ -75,7 +75,8 @@ class RunStore:
             flush: whether to flush everything to the disk now.
 
         Raises:
-            InputError: the folder cannot be written, or the disk is full. The last commit is untouched.
+            InputError: the folder cannot be written, or the disk is full. The last commit stays valid, but files that
+                were to receive new content may already be removed from the run.
         """
         changed_names = [n for n, data in files.items() if self.manifest.files.get(n) not in (None, FileSum.of(data))]
         if changed_names:
@@ -100,7 +101,7 @@ class RunStore:
                 (self.folder / name).unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        """Remove the files of a run that has no trained state."""
+        """Remove the files of the run, unless the run has a saved state or a model."""
         if self.manifest.numbered("state") or any(name.startswith("model.") for name in self.manifest.files):
             return
         self._remove({MANIFEST, LOG, *self.manifest.files})
@@ -162,7 +163,7 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
     with _empty_removed(folder, is_new=is_new), _lock(folder, wait=False):
         taken = sorted(path.name for path in folder.iterdir() if path.name in RESERVED or NUMBERED.fullmatch(path.name))
         if taken:
-            raise InputError(f"{folder}: already contains the file {taken[0]}; choose an empty folder for the run")
+            raise InputError(f"{folder} already contains the file {taken[0]}; choose an empty folder for the run")
         store = RunStore(RunManifest(folder, uuid.uuid4().hex))
         try:
             with _writing(folder):
@@ -183,7 +184,7 @@ def open_run(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
         wait: whether to wait for the lock instead of raising an error.
 
     Raises:
-        InputError: the folder is not a run, or is damaged or in use.
+        InputError: the folder is not a run, is damaged or in use, or cannot be written.
     """
     read_manifest(folder)
     with _lock(folder, wait=wait):
@@ -211,7 +212,7 @@ def _empty_removed(folder: Path, *, is_new: bool) -> Iterator[None]:
 def _lock(folder: Path, *, wait: bool) -> Iterator[None]:
     with _writing(folder):
         handle = os.open(folder, os.O_RDONLY)
-    busy = f"{folder}: another process is training this run; wait for it to end"
+    busy = f"{folder}: another process is writing this run; wait until that process ends"
     try:
         with locked(handle, folder / "lock.host", busy, wait=wait):
             yield

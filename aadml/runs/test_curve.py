@@ -1,7 +1,7 @@
 """Scores of the test clips during training, used in figures and never for selection.
 
 Training has no test clips and receives none of these scores. The scores are written to the log on disk with a separate
-prefix. A resumed run skips them when it reads the log.
+prefix. A resumed run does not read these scores from the log.
 """
 
 from dataclasses import dataclass

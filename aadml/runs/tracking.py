@@ -20,7 +20,7 @@ _LONGEST = 500  # characters of a value that every server of mlflow accepts
 FlatConfig = Mapping[str, int | float | str]
 """Values of a config by dotted keys."""
 LogEpoch = Callable[[Mapping[str, float], int], object]
-"""Function of the numbers of an epoch and the number of the epoch, from 1."""
+"""Function of the values of an epoch, by name, and the number of the epoch, from 1."""
 
 
 def _tensorboard(name: str, config: FlatConfig, closing: ExitStack) -> LogEpoch:

@@ -130,7 +130,7 @@ def _run_session(prepared: Prepared, store: RunStore, scoring: Scoring, callback
 def train_prior(
     prepared: Prepared, scoring: Scoring, place: Path | None, *, callbacks: Callbacks, on_note: Note
 ) -> None:
-    """Load a pretrained model from `place`, or train the model, and pass it to the method that needs it.
+    """Load or train the pretrained model that the method needs, if any, and pass this model to the method.
 
     Args:
         prepared: see `prepare`.
@@ -140,7 +140,8 @@ def train_prior(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the folder contains a model of a different config or other data, or is damaged.
+        InputError: the model cannot be trained, or the folder contains a model of a different config or other data, or
+            is damaged.
     """
     prior = prepared.model.method.prior()
     if prior is None:
@@ -186,7 +187,8 @@ def train_into(
         The model with its evaluation.
 
     Raises:
-        InputError: the folder contains a run of a different config, or of data that have changed.
+        InputError: the config cannot be trained, or the folder is in use, is damaged, or contains a run of a different
+            config or of data that have changed.
     """
     stored = _stored_config(read_manifest(folder)) if is_run(folder) else None
     if stored:
@@ -199,7 +201,7 @@ def train_into(
         stored = _stored_config(store.manifest)
         if stored and stored.yaml() != config.yaml():
             raise InputError(
-                f"{folder}: contains a run of a different config; remove this run, or choose another folder"
+                f"{folder} contains a run of a different config; remove this run, or choose another folder"
             )
         if store.manifest.is_finished:
             _check_same_data(prepared, store)
@@ -230,7 +232,8 @@ def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
     before = read_environment(store.manifest)
     if before.data.sha256 != prepared.sha256:
         raise InputError(
-            f"{prepared.splits.name}: the data have changed since {store.folder} was begun; start a new run"
+            f"{prepared.splits.name or 'data in memory'}: the data have changed since {store.folder} was begun; start "
+            "a new run"
         )
     return before
 

@@ -12,7 +12,8 @@ def verify_folder(folder: Path) -> list[str]:
     """Check a run or a model folder; see `aadml.verify`.
 
     Returns:
-        A sentence for each damaged, missing or changed file; empty if all files are intact.
+        A sentence for each damaged, missing or changed file of a run, or for the first such file of a model; empty if
+        all files are intact. Without a readable manifest, the only sentence is on the manifest.
 
     Raises:
         InputError: the folder is neither a run nor a model.
@@ -38,12 +39,12 @@ def verify_folder(folder: Path) -> list[str]:
 
 def _without_manifest(folder: Path) -> list[str]:
     if (folder / ENVIRONMENT).is_file():
-        return [f"{folder / MANIFEST}: is missing, so no file of this run can be checked; restore the file"]
+        return [f"{folder / MANIFEST} is missing, so no file of this run can be checked; restore the file"]
     if is_model(folder):
         return verify_model(folder)
     if (folder / WEIGHTS).is_file():
-        return [f"{folder / FACTS}: is missing, so the model cannot be loaded; restore the file"]
+        return [f"{folder / FACTS} is missing, so the model cannot be loaded; restore the file"]
     raise InputError(
-        f"{folder}: is not a run or a model; pass the folder of a run or a model, the folder OUTPUT.work of an "
+        f"{folder} is not a run or a model; pass the folder of a run or a model, the folder OUTPUT.work of an "
         "extraction, or a file of aadml"
     )

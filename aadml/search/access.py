@@ -113,7 +113,7 @@ class Guard:
     def _path(self, path: str) -> str:
         """Return a path without the prefix of a reverse proxy, if the proxy has not removed the prefix."""
         root = self._access.root
-        return path.removeprefix(root) if root and path.startswith(f"{root}/") else path
+        return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
     def _is_addressed(self, request: Request) -> bool:
         """Return whether a request is addressed to this server, and comes from its page or from no page.

@@ -40,7 +40,7 @@ def ablate(
     work: RunJobs = sweep,
     on_note: Note | None = None,
 ) -> SweepResult:
-    """Run every combination of values with every seed, and test the differences for significance.
+    """Run every combination of values with every seed, and test the differences from the baselines for significance.
 
     A repeated call continues an interrupted study and keeps finished runs. A failed run does not stop the others.
 
@@ -58,7 +58,7 @@ def ablate(
             the cell without the anchor-aware proxy, or the first cell.
         seeds: number of seeds per cell.
         metrics: metrics of further columns.
-        workers: number of worker processes; 0 runs in this process. By default one per core, or a single one on a GPU.
+        workers: number of worker processes; 0 is this process. By default one per core, or a single one on a GPU.
         shard: "i/n": train only every n-th run, from run i (0 to n - 1). Other machines can train the other runs.
         merge: collect finished runs without training, and raise an error if a run is missing.
         output: folder of the study; by default `ablations/KEYS-HASH`.
@@ -67,8 +67,8 @@ def ablate(
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: the config rejects a key or value, the folder is in use or contains other files, no run finished, or
-            a run is missing from a merge.
+        InputError: an argument is invalid or cannot be combined with another argument. Other causes: the config rejects
+            a key or value, the folder or the data cannot be used, no run finished, or a run is missing from a merge.
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)

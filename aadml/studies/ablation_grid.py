@@ -38,13 +38,13 @@ def plan_ablation(
         base: config with data.
         axes: config keys with their values.
         seeds: seeds of every cell.
-        baseline: settings that turn a cell into its baseline, which is added to the cells. None compares every cell
-            with an anchor-aware proxy with the same cell without proxy. If no cell has an anchor-aware proxy, None
-            compares all cells with the first cell. Without values, no comparisons are made.
+        baseline: settings that turn a cell into its baseline, which is added to the cells; empty for no comparisons.
+            None: the baseline of a cell with an anchor-aware proxy is the same cell without proxy. If no cell has an
+            anchor-aware proxy, the baseline is the first cell.
         changed: settings that `base` already has. Options of a replaced loss apply to every loss (`set_again`).
 
     Raises:
-        InputError: the config rejects a key or value.
+        InputError: the config rejects a key or value, or a key occurs twice in `axes` or also in `changed`.
     """
     again = set_again(changed, axes)
     crossed = points(base, axes, again)
@@ -87,7 +87,7 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
 
 
 def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
-    """Return the folder of a run, under its old name if the folder is of an earlier version."""
+    """Return the folder of a run; the folder of an earlier version keeps its name."""
     before = folder / RUNS / f"{cell.name}_seed={seed}"
     return before if before.is_dir() else folder / RUNS / cell.folder(f"seed{seed}")
 
@@ -98,7 +98,7 @@ def collected(
     """Return the scores of the finished runs and the reasons of the failed runs, by name of the cell.
 
     Raises:
-        InputError: a finished run is damaged.
+        InputError: the scores of a finished run cannot be read.
     """
     by_folder = {outcome.job.folder: outcome for outcome in outcomes}
     scores = {}

@@ -46,7 +46,7 @@ def write_ablation(
         The table, and the page. The page is None if matplotlib is not installed.
 
     Raises:
-        InputError: no run finished.
+        InputError: no run finished, or a file cannot be read or written.
     """
     table = _table(ablation, scores, describe(scores, ablation.seeds, execution.folder, metrics), metrics)
     keys = next(position for position, name in enumerate(table.columns) if name.startswith("MAP "))
@@ -115,9 +115,9 @@ def _part(title: str, panels: Sequence[tuple[str, str, str, str]], *notes: str) 
 
 
 def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
-    """Draw MAP and differences from the baselines over the first numeric axis.
+    """Draw MAP and differences from the baselines over the first numeric axis, as two SVG elements.
 
-    Without a numeric axis, draw only MAP, with one row per cell.
+    Without a numeric axis, draw only MAP, with one row per cell. An element that is not drawn is "".
     """
     known = [cell for cell in scores.values() if cell.runs]
     chance, y = mean_chance(known), mean_map(known)

@@ -64,20 +64,20 @@ def compare(
             proxies.
         config: config whose metric loss each loss replaces.
         modalities: modalities of the data to compare, as a list or separated by commas; None for all.
-        settings: config keys and values, as "key=value". A note lists the rows without such a key.
+        settings: config keys and values, as "key=value". A note lists the rows that do not use a setting.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: add the control rows of every anchor-aware row.
         with_rivals: add rows of simpler replacements of the proxy to every anchor-aware row: cross-batch memory on the
             same bank, class means, the uniform mean of the neighbors, an affine map of the anchor.
         baseline: row that all other rows are compared with; by default aadml, or the first row.
-        trials: number of points of the config's `tuning` section that every row tries. Validation clips select the
-            best.
+        trials: number of configs that are compared on validation clips for every row: the row's config, and points of
+            its `tuning` section. The row is run with the best config.
         seeds: number of seeds per row.
         metrics: metrics of `aadml list metrics` in further columns, such as recall@10. Several metrics are separated by
             commas, or passed one by one.
-        workers: number of worker processes; 0 runs in this process. By default one per core, or a single one on a GPU.
+        workers: number of worker processes; 0 is this process. By default one per core, or a single one on a GPU.
         shard: train only shard i (from 0) of n, as "i/n". Afterwards, copy the folders of all shards into one.
-        merge: write the page from finished runs without training, and raise an error that lists missing runs.
+        merge: write the page from finished runs without training, and raise an error if a run is missing.
         trust_code: import the code from outside aadml that the config file or a run in the folder names as
             `module:name`.
         output: folder of the study; by default `comparisons/NAME-HASH`.
@@ -87,14 +87,14 @@ def compare(
 
     Raises:
         InputError: no row is chosen, a name is unknown, a setting applies to no row, or options cannot be combined.
-            Other causes: the folder is in use or contains other files, no run finished, or a run is missing from a
-            merge.
+            Other causes: the folder or the data cannot be used, no run finished, or a run is missing from a merge.
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     if trials > 1 and (shard or merge):
+        other = f"--shard {shard}" if shard else "--merge"
         raise InputError(
-            "--trials cannot be combined with --shard or --merge, because the best trial of a row is chosen among all "
-            "trials; leave out --shard and --merge"
+            f"--trials {trials} cannot be combined with {other}, because the best trial of a row is chosen among all "
+            f"trials; leave out {other}"
         )
     if data is not None:
         search_beside(Path(data))
@@ -141,14 +141,14 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
         plain.append(name.removeprefix(prefix))
         if prefix not in ("", AnchorAware.prefix):
             raise InputError(
-                f"--losses {name} is a loss with another proxy; pass {plain[-1]}, because every "
-                "loss is run with and without AA proxies"
+                f"--losses {name} is a loss with another proxy, but every loss is run with and without AA proxies; "
+                f"pass --losses {plain[-1]}"
             )
     method_rows = rows_of.chosen(methods, rows_of.method_names(), rows_of.known_methods(), "method or config")
     loss_rows = rows_of.chosen(plain, rows_of.loss_names(), JoinedRegistry(LOSSES, RECIPES), "loss")
     if not (method_rows or loss_rows):
         raise InputError(
-            "compare: there are no methods and no losses; pass --methods all, --losses all, or names of both"
+            "compare: there are no methods and no losses; pass --methods all, --losses all, or names instead of all"
         )
     if audio_text := rows_of.sound_only(method_rows):
         raise InputError(

@@ -55,11 +55,11 @@ def write_comparison(
         metrics: metrics of further columns of the tables.
 
     Returns:
-        The tables to print, without the table of all pairs, and the page. The page is None if matplotlib is not
+        The tables to print (all tables except that of all pairs), and the page. The page is None if matplotlib is not
         installed.
 
     Raises:
-        InputError: no run finished.
+        InputError: no run finished, or a file cannot be read or written.
     """
     about = describe(scores, seeds, execution.folder, metrics)
     data = data_name(scores, execution.folder)
@@ -100,7 +100,7 @@ def _part(name: str, table: Table, notes: Sequence[str], drawing: str = "") -> S
 
 
 def _dots(rows: Sequence[ComparisonRow], scores: Scores) -> str:
-    """Draw the MAP of every row and seed; "" without runs or matplotlib."""
+    """Return a figure of the MAP of every row and seed as SVG; "" without runs or matplotlib."""
     cells = scores_of_rows(rows, scores)
     return drawn(dots, cells) if any(cell.runs for cell in cells.values()) else ""
 
@@ -126,7 +126,7 @@ def table_of(
         reference: row that the others are compared with; None for no comparisons.
         about: caption.
         metrics: metrics of further columns.
-        data_set: data set of the published results; "" for no such results.
+        data_set: data set of the published results; "" omits their columns.
     """
     kind = rows[0].table
     names: list[Cell] = [row.name for row in rows]
@@ -145,7 +145,7 @@ def table_of(
 
 
 def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table | None:
-    """Return the differences of anchor-aware rows from each of their controls; None without anchor-aware rows.
+    """Return the table of differences between anchor-aware rows and their controls; None if no row has controls.
 
     Args:
         rows: rows of all kinds.
@@ -172,7 +172,7 @@ def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Ta
 
 
 def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table:
-    """Return the differences of all pairs of rows, row minus column, corrected for the number of pairs."""
+    """Return the table of differences of all pairs of rows, row minus column. Marks are corrected for all pairs."""
     pairs = [(row.cell.name, other.cell.name) for number, row in enumerate(rows) for other in rows[number + 1 :]]
     columns = ResultColumns([], scores, {"": [row.name for row in rows]})
     columns.tested = tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))
@@ -184,7 +184,7 @@ def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Tab
 
 
 def _controls_of(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> dict[str, ComparisonRow]:
-    """Return the controls of an anchor-aware row. In the table of losses, two of the controls are separate rows."""
+    """Return the controls of an anchor-aware row, by name; for losses, two of these are rows of other items."""
     controls = {
         other.control: other for other in rows if other.control and (other.table, other.item) == (row.table, row.item)
     }

@@ -1,7 +1,6 @@
 """Rows of comparisons: methods and losses of the papers' tables, each anchor-aware row with its controls."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ from aadml.configuration.files import open_config
 from aadml.configuration.overrides import expand_loss
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import as_yaml
 from aadml.feature_extraction.ground.registry import JoinedRegistry, lookup
 from aadml.feature_extraction.ground.strings import listed
 from aadml.losses import LOSSES
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 ZERO_SHOT = "zero-shot"
 T = TypeVar("T")
 Space = Mapping[str, Sequence[object]]
-Refused = dict[str, list[str]]
-"""Key of a setting -> rows whose config rejects the key."""
+Refused = dict[str, dict[str, str]]
+"""Key of a setting -> name of each row that does not use the setting -> reason."""
 
 SINGULAR = {"methods": "method", "losses": "loss"}
 """Table -> name of its first column."""
@@ -60,7 +60,7 @@ class ComparisonRow:
 
     @property
     def name(self) -> str:
-        """Item and control, separated by a comma."""
+        """Item; for a control, the item and the control, separated by a comma."""
         return f"{self.item}, {self.control}" if self.control else self.item
 
 
@@ -70,10 +70,10 @@ class RowSettings:
 
     Attributes:
         data: path of the features.
-        changes: overrides, each for the rows that have its key.
+        changes: overrides, each for the rows that can use the override.
         max_epochs: upper limit on the training epochs.
-        config: base config. Each compared loss replaces its metric loss, and the unchanged config is the row of its
-            method. None is the default config.
+        config: base config, by default that of the default method. Each compared loss replaces the metric loss of this
+            config. The row of this config's own method uses the config unchanged.
         with_controls: whether anchor-aware rows have controls.
         with_rivals: whether anchor-aware rows have rivals.
     """
@@ -92,7 +92,7 @@ class RowSettings:
 
 
 def method_names() -> list[str]:
-    """Return the methods that train on any features, without zero-shot, which needs features of one model."""
+    """Return the names of the methods that train on any features (zero-shot needs features of one model)."""
     return [name for name in METHODS if name != ZERO_SHOT and not sound_only([name])]
 
 
@@ -143,35 +143,40 @@ def named_rows(
 
     Args:
         methods: names of methods or presets.
-        losses: names of losses without the proxy. Each becomes a row with the proxy and a row without.
+        losses: names of losses without the proxy. Each loss becomes a row with the proxy and a row without proxy.
         settings: settings shared by all rows.
         prepare: (table, item, config) -> config of the row.
 
     Raises:
-        InputError: a setting applies to no row, or defines the difference between rows.
+        InputError: a setting applies to no row, or defines the difference between rows. Other causes: a name is
+            unknown, or the config of a row is invalid.
     """
-    for key in settings.changes.values:
+    for key, value in settings.changes.values.items():
         if key in NAMED or (losses and key in NAMED_BY_LOSS):
-            raise InputError(f"--set {key}: every row has its own {key.partition('.')[0]}; leave out this setting")
+            raise InputError(
+                f"--set {key}={as_yaml(value)}: the comparison itself sets {key.partition('.')[0]}; leave out this "
+                "setting"
+            )
     refused: Refused = {}
     rows: list[ComparisonRow] = []
     for name in methods:
         rows += _method_rows(name, settings, refused)
     for name in losses:
         rows += _loss_rows(name, settings, refused)
-    if losses:
-        base = fitted_config(settings.base, "losses", settings, refused)
-        if settings.with_controls:
-            none = weighted(without_proxy(base), 0.0)
-            rows += _rows("losses", NONE, {"": none}, settings.base.tuning_space())
-    for key, names in refused.items():
-        if len(set(names)) >= len([*methods, *losses]) + bool(losses):
+    if losses and settings.with_controls:
+        none = weighted(without_proxy(fitted_config(settings.base, NONE, settings, refused)), 0.0)
+        rows += _rows("losses", NONE, {"": none}, settings.base.tuning_space())
+    for key, reasons in refused.items():
+        if all(row.item in reasons for row in rows):
+            item, reason = next(reversed(reasons.items()))
+            problem, _, remedy = reason.partition("; ")
+            setting = f"--set {key}={as_yaml(settings.changes.values[key])}"
             raise InputError(
-                f"--set {key}: no row has this key, or every row sets its own value; leave out this setting"
+                f"{setting}: no row can use this setting ({item}: {problem}); {remedy or 'leave out this setting'}"
             )
     notes = [
-        f"{key} was not set for rows that lack the key or set their own value: {', '.join(dict.fromkeys(names))}"
-        for key, names in refused.items()
+        f"{key} was not set for rows that cannot use this setting: {', '.join(reasons)}"
+        for key, reasons in refused.items()
     ]
     cells: dict[str, Cell] = {}
     for number, row in enumerate(rows):
@@ -189,7 +194,7 @@ def _rows(table: str, item: str, configs: Mapping[str, Config], space: Space) ->
 
 
 def _method_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
-    base = settings.base if name == DEFAULT_METHOD else file_of(name)
+    base = settings.base if name == resolve(settings.base.values).method else file_of(name)
     config = fitted_config(base, name, settings, refused)
     return _rows("methods", name, {"": config, **_beside(config, settings)}, base.tuning_space())
 
@@ -197,8 +202,8 @@ def _method_rows(name: str, settings: RowSettings, refused: Refused) -> list[Com
 def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
     space, own_keys = settings.base.tuning_space(), _brought_by(name)
     plain, anchored = (
-        fitted_config(Overrides({"loss": prefix + name}).within(settings.base), name, settings, refused, own_keys)
-        for prefix in ("", AnchorAware.prefix)
+        fitted_config(Overrides({"loss": loss}).within(settings.base), loss, settings, refused, own_keys)
+        for loss in (name, AnchorAware.prefix + name)
     )
     # the control NONE is shared by all losses, and the row without proxy is the control ALONE
     beside = {
@@ -211,7 +216,7 @@ def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[Compa
 
 
 def _brought_by(loss: str) -> Collection[str]:
-    """Return the config keys that a recipe sets, such as the selection of "hard-triplet"."""
+    """Return the config keys that a recipe sets, such as the selection of "hard-triplet"; empty for other losses."""
     sections = expand_loss({"loss": loss}).keys() - {"loss", "recipe", "proxy"} if loss in RECIPES else ()
     return [key for section in sections for key in (section, f"{section}.name")]
 
@@ -225,10 +230,10 @@ def _beside(config: Config, settings: RowSettings) -> dict[str, Config]:
 
 
 def file_of(name: str) -> ConfigFile:
-    """Read the config file of a method, or a preset.
+    """Return the config file of a method or preset; for a method from outside aadml, a config without further keys.
 
     Raises:
-        InputError: no method and no preset has this name.
+        InputError: no method and no preset has this name, or the file cannot be read.
     """
     stem = name.replace("-", "_")
     if (configs_folder() / f"{stem}.yaml").is_file():
@@ -252,8 +257,8 @@ def fitted_config(
         base: config file of the row.
         row: name of the row.
         settings: settings shared by all rows.
-        refused: rejected settings with their rows; this row is added.
-        own_keys: keys that the row sets itself, so that shared settings of these keys are rejected.
+        refused: settings that are not used, with rows and reasons. Settings that this row cannot use are added.
+        own_keys: keys that the row sets itself, so that shared settings of these keys are not used.
 
     Raises:
         InputError: the config file is invalid.
@@ -261,12 +266,15 @@ def fitted_config(
     base = Overrides({"data": settings.data}).within(base)
     config = resolve(base.values)
     for key, value in settings.changes.values.items():
-        with suppress(InputError):  # the row lacks the key
-            if key not in own_keys:
+        reason = "the row sets its own value"
+        if key not in own_keys:
+            try:
                 changed = Overrides({key: value}).within(base)
                 base, config = changed, resolve(changed.values)
                 continue
-        refused.setdefault(key, []).append(row)
+            except InputError as error:
+                reason = str(error)
+        refused.setdefault(key, {})[row] = reason
     return config if settings.max_epochs is None else at_most(config, settings.max_epochs)
 
 
@@ -279,7 +287,7 @@ def cells_of_rows(rows: Iterable[ComparisonRow]) -> list[Cell]:
     cells: dict[str, Cell] = {}
     for row in rows:
         if cells.setdefault(row.cell.name, row.cell).config != row.cell.config:
-            raise InputError(f"compare: two rows have the name '{row.cell.name}'; leave out one row")
+            raise InputError(f"compare: two different rows have the name '{row.cell.name}'; leave out one row")
     return list(cells.values())
 
 

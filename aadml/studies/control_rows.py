@@ -23,9 +23,10 @@ MIXED = ("residual", "aa_on", "aa_mix")
 def controls(config: Config) -> dict[str, Config]:
     """Return the controls of a config with an anchor-aware proxy, by name; empty for other configs.
 
-    One control is the loss without proxy. Another is the proxy over random neighbors of the class, to isolate the
-    effect of the graph. With a label loss, there are two further controls: half the weight of the metric loss, and no
-    metric loss. These two show whether a proxy helps only by weakening a harmful loss.
+    One control is the loss without proxy. For a proxy over neighbors, another control uses random neighbors of the
+    class, to isolate the effect of the graph. With a label loss, there are two further controls without proxy: half the
+    weight of the metric loss, and no metric loss. These controls show whether a proxy helps only by weakening a harmful
+    loss.
     """
     proxy = config.section("proxy")
     if proxy is None or not config.prefix:
@@ -43,8 +44,8 @@ def rivals(config: Config) -> dict[str, Config]:
     """Return configs with simpler replacements of the anchor-aware proxy, by name; empty without this proxy.
 
     Cross-batch memory on the same bank isolates the effect of a bank. Other replacements are the mean of the clip's
-    class, and the mean of the same neighbors without attention. The last replacement is attention with the anchor as
-    every value (reading R1). It is an affine map of the anchor with as many parameters.
+    class, and the mean of the same neighbors with nearly equal weights. Unless the attention is free, the last
+    replacement is attention with the anchor as every value (reading R1): an affine map with as many parameters.
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":

@@ -1,4 +1,4 @@
-"""Execution of the runs of a study: over processes and machines, with pretrained models first, and merges."""
+"""Execution of the runs of a study over processes and machines, and merges of their results."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +56,7 @@ class SweepResult:
         return "\n".join([*map(markdown, self.tables), str(self.page or self.folder)])
 
     def to_dict(self) -> Json:
-        """Return the tables as `--json` prints them: a single table as an object, several tables as a list."""
+        """Return the tables as JSON: a single table as an object, any other number of tables as a list."""
         tables = [as_json(table) for table in self.tables]
         return tables[0] if len(tables) == 1 else tables
 
@@ -79,7 +79,7 @@ class Execution:
         folder: folder of the study.
         workers: number of worker processes; see `sweep`.
         shard: (i, n) to train every n-th run, starting with run i. This order spreads long runs over the shards.
-        merge: whether no runs are trained, because all runs must be finished.
+        merge: whether the runs of other shards are collected without training.
         work: function that runs jobs.
         note: called with notes for the user.
         command: command that repeats the study, shown on its page.
@@ -109,8 +109,12 @@ class Execution:
             jobs: all runs of the study.
             order: function that sorts the runs to train.
 
+        Returns:
+            One outcome per run, including the runs of needed pretrained models.
+
         Raises:
-            InputError: runs are missing from a merge, or a config requires a pretrained network that cannot be used.
+            InputError: runs are missing from a merge, a folder contains another run, or a config requires a pretrained
+                network that cannot be used.
         """
         if self.merge:
             complete = with_needed(jobs)
@@ -129,13 +133,15 @@ class Execution:
 
 
 def shard_of(shard: str | None, *, merge: bool) -> tuple[int, int] | None:
-    """Parse "i/n" of `--shard`.
+    """Parse "i/n" of `--shard`; None without a shard.
 
     Raises:
         InputError: the text is not a shard, or a shard is combined with a merge.
     """
     if shard and merge:
-        raise InputError("--shard and --merge cannot be combined, because --merge trains no runs; pass only one option")
+        raise InputError(
+            f"--shard {shard} and --merge cannot be combined, because --merge trains no runs; pass only one option"
+        )
     return read_shard(shard) if shard else None
 
 
@@ -152,12 +158,12 @@ def check_complete(jobs: Sequence[Job]) -> None:
 
 
 def with_needed(jobs: Sequence[Job]) -> list[Job]:
-    """Return jobs and the jobs that they need, without duplicates."""
+    """Return jobs and their needed jobs, without duplicates."""
     return list({str(job.folder): job for wanted in jobs for job in (wanted, wanted.needs) if job}.values())
 
 
 def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> list[SweepOutcome]:
-    """Run the jobs that other jobs need, then the remaining jobs without those whose needed job failed.
+    """Run the needed jobs, then the other jobs. A job is not run if its needed job failed.
 
     Args:
         jobs: the jobs; a job may need another job.
@@ -165,7 +171,7 @@ def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> 
         work: function that runs jobs.
 
     Returns:
-        One outcome per job, including the needed jobs.
+        One outcome per job, including needed jobs and jobs that were not run.
     """
     first = {job.needs.folder: job.needs for job in jobs if job.needs}
     outcomes = work(list(first.values()), workers) if first else []

@@ -28,15 +28,16 @@ WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
 def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator[None]:
     """Lock a folder against other processes, and check that all its runs are on the same data.
 
-    Without any run, new folders and records of data are removed at the end.
+    If there are no runs at the end, new folders and records of data are removed.
 
     Args:
         folder: folder of a study, or of a shard in a study.
-        data: folder of runs -> data of the runs. These folders are inside the folder of a study, or contain that of a
-            shard.
+        data: folder of runs -> data of the runs. A folder of runs is `folder`, or is in `folder`, or contains the
+            folder of the shard.
 
     Raises:
-        InputError: the folder is in use, cannot be created or contains runs on other data, or the data do not exist.
+        InputError: the folder is in use or cannot be created, the data do not exist, or a folder of runs contains runs
+            on other data or a damaged `data.json`.
     """
     data = data or {}
     absent = {part for place in (folder, *data) for part in (place, *place.parents) if not part.exists()}
@@ -44,10 +45,12 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be created ({error.strerror}); choose another --output") from error
+        raise InputError(
+            f"{folder}: cannot be created or opened ({error.strerror}); choose another --output"
+        ) from error
     noted: Mapping[Path, str] = {}
     try:
-        busy = f"{folder}: another process uses this folder; wait for it to end, or choose another --output"
+        busy = f"{folder}: another process uses this folder; wait until that process ends, or choose another --output"
         with locked(handle, folder / "lock.host", busy):
             noted = data
             for place, content in data.items():
@@ -64,7 +67,7 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise InputError if a folder of another kind contains files with suffixes of pages and tables.
+    """Raise InputError if a folder contains files like those of a study, but is not the folder of a study.
 
     Pages and tables have common names and could overwrite unrelated files.
     """
@@ -80,7 +83,7 @@ def _keep_to(folder: Path, data: str) -> None:
     """Record the data of a folder of runs, or compare them with the data of existing runs.
 
     Raises:
-        InputError: the data are missing, or differ from those of the runs.
+        InputError: the data are missing or differ from the data of the runs, or `data.json` is damaged.
     """
     drawn = is_address(data)
     if not drawn and not Path(data).exists():

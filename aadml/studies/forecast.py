@@ -35,7 +35,7 @@ _STARTING = 1.0  # seconds for reading data, building, and writing
 
 @dataclass(frozen=True)
 class Rate:
-    """Seconds of the parts of a run, on one worker.
+    """Durations of the parts of a run on one worker, and its number of training clips.
 
     Attributes:
         clips: number of training clips per epoch.
@@ -79,17 +79,16 @@ class Forecast:
 
     @property
     def wall(self) -> float:
-        """Seconds until all runs are finished, at least the duration of the longest run."""
+        """Estimated seconds until all runs are finished: at least the duration of the longest run."""
         total = sum(self.seconds.values()) / max(self.workers, 1)
         return max([total, *self.seconds.values()], default=0.0)
 
     def sentence(self) -> str:
         """Return the estimate as a sentence."""
-        finished = f"{self.finished} are finished, " if self.finished else ""
         workers = f"on {self.workers} worker{'s' if self.workers != 1 else ''}" if self.workers else "in this process"
         return (
-            f"{len(self.seconds) + self.finished} runs: {finished}{len(self.seconds)} remain, about "
-            f"{in_words(self.wall)} {workers} (from {_EPOCHS * _BATCHES} steps of each kind)"
+            f"{len(self.seconds)} of {len(self.seconds) + self.finished} runs remain, about {in_words(self.wall)} "
+            f"{workers} (from {_EPOCHS * _BATCHES} steps of each kind)"
         )
 
     def longest_first(self, jobs: Sequence[Job]) -> list[Job]:
@@ -122,8 +121,8 @@ def forecast(
 ) -> Forecast:
     """Estimate the time of the runs that are not finished.
 
-    The first run of every kind is measured. As many processes as in training run at the same time, because they slow
-    each other down.
+    The first run of every kind is measured. As many processes as in training measure at the same time, because parallel
+    processes slow each other down.
 
     Args:
         jobs: all runs, including finished runs.
@@ -133,7 +132,7 @@ def forecast(
         kept: file of earlier measurements, which are not repeated. New measurements are added to this file.
 
     Raises:
-        InputError: the data cannot be read, or no run can be trained.
+        InputError: the data or the file `kept` cannot be read, or no run can be trained.
     """
     waiting = [job for job in jobs if not is_done(job)]
     # instead of a job that needs a pretrained model, that model is measured: their steps take equally long
@@ -162,7 +161,7 @@ class _Measured:
 def _rates(
     examples: Mapping[Hashable, Config], workers: int, note: Note, kept: Path | None
 ) -> dict[Hashable, Rate | str]:
-    """Return the rates of kinds, from the file `kept` or measured and added to that file."""
+    """Return the rate of each kind, or the reason of a failure. Rates are read from the file `kept`, or added to it."""
     digests = {kind: hashlib.sha256(f"{workers} {kind}".encode()).hexdigest()[:16] for kind in examples}
     known = dict(parse_as(_Measured, kept.read_bytes(), kept).rates) if kept and kept.is_file() else {}
     rates: dict[Hashable, Rate | str] = {kind: known[key] for kind, key in digests.items() if key in known}

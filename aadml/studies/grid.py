@@ -49,9 +49,13 @@ class Overrides:
         return Overrides({**self.values, **other.values})
 
     def within(self, base: ConfigFile) -> ConfigFile:
-        """Return a file with these values: the proxy, then the loss (which may remove it), then options of the loss."""
+        """Return a config file with these values. Keys that a loss resets are set after the loss.
+
+        Raises:
+            InputError: a part of a key is not a mapping, or the loss is unknown.
+        """
         values = base.values
-        for key in sorted(self.values, key=lambda key: [key == late or key.startswith(late) for late in _LATER]):
+        for key in sorted(self.values, key=lambda key: [n for n, late in enumerate(_LATER) if key.startswith(late)]):
             values = with_setting(values, key, self.values[key])
         return replace(base, values=values)
 
@@ -125,7 +129,7 @@ def parse_axis(text: str) -> Axis:
     """Parse "key=1..7" or "key=a,b,c" of `--over`. The values are YAML, and a range includes both ends.
 
     Raises:
-        InputError: there is no "=", or `Axis` rejects key or values.
+        InputError: the text does not have one of these forms, a value is invalid, or `Axis` rejects the key or values.
     """
     key, sign, listed = (part.strip() for part in text.partition("="))
     if not sign or not key or not listed:
@@ -151,7 +155,7 @@ def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
         again: settings that every point has, as returned by `set_again`.
 
     Raises:
-        InputError: a key is repeated, or the config rejects a value.
+        InputError: a key is repeated, or the config rejects a key or value.
     """
     keys = [axis.key for axis in axes]
     if len(set(keys)) != len(keys):
@@ -167,15 +171,19 @@ def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
     An axis over losses resets the options of the loss, such as the margin, to their defaults.
 
     Raises:
-        InputError: the settings contain the seed or the key of an axis, without effect.
+        InputError: `changed` contains the seed or the key of an axis.
     """
     if "seed" in changed.values:
-        raise InputError("seed: every run has its own seed; pass the number of seeds as --seeds")
+        raise InputError(
+            f"--set seed={_on_one_line(changed.values['seed'])}: every run has its own seed; pass the number of seeds "
+            "as --seeds"
+        )
     keys = [axis.key for axis in axes]
     for key in keys:
         if key in changed.values:
             raise InputError(
-                f"--over {key}: the axis overrides the value of {key} that is set for all runs; leave out that value"
+                f"--over {key}: the axis overrides {_on_one_line(changed.values[key])}, the value that is set for all "
+                "runs; leave out that value"
             )
     replaced = tuple(f"{key}." for key in keys)
     return Overrides({key: value for key, value in changed.values.items() if key.startswith(replaced)})

@@ -35,7 +35,7 @@ class Job:
         metrics: metrics in addition to those of every evaluation.
         protocols: further protocols for scoring the trained model.
         diagnosis: number of epochs between two scores of the test clips for figures, 0 for none; see `Scoring`.
-        needs: run of the required pretrained model. None trains that model in the folder of this run.
+        needs: run of the pretrained model. None: the model, if required, is trained in the folder of this run.
     """
 
     folder: Path
@@ -92,7 +92,8 @@ def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs
         report: called with (epochs done, epochs) after every epoch.
 
     Returns:
-        Reason of a failure, or "". The traceback of an unexpected error is written to `failure.txt`.
+        Reason of a failure, or "". The reason is also written to `failure.txt`, with the traceback of an unexpected
+        error.
     """
     total = job.config.training.epochs
 

@@ -115,7 +115,7 @@ def mean_chance(cells: Iterable[CellScores]) -> float:
 
 def mean_map(cells: Iterable[CellScores]) -> str:
     """Return the name of the mean MAP of cells, with the number of directions."""
-    count = max((len(cell.directions) for cell in cells), default=2)
+    count = max(len(cell.directions) for cell in cells)
     return f"MAP, mean of {'both' if count == 2 else f'all {count}'} directions"
 
 
@@ -135,8 +135,8 @@ def difference(first: CellScores, second: CellScores) -> Difference | None:
     """Compare two cells on their common seeds, over seeds and test clips, or only over seeds.
 
     Returns:
-        First minus second; None if there are no common seeds. With different test clips by seed (classes drawn by
-        seed), only the means of the seeds are compared.
+        First minus second; None if there are no common seeds. If the test clips differ (classes drawn by seed), only
+        the means of the seeds are compared. With a single common seed, that comparison has p = NaN.
     """
     pairs = [(first.runs[seed], second.runs[seed]) for seed in first.runs if seed in second.runs]
     if not pairs:
@@ -167,7 +167,7 @@ def differences(scores: Mapping[str, CellScores], pairs: Iterable[Pair]) -> dict
 
 
 def in_words(tested: Difference | None) -> str:
-    """Return a difference as text: mean, 95 % interval, p value and mark; "" for None."""
+    """Return a difference as text: mean, 95 % interval, p value and marks; only the mean if not tested; "" for None."""
     if tested is None:
         return ""
     mean = signed(tested.mean)
@@ -179,7 +179,7 @@ def in_words(tested: Difference | None) -> str:
 
 
 def mark(tested: Difference) -> str:
-    """Return "*" for a significant difference and "≈" for an equivalent difference; "" for others."""
+    """Return the marks of a difference: "*" if significant, "≈" if equivalent; "" if neither applies."""
     return "*" * tested.significant + "≈" * tested.equivalent
 
 

@@ -56,8 +56,8 @@ def sweep(
 
     Args:
         jobs: the runs, each in a separate folder.
-        workers: number of processes. Several processes use one thread each. 0 runs in this process. None starts one
-            process per core, or a single process on a GPU.
+        workers: number of processes; 0 is this process. Several processes use one thread each. None starts one process
+            per core, or a single process on a GPU.
         on_outcome: called with the outcome of each run: finished now or earlier, or failed.
         on_epoch: called with (job, epochs done, epochs) after every epoch.
 
@@ -65,7 +65,7 @@ def sweep(
         One outcome per job, in the order of the jobs.
 
     Raises:
-        InputError: a folder contains a run of a different config.
+        InputError: a folder contains a run of a different config, or a damaged run.
     """
     outcomes: dict[Path, SweepOutcome] = {}
 
@@ -99,7 +99,7 @@ def in_processes(
     Args:
         work: (task, report) -> result.
         tasks: tasks that can be pickled.
-        workers: number of processes; 0 runs in this process.
+        workers: number of processes; 0 is this process.
         report: called with a task and a value that `work` reports.
 
     Yields:

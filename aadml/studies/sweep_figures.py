@@ -45,7 +45,7 @@ def map_band(x: Sequence[float], cells: Sequence[CellScores], color: int = 0) ->
 
 
 def epoch_band(runs: Iterable[RunScores], key: str, color: int = 0, *, dashed: bool = False) -> Band | None:
-    """Return the values of a key of the logs, over the epochs of all logs; None without common epochs."""
+    """Return the values of a key of the logs, over the epochs that all logs share; None without common epochs."""
     logs = [run.by_epoch(key) for run in runs]
     epochs = sorted(set.intersection(*map(set, logs))) if logs else []
     return Band(epochs, np.array([[log[epoch] for epoch in epochs] for log in logs]), color, dashed) if epochs else None

@@ -56,7 +56,7 @@ class ResultColumns(dict[str, list[Cell]]):
             self[name] = [cell.over_seeds(metric, direction) for cell in self._cells]
 
     def add_differences(self, title: str, pairs: Sequence[Pair | None]) -> None:
-        """Test pairs of cells, one per row, and add a column of differences. The text is empty for equal cells."""
+        """Test pairs of cells, one per row, and add a column of differences; empty for pairs of equal cells."""
         self.tested = differences(self._scores, (p for p in pairs if p and p[0] != p[1] and p[1] in self._scores))
         self[title] = [None if pair is None else in_words(self.tested.get(pair)) for pair in pairs]
 
@@ -72,7 +72,7 @@ class ResultColumns(dict[str, list[Cell]]):
             self[f"{prefix}published {figure.replace('_', '-')}"] = column
 
     def table(self, about: str, notes: Sequence[str] = (), best: str = "") -> Table:
-        """Return the table; its first note states how the differences were tested.
+        """Return the table. Notes on the tests of the differences, if there are any, precede the other notes.
 
         Args:
             about: caption.

@@ -75,13 +75,13 @@ def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[T
     """Draw the trials of a row: first its config, then distinct points of its search space.
 
     Args:
-        row: row with its search space. Keys that its config lacks are omitted.
+        row: row with its search space. For a control or a loss, keys that the config rejects are omitted.
         count: number of trials; a smaller space is tried completely.
         seed: seed of the draw and of the runs.
         folder: folder of the comparison.
 
     Raises:
-        InputError: the config rejects a value of the space.
+        InputError: the config rejects a key or value of the space.
     """
     space = _fitting(row)
     points = [Overrides(dict(zip(space, values, strict=True))) for values in itertools.product(*space.values())]
@@ -129,7 +129,7 @@ def _record(trials: Sequence[Trial], outcomes: Outcomes, chosen: Overrides) -> s
 
 
 def _fitting(row: ComparisonRow) -> Space:
-    """Return the search space of a row without keys that its config lacks, such as keys of a proxy."""
+    """Return the search space of a row; for a control or a loss, without keys that the config rejects."""
     fitting = {}
     for key, values in row.space.items():
         try:

@@ -2,8 +2,8 @@
 
 An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch. This step consists of cheap
 computations and of computations that reduce the data (resizing, a log-mel front end, a complete descriptor without
-weights). `describe` runs the network in the main process on several clips. An extractor without weights has no
-`describe`: `prepare` returns its features over time.
+weights). `describe` runs the network in the main process on several clips. In an extractor without `describe`,
+`prepare` returns the features over time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,7 +66,7 @@ class Extractor:
             trained on.
         about: further provenance that does not change the features: versions of packages, names of weight files.
             `parameters` and `about` are stored in the feature file and are part of the key of every record of a job.
-            `source` contains the options for building the same extractor from a trained model.
+            The entry `source` of `about` contains the options with which a trained model builds the extractor again.
         prepare: function from one decoded clip to an array (t, ...). It runs in a decoding process and must therefore
             be picklable (a module-level function, or a `functools.partial` of one). Its module should not import torch.
         describe: function from the prepared arrays of several clips to the features over time (t, d) of each clip, in
@@ -156,7 +156,7 @@ def options_of(name: str, modality: str) -> list[str]:
     """Return the names of the options of an extractor.
 
     Raises:
-        InputError: there is no such extractor of the modality.
+        InputError: the modality has no such extractor, or the extractor cannot be imported.
     """
     return list(schema(_factory(expanded(name, modality)[0], modality)))
 
@@ -170,8 +170,8 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         options: keyword-only options of the extractor's factory.
 
     Raises:
-        InputError: there is no such extractor of the modality, an option or its value is invalid, or an extractor of
-            the user lacks a package or a file.
+        InputError: the modality has no such extractor, an option or its value is invalid, or the extractor cannot be
+            built.
     """
     name, from_name = expanded(name, modality)
     chosen, factory = {**from_name, **(options or {})}, _factory(name, modality)
@@ -186,7 +186,7 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:
         raise InputError(
-            f"--{modality} {name} computes features of {built.modality}; pass an extractor of {modality} features"
+            f"--{modality} {name} computes {built.modality} features; pass an extractor of {modality} features"
         )
     # the name with which the extractor can be built again
     return built if built.name in EXTRACTORS[modality] else replace(built, name=name)

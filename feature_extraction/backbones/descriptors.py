@@ -1,7 +1,7 @@
 """Descriptors without weights: statistics of a log-mel spectrogram, and gradients and colors of frames.
 
-Descriptors are computed in decoding processes, which do not import torch. Its import would take seconds and 200 MB in
-each process.
+Descriptors are computed in decoding processes, which do not import torch. The import of torch would take seconds and
+200 MB in each process.
 """
 
 from dataclasses import asdict
@@ -99,7 +99,7 @@ def describe_frames(frames: NDArray[np.uint8]) -> Description:
 
 
 def _gradients(colors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Sum gradient magnitudes by cell and unsigned direction, shared between the two nearest directions: (t, 576)."""
+    """Sum gradient magnitudes by cell and unsigned direction, and normalize by the energy of 3 x 3 cells: (t, 576)."""
     gray = colors @ np.array([0.299, 0.587, 0.114], dtype=np.float32)  # (t, side, side)
     padded = np.pad(gray, ((0, 0), (1, 1), (1, 1)), mode="edge")
     across, down = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2], padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]

@@ -131,7 +131,10 @@ def _build(variant: InceptionVariant) -> partial[InceptionV3]:
 
 
 def folded(network: InceptionV3) -> InceptionV3:
-    """Fold every batch normalization into its convolution, in place, which saves a third of the memory traffic."""
+    """Fold each batch normalization into the convolution before, in place, and return the network.
+
+    The folded network needs a third less memory traffic.
+    """
     for module in network.modules():
         if isinstance(module, Unit) and isinstance(module.bn, nn.BatchNorm2d):
             module.conv = fuse_conv_bn_eval(module.conv, module.bn)
@@ -166,7 +169,7 @@ def inception_v3(
         The extractor.
 
     Raises:
-        InputError: an option has an invalid value, or the weights are not available or cannot be read.
+        InputError: an option has an invalid value, or the weights or matrices are not available or not valid.
     """
     reduce, checksums = _reduction(reduction, eight_bit)
     target = chosen_device(device, "inception-v3")
@@ -227,11 +230,11 @@ def _loaded(weights: str, overrides: VariantOptions) -> tuple[InceptionV3, Incep
 
 
 def _reduction(reduction: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, str]]:
-    """Return the reduction that needs no fit, and the provenance of its matrices."""
+    """Return the reduction with released matrices and their provenance; (None, {}) for other reductions."""
     if eight_bit and reduction == "none":
         raise InputError(
-            "inception-v3.eight_bit is true, but only whitened values can be quantized; "
-            "choose reduction own-pca or youtube-8m"
+            "inception-v3.eight_bit quantizes reduced values, but reduction is none; "
+            "set reduction to own-pca or youtube-8m"
         )
     if reduction != "youtube-8m":
         return None, {}

@@ -76,7 +76,7 @@ class Panns(nn.Module):
 
 
 class ConvBlock(nn.Module):
-    """Two 3 x 3 convolutions with batch norm and ReLU, then average pooling by `pool` in both directions."""
+    """Two 3 x 3 convolutions with batch norm and ReLU, then average pooling of time and bands by `pool` (1 or 2)."""
 
     def __init__(self, inputs: int, outputs: int, *, pool: int = 2) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class ConvBlock(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions and a shortcut; if `halve`, average pooling halves the axes of their input."""
+    """Two 3 x 3 convolutions and a shortcut, after average pooling by 2 if `halve`."""
 
     def __init__(self, inputs: int, outputs: int, *, halve: bool, dropout: float) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class ResidualBlock(nn.Module):
         self.dropout = dropout
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Map (b, inputs, t, f) and lengths (b,) to (b, outputs, t', f') and new lengths; `halve` halves both axes."""
+        """Map (b, inputs, t, f) and lengths (b,) to (b, outputs, t', f') and new lengths; `halve` halves t and f."""
         if self.halve:
             values, lengths = _pooled(values, lengths)
         mask = time_mask(lengths, values.shape[2])

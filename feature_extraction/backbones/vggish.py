@@ -151,7 +151,7 @@ def vggish(
         The extractor.
 
     Raises:
-        InputError: an option has an invalid value, or the weights are not available.
+        InputError: an option has an invalid value, or the weights or the PCA are not available or not valid.
     """
     network, checksums, files, matrices = _loaded(weights, variant)
     parameters = {

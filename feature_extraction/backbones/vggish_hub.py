@@ -1,4 +1,4 @@
-"""VGGish as a TensorFlow SavedModel, published on TF-Hub or in a folder. This module needs the `tfhub` extra.
+"""VGGish as a TensorFlow SavedModel from TF-Hub or a folder. This module needs the `tfhub` extra.
 
 The model reads a waveform and contains its front end. Its outputs are not changed.
 """
@@ -40,7 +40,7 @@ def vggish_hub(*, weights: str = "auto") -> Extractor:
         The extractor.
 
     Raises:
-        InputError: TensorFlow is not installed, or the model is not available or cannot be read.
+        InputError: TensorFlow is not installed, or the model cannot be loaded or is not a VGGish.
     """
     model = PUBLISHED if weights == "auto" else weights
     embed, folder = _loaded(model)

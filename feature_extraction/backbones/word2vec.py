@@ -35,14 +35,14 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
     """Read a Word2Vec file, binary (`.bin`) or text (with or without its `count dimension` line).
 
     Args:
-        path: the file; it is read in one pass, for example the 3.6 GB of GoogleNews.
+        path: the file, which is read in one pass (GoogleNews has 3.6 GB).
         words: words to return; None for all words.
 
     Returns:
         Word -> (d,) float32; the first vector if a word is repeated.
 
     Raises:
-        InputError: the file does not exist, is truncated, or is malformed.
+        InputError: the file cannot be read, is truncated, or is malformed.
     """
     wanted = None if words is None else {word.encode() for word in words}
     vectors: dict[str, Vector] = {}
@@ -61,9 +61,9 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
 def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int = 0) -> WordTable:
     """Build the table of a vocabulary: the padding, the words with a vector, and one vector for all other words.
 
-    A word that `vectors` lacks is assigned the vector of its first spelling in `vectors` (see `variants`). All other
-    words share one random unit vector that is nearly orthogonal to all word vectors (|dot| <= 0.25 with each of their
-    unit vectors).
+    A word that `vectors` lacks is assigned the vector of its first spelling in `vectors` (see `variants`). Words
+    without a spelling in `vectors` share one random unit vector that is nearly orthogonal to all word vectors
+    (|dot| <= 0.25 with each word vector at length 1).
 
     Args:
         vocabulary: words of the captions.
@@ -71,7 +71,7 @@ def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int
         seed: seed of the shared vector.
 
     Raises:
-        InputError: none of the words has a vector, or no vector is nearly orthogonal to all word vectors.
+        InputError: none of the words has a vector, or no random vector is nearly orthogonal to all word vectors.
     """
     words = sorted(set(vocabulary))
     spellings = {word: next((v for v in variants(word) if v in vectors), None) for word in words}
@@ -121,8 +121,8 @@ def _nearly_orthogonal(vectors: Vector, seed: int) -> Vector:
         if largest <= _NEARLY_ORTHOGONAL:
             return draw
     raise InputError(
-        f"word vectors: no vector of {vectors.shape[1]} dimensions is nearly orthogonal to all {len(units)} words "
-        f"(|dot| is {smallest:.2f} at best, but must be at most {_NEARLY_ORTHOGONAL}); "
+        f"word vectors: no random vector of {vectors.shape[1]} dimensions is nearly orthogonal to all {len(units)} "
+        f"words (|dot| is {smallest:.2f} at best, but must be at most {_NEARLY_ORTHOGONAL}); "
         "use word vectors of more dimensions"
     )
 
@@ -169,10 +169,11 @@ def _text(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vec
         try:
             vector = np.array([float(value) for value in values], dtype=np.float32)
         except ValueError as error:
-            raise InputError(f"{path}: a value of word {number} is not a number; pass a Word2Vec file") from error
+            raise InputError(f"{path}: word {number} has an invalid value ({error}); pass a Word2Vec file") from error
         if len(vector) != dimension or dimension < 1:
+            expected = dimension if dimension > 0 else "at least 1"
             raise InputError(
-                f"{path}: word {number} has {len(vector)} values instead of {dimension}; pass a Word2Vec file"
+                f"{path}: word {number} has {len(vector)} values instead of {expected}; pass a Word2Vec file"
             )
         yield word, vector
     if number < count:

@@ -20,7 +20,7 @@ class Engine(Protocol):
 
         Args:
             tasks: the clips; the next clip is drawn when a process is free.
-            settings: modalities and limits; see `decoding_workers.decode_all` for their meaning.
+            settings: modalities and limits.
             clips: upper bound of the number of tasks.
             workers: number of decoding processes; None for one process per processor.
         """
@@ -43,12 +43,12 @@ def engine_of(name: str) -> Engine:
         name: a key of ENGINES, or "ray:ADDRESS" for a running cluster ("ray:auto", "ray:10.0.0.7:6379").
 
     Raises:
-        InputError: there is no such engine, its package is not installed, or the engine does not have an address.
+        InputError: there is no such engine, Ray is not installed, or another engine than ray has an address.
     """
     kind, colon, address = name.partition(":")
     entry: Callable[..., Generator[tuple[Task, list[DecodedPart]]]] = lookup(ENGINES, kind, "engine")
     if kind != "ray" and colon:
-        raise InputError(f"engine {name}: {kind} does not have an address; choose ray:ADDRESS, ray or local")
+        raise InputError(f"engine {name}: {kind} does not accept an address; choose ray:ADDRESS, ray or local")
     if kind == "ray":
         import_module("aadml.feature_extraction.engines.on_ray").package()
     return partial(entry, address=address) if colon else entry

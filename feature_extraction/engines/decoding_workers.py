@@ -25,7 +25,7 @@ class Wanted:
     """Decoding and preprocessing of one modality.
 
     Attributes:
-        inputs: form of the decoded input.
+        inputs: input to decode: sound, frames or text.
         prepare: preprocessing in the decoding process; picklable.
         minimum_seconds: minimum duration in seconds; shorter clips fail.
         pool: pooling of the prepared clip in the decoding process; None for no pooling in that process.
@@ -84,7 +84,7 @@ class DecodedPart:
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
         warnings: warnings about an accepted clip.
-        start: beginning of the sound or picture, in seconds after the beginning of the file or of its segment.
+        start: beginning of the sound or picture, in seconds after the beginning of the file or of the segment.
         seconds: duration in seconds.
         fingerprint: (256,) bytes that identify the clip after re-encoding (see `media.fingerprints`); None for a text
             and for a failure.
@@ -105,8 +105,9 @@ def decode_all(
 ) -> Generator[tuple[Task, list[DecodedPart]]]:
     """Decode clips in processes of this machine.
 
-    A clip whose process died is decoded again at the end, alone in a new process. Other clips may have damaged the
-    first process or used up the memory. The clip fails only if the second process dies as well.
+    A clip whose process crashed is decoded again at the end, alone in a new process. Other clips may have damaged the
+    first process or used up the memory. The clip fails only if the second process crashes as well. A clip that exceeds
+    the time limit fails at once.
 
     Args:
         tasks: the clips; the next clip is drawn when a process is free.
@@ -146,7 +147,7 @@ def decoded_by(
     Args:
         pool: result of `decoders`.
         tasks: the clips.
-        suspects: list for the clips whose process died. If it is None, these clips are yielded as `crashed`.
+        suspects: list to which the clips whose process crashed are added; None to yield these clips as failed.
     """
     parts: dict[int, list[DecodedPart]] = {}
     for event in pool.work_off(tasks):

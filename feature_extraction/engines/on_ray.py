@@ -35,7 +35,7 @@ class DecodingActor:
         self._pool = self._open.__enter__()
 
     def decode(self, task: Task) -> list[DecodedPart]:
-        """Return the parts of a clip. If the process dies, the clip is decoded once more in a new process."""
+        """Return the parts of a clip. If the process crashes, the clip is decoded once more in a new process."""
         suspects: list[Task] = []
         decoded = [*decoded_by(self._pool, iter([task]), suspects)]
         ((_, parts),) = decoded or decoded_by(self._pool, iter(suspects))
@@ -53,13 +53,13 @@ def decode(
         clips: see `Engine`.
         workers: number of actors; None for one actor per processor of the cluster.
         address: address of a running cluster. If it is empty, the address in RAY_ADDRESS is used. If RAY_ADDRESS is not
-            set either, Ray is started on this machine.
+            set either, Ray is started on this machine. An existing connection of this process takes precedence.
 
     Yields:
         Each task with its parts, in the order of completion.
 
     Raises:
-        InputError: Ray is not installed, there is no cluster at the address, or the cluster has no free processors.
+        InputError: Ray is not installed or cannot be started, or the cluster does not exist or returns no results.
     """
     with _connected(address, workers) as ray:
         count = min(workers or max(1, int(ray.cluster_resources().get("CPU", 1))), clips)
@@ -143,10 +143,9 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
         except Exception as error:  # Ray has no exception class for this
             ray.shutdown()
             if not left:
-                raise InputError(
-                    f"engine ray: there is no cluster at {where} ({cause(error)}); "
-                    "pass ray:ADDRESS of a running cluster, or ray to start Ray on this machine"
-                ) from error
+                problem = "Ray cannot be started on this machine" if is_new else f"there is no cluster at {where}"
+                remedy = f"ray:ADDRESS of a running cluster{'' if is_new else ', or ray to start Ray on this machine'}"
+                raise InputError(f"engine ray: {problem} ({cause(error)}); pass {remedy}") from error
     try:
         with redirect_stdout(sys.stderr):  # Ray prints messages about lost processes
             yield ray

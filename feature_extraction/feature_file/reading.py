@@ -202,7 +202,7 @@ def _blocks(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Iterator[NDArray[Any
 
 def _strings(group: Group, key: str, place: str) -> tuple[str, ...]:
     dataset = _dataset(group, key, place)
-    if h5py.check_string_dtype(dataset.dtype) is None or dataset.shape is None or dataset.ndim != 1:
+    if h5py.check_string_dtype(dataset.dtype) is None or dataset.ndim != 1:
         raise InputError(
             f"{place}: /{key} has type {dataset.dtype} {dataset.shape}, but must be a list of strings; write strings"
         )

@@ -37,11 +37,11 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         path: the file.
 
     Yields:
-        The open file, without links to other files and with all declared content.
+        The open file, which has no links to other files.
 
     Raises:
-        InputError: the file does not exist, is not HDF5 or is malicious, or HDF5 fails inside the `with` block. The
-            message is one line.
+        InputError: the file cannot be read, is not HDF5, is damaged or malicious, or HDF5 fails inside the `with`
+            block. The message is one line.
     """
     place = os.fspath(path)
     if "\0" in place:
@@ -118,7 +118,8 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
         Key -> array of numbers or text, for each key of `wanted`.
 
     Raises:
-        InputError: the file cannot be read, or a key is missing or not an array. The message contains the key.
+        InputError: the file cannot be read, or a key is missing or has a value other than an array of real numbers or
+            text.
     """
     with open_hdf5(path) as file:
         require_keys(path, wanted, tuple(file))
@@ -126,7 +127,7 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
 
 
 def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Collection[str]) -> None:
-    """Raise InputError if a requested key is not among the keys of a file. The message lists the keys."""
+    """Raise InputError if a requested key is not among the keys of a file. The message lists up to 30 keys."""
     missing = [key for key in wanted if key not in keys]
     if missing:
         present = ", ".join([*keys][:30]) or "none"
@@ -147,7 +148,7 @@ def _values(dataset: Any, where: str) -> NDArray[Any]:
 
 @functools.lru_cache(maxsize=256)
 def _inspected(path: str, size: int, modified: int, inode: int) -> str:
-    """Inspect a file in a subprocess and return its problem, or ""; arguments besides `path` identify the version."""
+    """Inspect a file in a subprocess; return the problem or "". `modified` and `inode` only identify the version."""
     del modified, inode
     seconds = _SECONDS + min(size / _OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS) + size / _BYTES_A_SECOND
     patience = _PATIENCE[0] + _PATIENCE[1] * seconds

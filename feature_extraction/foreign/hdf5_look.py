@@ -1,9 +1,9 @@
 """Program for inspecting an HDF5 file, except its large arrays, in a process that can be killed.
 
 A file can make HDF5 loop without end, allocate declared sizes, follow links to other files, or crash the process.
-Reading names and sizes is sufficient for this. This program therefore reads them first, with limits on processor time
-and memory. It prints one line about the problem, or nothing if the file is safe. It imports no other module of the
-package.
+Reading names and sizes is sufficient to cause these failures. This program therefore reads names and sizes first, with
+limits on processor time and memory. It prints one line about the problem, or nothing if the file is safe. It imports no
+other module of the package.
 """
 
 import os
@@ -33,7 +33,8 @@ def look(path: str) -> None:
     """Inspect a file.
 
     Raises:
-        UnsafeFile: an object refers to another file, declares more than is stored, or cannot be read.
+        UnsafeFile: the file refers to another file, has a link without a target, or exceeds a limit. For a damaged
+            file, HDF5 raises other exceptions.
     """
     with h5py.File(path, "r") as file:
         walk = _Walk(os.path.getsize(path))  # noqa: PTH202 - no path is needed otherwise

@@ -35,18 +35,18 @@ Cells = dict[str, str]
 def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
     """Return the header and the lines of a manifest of the clips of a table.
 
-    The columns `audio`, `video`, `visual`, `image` and `media` contain encoded files or paths relative to the table.
-    Encoded files are written to a temporary folder, which is deleted at the end of the process. A clip without `audio`
-    has the sound of its video. Class numbers become names. A list of labels becomes the column `labels`, and a list of
-    texts the columns `caption_1`, `caption_2`, and so on. Other lists are left out. Rows of a table without ids are
-    numbered.
+    The columns `audio`, `video`, `visual`, `image` and `media` contain encoded files, or paths relative to the folder
+    of the table. Encoded files are written to a temporary folder, which is deleted at the end of the process. A clip
+    without `audio` has the sound of its video. Class numbers become names. A list of labels becomes the column
+    `labels`, and a list of texts the columns `caption_1`, `caption_2`, and so on. Other lists, mappings and bytes are
+    left out. Rows of a table without ids are numbered.
 
     Args:
         path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY. KEY.txt is its
             text, KEY.cls its label, KEY.COLUMN.txt the value of a column, and KEY.json the values of several columns.
 
     Raises:
-        InputError: the table cannot be read, a column of media has other content, or the disk is full.
+        InputError: the table cannot be read, a column of media does not contain media, or the disk is full.
         MissingExtraError: pyarrow or datasets is not installed.
     """
     folder = _Folder(path)
@@ -61,7 +61,7 @@ def has_media(path: Path) -> bool:
     """Return whether a table contains encoded media.
 
     Raises:
-        DamagedFileError: the table cannot be read.
+        InputError: the table cannot be read.
         MissingExtraError: pyarrow or datasets is not installed.
     """
     if is_tar(path):
@@ -84,7 +84,7 @@ class _Folder:
         self._folder, self._numbers = "", count()
 
     def add(self, content: IO[bytes], name: str) -> str:
-        """Write a file under a number and the ending of its name, and return its path."""
+        """Write a file whose name is a number with the ending of `name`, and return the path."""
         self._folder = self._folder or temporary_folder().name
         ending = Path(name).suffix.lower()
         place = Path(self._folder, f"{next(self._numbers)}{ending if _ENDING.fullmatch(ending) else ''}")
@@ -92,7 +92,7 @@ class _Folder:
         return str(place)
 
     def path_of(self, column: str, value: _Value) -> str:
-        """Return the path of a value: an encoded file, its path, or both, as `datasets` stores media."""
+        """Return a path for media that `datasets` stores as content, path, or both; "" for an empty value."""
         content, name = (value.get("bytes"), value.get("path")) if isinstance(value, Mapping) else (value, None)
         if isinstance(content, bytes):
             return self.add(io.BytesIO(content), str(name or ""))

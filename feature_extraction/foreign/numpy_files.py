@@ -1,4 +1,4 @@
-"""Reader of npy and npz files, which checks the header of each array against the size of its content."""
+"""Reader of npy and npz files. The header of each array is checked against the size of the content."""
 
 import math
 import os
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.archives import DAMAGED
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
+from aadml.feature_extraction.ground.file_content import file_kind
 
 _FREE = 1 << 26  # declared bytes that are always allowed
 _RATIO = 200  # declared bytes per stored byte; a higher ratio is a decompression bomb
@@ -58,14 +59,14 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Raise ValueError if the members of an archive declare far more than they store, overlap, or are too many.
+    """Raise ValueError if members of an archive declare far more than they store, overlap, or have equal names.
 
     Args:
         archive: archive opened for reading; no member is decompressed beyond its declared size.
         size: size of the file in bytes.
 
     Raises:
-        ValueError: the archive is unsafe; the message describes the problem.
+        ValueError: the archive is unsafe or has too many members; the message describes the problem.
     """
     members = archive.infolist()
     names = {member.filename for member in members}
@@ -120,6 +121,8 @@ def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:
 def _regular(path: str | os.PathLike[str]) -> Path:
     place = Path(path)
     if "\0" in str(place) or not place.is_file():
-        name = repr(str(place)) if "\0" in str(place) else str(place)
-        raise InputError(f"{name}: does not exist; check the path")
+        if "\0" in str(place) or not place.exists():
+            name = repr(str(place)) if "\0" in str(place) else str(place)
+            raise InputError(f"{name}: does not exist; check the path")
+        raise InputError(f"{place}: is a {file_kind(place.stat())}; pass a file")
     return place

@@ -1,7 +1,7 @@
 """Reader of tables: Parquet, JSON Lines, TSV, data sets of the library `datasets`, and WebDataset tars.
 
-Addresses of object stores and names of data sets on the Hugging Face Hub are copied to a temporary folder first. No
-code of a data set is run.
+Files of object stores and data sets on the Hugging Face Hub are copied to a temporary folder first. No code of a data
+set is run.
 """
 
 import atexit
@@ -63,7 +63,8 @@ def local_path(source: str | os.PathLike[str]) -> Path:
             set on the Hugging Face Hub.
 
     Raises:
-        InputError: a remote source was not typed by the user, cannot be read, or is larger than the free space.
+        InputError: a remote source is not supported, was not typed by the user, cannot be read, or is larger than the
+            free space.
         MissingExtraError: the packages of `aadml[datasets]` are not installed.
     """
     if not is_remote(source):
@@ -132,7 +133,7 @@ def _failures_of(source: str) -> Iterator[None]:
 
 
 def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
-    """Copy the files beside a remote file to the same relative paths beside its copy. Missing files are left out.
+    """Copy the files beside a remote file to the same relative paths beside the copy. Missing files are left out.
 
     Args:
         source: an address that was copied by `local_path`. Data sets of the hub have no files beside them.
@@ -166,7 +167,7 @@ def shown_address(source: str) -> str:
 
 
 def _without_secrets(text: str, source: str) -> str:
-    """Return a text in which an address, its user and its query are replaced."""
+    """Return a text in which user, query and fragment of an address are replaced."""
     parts = urlsplit(source)
     text = text.replace(source, shown_address(source))
     for secret in (parts.netloc.rpartition("@")[0], parts.query, parts.fragment):
@@ -208,7 +209,7 @@ def is_table(path: Path) -> bool:
 
 
 def table_files(path: Path) -> tuple[Path, ...]:
-    """Return the file of a table, or all files below its folder."""
+    """Return the files of a table: the table itself, or all files below a table that is a folder."""
     return (path,) if path.is_file() else tuple(sorted(file for file in path.rglob("*") if file.is_file()))
 
 
@@ -219,7 +220,7 @@ def table_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
         path: see `table_arrays`.
 
     Raises:
-        InputError: the table cannot be read, or its parts have different columns.
+        InputError: the table cannot be read, or parts or clips have different columns.
         MissingExtraError: pyarrow or datasets is not installed.
     """
     place = Path(path)
@@ -232,15 +233,16 @@ def table_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Read columns of a table of clips: lists of numbers as (n, d), everything else as (n,).
+    """Read columns of a table of clips: lists of d numbers as (n, d), single values as (n,).
 
     Args:
         path: see `is_table`. In a tar, the files `KEY.audio.npy`, `KEY.split.txt` and `KEY.cls` are the values of clip
-            KEY in the columns `audio`, `split` and `label`. A data set with named splits has the column `split`.
+            KEY in the columns `audio`, `split` and `label`. A data set with named splits has the column `split`. The
+            class names that `datasets` stores are the array `class_names`.
         wanted: columns to read. Missing columns are left out.
 
     Raises:
-        InputError: the table cannot be read, or a column has missing values or lists of different lengths.
+        InputError: the table cannot be read, or a column does not form an array (missing values, different lengths).
         MissingExtraError: pyarrow or datasets is not installed.
     """
     place = Path(path)
@@ -280,8 +282,8 @@ class TablePart:
 
     Attributes:
         split: name of the split; empty if the part has no name.
-        schema: columns, as pyarrow declares them.
-        read: function that reads the wanted columns; None for all.
+        schema: pyarrow's schema of the columns.
+        read: function from the wanted columns (None for all) to the table.
         stream: function from a number of rows to batches of at most that many rows; None if `read` needs little memory.
     """
 
@@ -357,7 +359,8 @@ def _equal_parts(path: Path) -> list[TablePart]:
     for part in parts:
         if part.schema.names != names:
             split = part.split or "a file"
-            raise InputError(f"{path}: the columns of {split} are not {', '.join(names)}; pass equal columns")
+            columns = f"the columns {', '.join(part.schema.names)}, but another part has {', '.join(names)}"
+            raise InputError(f"{path}: {split} has {columns}; store equal columns")
     return parts
 
 
@@ -388,7 +391,7 @@ def _parquet_batches(file: Path, names: Sequence[str], rows: int) -> Iterator[An
     """Yield columns of a Parquet file, at most `rows` rows at a time; one row group is in memory.
 
     Raises:
-        DamagedFileError: the file is damaged, or the columns expand beyond its limit.
+        DamagedFileError: the file is damaged, or the columns expand beyond the limit of the file.
     """
     parquet, limit, size = optional("pyarrow.parquet", str(file), "aadml[parquet]"), _limit(file), 0
     with damage_in(file), parquet.ParquetFile(file, pre_buffer=False) as opened:
@@ -436,7 +439,7 @@ Reads = dict[str, Callable[[], NDArray[Any]]]
 
 
 def _columns(path: Path, wanted: Collection[str]) -> Reads:
-    """Return a function that builds the array of each wanted column of a table that is not a tar."""
+    """Return column -> function that builds the array of the column, for a table that is not a tar."""
     parts = _equal_parts(path)
     tables = [part.read(wanted) for part in parts]
     for table in tables:
@@ -519,7 +522,7 @@ class TarFile:
 
     Attributes:
         clip: folder and key.
-        column: column; "label" for cls and "text" for txt without a column, otherwise the kind.
+        column: COLUMN; in KEY.KIND, "label" for cls, "text" for txt, otherwise the kind.
         kind: ending without the dot.
         size: bytes.
         content: stream of the content, which is valid until the next file.
@@ -587,7 +590,10 @@ def _stacked(values: list[Any], place: str) -> NDArray[Any]:
     try:
         return np.stack(values)
     except ValueError as error:
-        raise InputError(f"{place} has arrays of different shapes; store one shape for all clips") from error
+        first, second, *_ = dict.fromkeys(np.shape(value) for value in values)
+        raise InputError(
+            f"{place} has arrays of different shapes, {first} and {second}; store one shape for all clips"
+        ) from error
 
 
 def _members(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:

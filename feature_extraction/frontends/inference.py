@@ -40,7 +40,7 @@ def batched(network: Callable[[Tensor], Tensor], clips: Sequence[Tensor], size: 
 
 
 def loaded(build: Callable[[], Network], state: Mapping[str, Tensor]) -> Network:
-    """Build a network with the weights `state`, without initializing, copying or converting values.
+    """Build a frozen network with the weights `state`, without initializing, copying or converting values.
 
     Args:
         build: function that returns the network.
@@ -91,7 +91,8 @@ def chosen_device(device: str, where: str) -> torch.device:
     count = torch.cuda.device_count()
     if kind == "cuda" and count and (number in ("", "0") or (number.isdigit() and int(number) < count)):
         return torch.device(device)
-    possible = f"auto, cpu, cuda:0 to cuda:{count - 1}" if count else "auto, cpu (this machine has no CUDA device)"
+    last = f" to cuda:{count - 1}" if count > 1 else ""
+    possible = f"auto, cpu, cuda, cuda:0{last}" if count else "auto, cpu (this machine has no CUDA device)"
     raise InputError(f"{where}.device is {device}; choose from {possible}")
 
 

@@ -111,12 +111,12 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
         without padding, 1 + s // hop with padding.
 
     Raises:
-        InputError: the waveform does not contain floats, or does not have one or two dimensions.
+        InputError: the waveform is not float32 or float64, or does not have one or two dimensions.
     """
     samples = waveform if isinstance(waveform, np.ndarray) else waveform.detach().cpu().numpy()
     if samples.ndim not in (1, 2) or samples.dtype not in (np.float32, np.float64):
         raise InputError(
-            f"log-mel: the samples are {samples.dtype} of shape {samples.shape}; pass floats (b, s) or (s,)"
+            f"log-mel: the samples are {samples.dtype} of shape {samples.shape}; pass float32 or float64 (b, s) or (s,)"
         )
     frames = _frames(samples if samples.ndim == 2 else samples[None], settings)
     bands = np.empty((*frames.shape[:2], settings.bands), dtype=samples.dtype)
@@ -196,7 +196,7 @@ def _spread(pieces: Pieces, settings: LogMelSettings) -> None:
 
 
 def _gather(pieces: Pieces, settings: LogMelSettings, transform: Transform) -> None:
-    """Compute the mel bands of the frames of each piece."""
+    """Compute the log-mel bands of the frames of each piece, into the array of the piece."""
     if not pieces:
         return
     window, groups = _constants(settings, pieces[0][0].dtype.name)

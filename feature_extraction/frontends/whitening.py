@@ -83,7 +83,7 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
         The whitening. The entry of largest magnitude of each component is positive, so that signs are reproducible.
 
     Raises:
-        InputError: there are fewer rows than components, `dimension` is above d, or a row is not finite.
+        InputError: there are fewer rows than components or than two, `dimension` is above d, or a row is not finite.
     """
     count, mean, scatter = 0, np.zeros(()), np.zeros(())
     for block in _gathered(blocks):
@@ -97,8 +97,8 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
         count += len(block)
     if count < max(2, dimension):
         raise InputError(
-            f"PCA to {dimension} dimensions: there are {count:,} training frames; pass at least {max(2, dimension):,} "
-            "(more training clips), or use all 2048 dimensions (reduction none)"
+            f"PCA to {dimension} dimensions: there are {count:,} training frames, but at least {max(2, dimension):,} "
+            "are needed; pass more training clips, or set reduction to none"
         )
     if dimension > len(mean):
         raise InputError(
@@ -129,7 +129,7 @@ class PcaWhitening:
     def transformation(
         self, arrays: Mapping[str, NDArray[np.float32]]
     ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-        """Return the function (t, d) -> (t, k) that reproduces the features of the file to the last bit."""
+        """Return the function (t, d) -> (t, k) of the arrays; its results equal those of the job to the last bit."""
         return partial(reduced, Whitening.of_arrays(arrays), eight_bit=self.eight_bit)
 
 
@@ -163,7 +163,7 @@ def youtube8m_whitening(path: str | Path, dimension: int = 1024) -> Whitening:
         The whitening of Inception-V3's 2048 dimensions.
 
     Raises:
-        InputError: a file is missing, or an array has a wrong shape.
+        InputError: the archive cannot be read, or an array is missing or has a wrong shape.
     """
     mean, values, vectors = (_matrix(Path(path), name) for name in ("mean", "eigenvals", "eigenvecs"))
     mean, values = mean.reshape(-1), values.reshape(-1)

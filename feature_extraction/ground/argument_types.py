@@ -126,13 +126,15 @@ def _check_text(place: str, value: object, *, is_path: bool) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value with NumPy scalars and arrays as Python values, and paths in mappings as strings.
+    """Return a value with NumPy values and fractions as Python numbers, and paths in mappings as strings.
 
     Args:
         value: scalar, array, or mappings, lists and tuples of these; any other value is returned unchanged.
     """
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
+    if isinstance(value, numbers.Real) and not isinstance(value, int | float):  # a fraction
+        return float(value)
     if isinstance(value, Mapping):
         return {plain(key): str(item) if isinstance(item, Path) else plain(item) for key, item in value.items()}
     return type(value)(map(plain, value)) if type(value) in (list, tuple) else value

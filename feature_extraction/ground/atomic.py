@@ -26,9 +26,9 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     Raises:
         InputError: `path` cannot be a file, its folder cannot be written, or the disk is full.
     """
-    final = _target(path)
-    temporary: Path | None = None
+    final, temporary = Path(path), None
     try:
+        final = _target(final)
         _require_file_path(final)
         final.parent.mkdir(parents=True, exist_ok=True)
         # the name is stored before the creation of the file, which Ctrl-C may interrupt
@@ -46,7 +46,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     finally:
         if temporary is not None:
             with suppress(OSError):  # the cause of a failed write may prevent the removal as well
-                temporary.unlink(missing_ok=True)
+                temporary.unlink()
 
 
 def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[[Path], bool]) -> None:
@@ -60,8 +60,9 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
     Raises:
         InputError: `path` cannot be a file, or a file of another kind exists there.
     """
-    final = _target(path)
+    final = Path(path)
     try:
+        final = _target(final)
         _require_file_path(final)
         other = final.exists() and final.stat().st_size > 0 and not is_one(final)
     except OSError as error:
@@ -70,9 +71,8 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
         raise InputError(f"{final}: exists, is not {kind}, and is not overwritten; choose another output")
 
 
-def _target(path: str | os.PathLike[str]) -> Path:
+def _target(link: Path) -> Path:
     """Return the target of a symbolic link (an existing file or not), or any other path unchanged."""
-    link = Path(path)
     return Path(os.path.realpath(link)) if link.is_symlink() else link
 
 
@@ -108,12 +108,12 @@ def append_all(handle: int, data: bytes) -> None:
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove temporary files of killed writers of `path`; no other process may be writing `path`."""
-    final = _target(path)
+    final = _target(Path(path))
     leftover = re.compile(rf"\.{re.escape(final.stem[:80])}\.[a-z0-9_]{{8}}\.partial{re.escape(final.suffix)}")
     if final.parent.is_dir():
         for candidate in final.parent.iterdir():
             if leftover.fullmatch(candidate.name):
-                candidate.unlink(missing_ok=True)
+                candidate.unlink()
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -109,7 +109,7 @@ def parse_as(kind: Callable[..., T], text: bytes, place: str | Path) -> T:
     try:
         (record,) = _adapter(kind).validate_json(b"[%s]" % text)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first = error.errors()[0]
         # earlier versions of pydantic add the names of their validators, which have brackets
         key = ".".join([kind.__name__, *(part for part in map(str, first["loc"][1:]) if "[" not in part)])
         value = "" if first["type"] == "missing" else f", not {str(first['input'])[:40]!r}"

@@ -1,7 +1,8 @@
 """Variants of Inception-V3: structure and input of the network for a weight file.
 
-The files have equal shapes, but belong to three variants. A published file is identified by its checksum. For any other
-file, the tensors determine some of the fields. A warning lists the fields that remain unknown, with their options.
+The published files have tensors of equal shapes, but belong to three variants. A published file is identified by its
+checksum. For any other file, the tensors determine some of the fields. A warning lists the fields that remain unknown,
+and the options that set these fields.
 """
 
 import logging
@@ -30,7 +31,7 @@ class InceptionVariant:
     transform_input: bool = True
 
     def updated(self, overrides: "VariantOptions") -> "InceptionVariant":
-        """Return the variant with the fields that a user set."""
+        """Return the variant with the fields of `overrides` that are not None."""
         fields = {name: value for name, value in vars(overrides).items() if value is not None}
         return replace(self, **fields)
 
@@ -73,7 +74,7 @@ def variant_of(weights: ResolvedWeights, overrides: VariantOptions) -> Inception
         overrides: fields that the user set. These fields take precedence over the content of the file.
 
     Returns:
-        The variant. A warning lists the fields that are neither known nor set, and their options.
+        The variant, with torchvision's values for fields that are neither known nor set. A warning lists such fields.
     """
     variant, doubtful = _by_content(weights)
     guessed = [name for name in doubtful if getattr(overrides, name) is None]

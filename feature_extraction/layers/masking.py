@@ -13,7 +13,7 @@ def time_mask(lengths: Tensor | None, frames: int) -> Tensor | None:
         frames: t, the number of frames of the batch.
 
     Returns:
-        (b, t) bool; None if there is no padding.
+        (b, t) bool; None if `lengths` is None.
     """
     if lengths is None:
         return None
@@ -26,12 +26,12 @@ def masked(values: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def masked_batch_norm(values: Tensor, norm: nn.BatchNorm2d, mask: Tensor | None) -> Tensor:
-    """Normalize (b, c, t, f) by channel, with statistics over the frames that are not padding.
+    """Normalize (b, c, t, f) by channel; in training, padding does not contribute to the statistics.
 
     Args:
         values: (b, c, t, f).
         norm: batch norm with the parameters and running statistics.
-        mask: (b, t), result of `time_mask`.
+        mask: (b, t), result of `time_mask`; None if there is no padding.
 
     Returns:
         (b, c, t, f), zero in the padding.

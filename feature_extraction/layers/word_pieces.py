@@ -15,7 +15,7 @@ _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
 def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str, ...]:
-    """Build a vocabulary: all letters, then the joins of the most frequent pairs of neighboring pieces.
+    """Build a vocabulary: special entries, all characters, then joins of the most frequent pairs of pieces.
 
     Among equally frequent pairs, the alphabetically first pair is joined, so equal captions produce equal vocabularies.
     The trainer of `tokenizers` joins such pairs in the order of a hash table, which differs from run to run. Source of
@@ -23,7 +23,7 @@ def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str,
 
     Args:
         captions: cleaned captions of the training split; words are split as by the tokenizer.
-        size: maximum number of entries, including the five special entries; all letters are entries, even beyond
+        size: maximum number of entries, including the five special entries; all characters are entries, even beyond
             this maximum.
 
     Returns:

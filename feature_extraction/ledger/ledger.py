@@ -44,7 +44,7 @@ class Ledger:
         self._read_all()
 
     def __len__(self) -> int:
-        """Return the number of records."""
+        """Return the number of records, including replaced records."""
         return len(self._positions)
 
     def find(self, clip: str, modality: str, settings: str) -> Record | None:
@@ -117,7 +117,7 @@ class Ledger:
         self._flushed = time.monotonic()
 
     def forget_damaged(self) -> int:
-        """Remove records with damaged values, so that their work is done again, and return the number of records."""
+        """Forget damaged records, so that their work is done again, and return the number of damaged records."""
         before, positions, self._positions, self._contents = len(self), self._positions, Positions(), None
         for key, position in positions.all():
             record = read_line(Record, self._line(position))
@@ -204,7 +204,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
 
 
 def is_in_use(records: Path) -> bool:
-    """Return whether a process is writing the ledger with the file of records `records`."""
+    """Return whether a process is writing the ledger whose records are in the file `records`."""
     with records.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -11,7 +11,7 @@ class Positions:
     """Index from keys to the positions of lines; a key may have several lines.
 
     Args:
-        recent: number of additions after which the arrays are sorted again.
+        recent: minimum number of additions after which the arrays are sorted again.
     """
 
     def __init__(self, recent: int = 50_000) -> None:

@@ -59,10 +59,10 @@ class Record:
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
         warnings: warnings about an accepted clip.
-        start: beginning of the sound or picture, in seconds after the beginning of the file or of its segment.
+        start: beginning of the sound or picture, in seconds after the beginning of the file or of the segment.
         seconds: duration in seconds.
         block: location of the values; None for a failure.
-        fingerprint: fingerprint of sound or picture, in Base64; "" for a failure, and in older ledgers.
+        fingerprint: fingerprint of sound or picture, in Base64; "" for a text or a failure, and in older ledgers.
         end: size of the file of values in bytes, including the values of the record.
     """
 
@@ -88,7 +88,7 @@ def key_of(clip: str, modality: str, settings: str) -> int:
 
 
 def line_of(key: int, content: object) -> bytes:
-    """Return the line of a dataclass; `key` is the key of a record, or `NOTE`."""
+    """Return the line for an instance of a dataclass; `key` is the key of a record, or `NOTE`."""
     text = json.dumps(vars(content), ensure_ascii=False, separators=(",", ":"), default=vars).encode(errors="replace")
     checked = b"%016x %s" % (key, text)
     return b"%08x %s\n" % (zlib.crc32(checked), checked)

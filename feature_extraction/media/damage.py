@@ -1,4 +1,4 @@
-"""Damage of a stream: the parts that cannot be decoded, and their share of the length that the file states."""
+"""Damage of a stream: its cause, the packets that cannot be decoded, and the share of the length that is lost."""
 
 from aadml.feature_extraction.media.inputs import MediaFailure
 
@@ -9,11 +9,11 @@ class Damage:
     """Parts of one stream that cannot be decoded.
 
     Args:
-        tolerated: whether the rest is decoded; otherwise any damage is a failure.
-        cause: first finding; "" for an undamaged stream.
+        tolerated: whether damaged parts are skipped; otherwise any damage is a failure.
+        cause: damage that is known before decoding; "" for none.
 
     Attributes:
-        cause: first finding; "" for an undamaged stream.
+        cause: first damage that was found; "" for an undamaged stream.
         packets: number of packets that were read.
         lost: number of packets that were skipped.
         timed: whether the times of the stream agree with its samples.
@@ -30,7 +30,7 @@ class Damage:
             self.add(cause)
 
     def add(self, cause: str) -> None:
-        """Record a finding.
+        """Record damage; only the first `cause` is kept.
 
         Raises:
             MediaFailure: damage is not tolerated.

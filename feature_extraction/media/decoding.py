@@ -47,10 +47,10 @@ def decode(
         segment: part of the recording that is decoded, to the sample or frame; not used for text.
 
     Returns:
-        Clip of at least one sample (s,) float32, frame (t, height, width, 3) uint8 or byte of text (n,) uint8.
+        Clip of samples (s,) float32, frames (t, height, width, 3) uint8 or bytes of text (n,) uint8, at least one.
 
     Raises:
-        MediaFailure: the file cannot be decoded, with the reason.
+        MediaFailure: there is no valid clip; the exception has the reason, a key of `REASONS`.
     """
     if isinstance(inputs, Text):
         if not path.strip():
@@ -70,7 +70,7 @@ def recording_seconds(path: str) -> float:
     The length is that of the header, if the format states lengths. Otherwise all packets are read, but not decoded.
 
     Raises:
-        MediaFailure: the file cannot be opened or has neither sound nor video, with the reason.
+        MediaFailure: the file cannot be read, or has neither sound nor video.
     """
     with _container(path, Limits()) as (container, _):
         streams = [stream for stream in container.streams if stream.type in ("audio", "video")]
@@ -85,7 +85,7 @@ def recording_seconds(path: str) -> float:
 
 @contextmanager
 def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
-    """Open a media file, and raise MediaFailure for every error while the file is in use."""
+    """Open a media file; errors of reading and decoding are raised as MediaFailure while the file is in use."""
     with _opened(path) as file:
         _refuse_pointers(file)
         end = ending(file)
@@ -113,8 +113,10 @@ def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
 def _opened(path: str) -> Iterator[IO[bytes]]:
     try:
         kind = file_kind(os.stat(path))  # noqa: PTH116 - a path may contain anything
-    except (OSError, ValueError) as error:
+    except (FileNotFoundError, ValueError) as error:
         raise MediaFailure("missing", "the file does not exist") from error
+    except OSError as error:
+        raise MediaFailure("missing", error.strerror or str(error)) from error
     if kind == "folder":
         raise MediaFailure("missing", "the path is a folder")
     if kind != "regular file":  # opening a pipe would block

@@ -34,7 +34,7 @@ class Encoding:
     audio_bit_rate: int = 64_000
 
     def is_available(self) -> bool:
-        """Return whether the installed PyAV has both encoders."""
+        """Return whether the installed PyAV has the encoders `video` and `audio`."""
         return all(_has_encoder(name) for name in (self.video, self.audio))
 
 

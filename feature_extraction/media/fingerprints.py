@@ -3,9 +3,9 @@
 Fingerprints of the same recording are near each other. They contain no class and are never training data.
 
 The fingerprint of sound is the loudness in 16 bands and 16 parts of the clip relative to the loudest part, clipped at
--12 dB, so that volume and noise have no effect. The loudness is smoothed over time, because an encoder's padding shifts
-the sound. The fingerprint of frames consists of four gray pictures of 8 x 8. These are the means of four parts of the
-clip, minus their common mean.
+-12 dB, so that volume and weak noise have little effect. The loudness is smoothed over time, because an encoder's
+padding shifts the sound. The fingerprint of frames consists of four gray pictures of 8 x 8. These are the means of four
+parts of the clip, minus their common mean.
 """
 
 from functools import cache
@@ -42,7 +42,7 @@ def sound_fingerprint(samples: NDArray[np.float32], sample_rate: int) -> NDArray
         sample_rate: sample rate in Hz; fingerprints of different rates are similar but not equal.
 
     Returns:
-        (256,) levels of 16 parts of the time, 16 bands each.
+        (256,) levels of 16 parts of the time, 16 bands each; zeros for silence.
     """
     factor = max(1, sample_rate // _RATE)
     window, shape, bands = _window(sample_rate / factor)
@@ -62,7 +62,7 @@ def sound_fingerprint(samples: NDArray[np.float32], sample_rate: int) -> NDArray
 
 
 def picture_fingerprint(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Compute the fingerprint of frames (t, height, width, 3) RGB: (256,)."""
+    """Compute the fingerprint (256,) of RGB frames (t, height, width, 3); zeros for pictures of a single gray."""
     small = [cv2.resize(frame, (SIDE, SIDE), interpolation=cv2.INTER_AREA) for frame in frames]
     grays = _means(np.stack(small).astype(np.float32) @ _GRAYS, MOMENTS)
     if grays.max() - grays.min() < _FLAT:

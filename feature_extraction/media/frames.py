@@ -85,7 +85,7 @@ def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> No
 
 
 def _cut_off(inputs: Frames, seconds: float) -> tuple[str, ...]:
-    """Return a warning if a clip of length `seconds` continues after the last frame on the grid."""
+    """Return a warning if a clip of length `seconds` continues after the last frame on the grid; otherwise ()."""
     if inputs.steps(seconds) <= inputs.limit:
         return ()
     used = inputs.limit / inputs.frames_per_second
@@ -106,10 +106,10 @@ class _Clock:
     """Seconds since the first frame, or since the beginning of a segment, never decreasing.
 
     Attributes:
-        rate: frames per second, as stated.
+        rate: frames per second, as the file states; 25 if unstated.
         count: number of frames.
         begin: time of the first frame, or of the beginning of a segment; None before the first frame.
-        seconds: seconds from the first to the last frame.
+        seconds: time of the last frame, in seconds after `begin`.
         held: sum of the durations of the frames, which is less than `end` if frames were lost.
     """
 
@@ -133,12 +133,12 @@ class _Clock:
 
     @property
     def end(self) -> float:
-        """End of the last frame, from its duration or, if unknown, from the duration of the previous frame."""
+        """End of the last frame in seconds, from its duration or, if unknown, the time since the previous frame."""
         return self.seconds + self._lasts
 
     @property
     def shown(self) -> float:
-        """Length of the clip if the last frame has the mean duration of the other frames."""
+        """Length of the clip in seconds, if the last frame has the mean duration of the other frames."""
         return self.seconds + (self.seconds / (self.count - 1) if self.count > 1 else 0.0)
 
 
@@ -169,7 +169,7 @@ class _Grid:
         return len(self.pictures) >= self._inputs.limit
 
     def show(self, frame: Any, seconds: float) -> None:
-        """Add the next frame, whose time is `seconds`."""
+        """Advance the grid to the next frame, whose time is `seconds`."""
         step = math.floor(seconds * self._inputs.frames_per_second + _EARLY)
         self._repeat(step)
         if step >= len(self.pictures) and not self.full:

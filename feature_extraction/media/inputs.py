@@ -67,7 +67,7 @@ class Frames:
 
     Attributes:
         frames_per_second: steps per second. The picture of a step is its first frame, or the frame still shown.
-        height: height of frames after resizing in the decoding process; None for no resizing.
+        height: height of frames after resizing in the decoding process; None for that of the clip's first frame.
         width: width of frames after resizing, as for `height`; the aspect ratio may change.
         limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a warning.
         edition: as in `Sound`. Version 2 introduced the time grid, and version 3 mirrors mirrored frames back. Version
@@ -90,7 +90,8 @@ class Frames:
 class Pictures(Frames):
     """Frames for pretrained networks: resized by Pillow, then cropped at the center, in the decoding process.
 
-    One of `shortest`, `resized` and `patches` determines the size; `height` and `width` are not used.
+    At most one of `shortest`, `resized` and `patches` is set, and determines the size before the crop. `height` and
+    `width` are not used.
 
     Attributes:
         shortest: length of the shorter edge, with the aspect ratio of the frame.
@@ -121,7 +122,7 @@ class Limits:
 
     Attributes:
         seconds: maximum duration of sound or video.
-        pixels: maximum size of a frame, before and after resizing.
+        pixels: maximum number of pixels of a frame, before and after resizing.
         streams: maximum number of streams of a file.
         damaged: "keep" decodes the rest of a damaged stream, with a warning, if at least half of its length remains.
             "drop" makes any damage a failure.
@@ -139,8 +140,8 @@ class Clip:
 
     Attributes:
         values: samples (s,) float32, frames (t, height, width, 3) uint8, or bytes of text (n,) uint8; at least one.
-        start: time of the first sample or frame, in seconds after the beginning of the file or of its segment.
-        seconds: duration of the samples or frames.
+        start: time of the first sample or frame, in seconds after the beginning of the file or of the segment.
+        seconds: duration of the samples or frames in seconds; 0 for text.
         remarks: irregularities, one line each.
     """
 

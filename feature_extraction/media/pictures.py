@@ -17,7 +17,7 @@ def fitted(picture: NDArray[np.uint8], inputs: Pictures, shape: tuple[int, ...] 
     Args:
         picture: (h, w, 3) RGB.
         inputs: sizes.
-        shape: (height, width) of the clip's first picture, the size of all pictures without a crop.
+        shape: (height, width) of the clip's first picture, the size of all pictures without a crop; None for the first.
 
     Returns:
         (height, width, 3).
@@ -53,7 +53,7 @@ def check_sizes(inputs: Pictures, where: str) -> None:
     """Check that the crop is not larger than the resized picture.
 
     Raises:
-        InputError: the crop may be larger.
+        InputError: the crop may be larger; the message begins with `where`.
     """
     edges = inputs.resized or (inputs.shortest, inputs.shortest)
     if inputs.crop is not None and any(

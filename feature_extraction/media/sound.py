@@ -51,7 +51,7 @@ def decoded_sound(
 
 
 def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
-    """Return a warning for silence, or for sound with many samples beyond full scale."""
+    """Return a warning for silence, or for sound with many samples beyond full scale; otherwise ()."""
     highest = float(np.abs(samples).max(initial=0.0))
     if not highest:
         return ("all samples of the sound are zero",)
@@ -62,7 +62,7 @@ def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
 
 
 class _Times:
-    """Times of the frames of a track. Frames lose their times, because gaps in the times are not gaps in the sound.
+    """Times of the frames of a track. Frames lose their times, as a gap in the times need not be a gap in the sound.
 
     Attributes:
         begin: time of the first sample in seconds.
@@ -126,14 +126,14 @@ def _cut(track: MediaSource, segment: Segment, times: _Times) -> Iterator[tuple[
 
 
 def _first_sizes(track: MediaSource) -> list[int]:
-    """Return the numbers of samples of the first two frames, if time stamps are less exact than a sample."""
+    """Return the numbers of samples of the first two frames; [] if time stamps are as exact as a sample."""
     if track.stream.time_base * (track.stream.rate or 1) <= 1:
         return []
     return [frame.samples for frame in islice(track.frames(), 2)]
 
 
 def _snapped(place: int, samples: int, sizes: Sequence[int]) -> int:
-    """Return the number of the first sample of a frame, from its rounded time, if frames have a constant size."""
+    """Round the number of the first sample of a frame to a frame boundary, if frames have a constant size."""
     first, *size = sizes or [0]
     if size != [samples] or 2 * place < first:
         return place

@@ -17,7 +17,7 @@ from aadml.feature_extraction.media.truncation import Ending
 LEAD = 1.0
 """Seconds decoded before a segment, since frames refer to earlier frames and seeking is not exact.
 
-A segment that begins earlier is decoded from the beginning of the file.
+A segment that begins within this time is decoded from the beginning of the file.
 """
 
 _MARGINS = (LEAD, 10.0)  # the second one for files with key frames that are far apart
@@ -32,7 +32,7 @@ class MediaSource:
     Attributes:
         container: the file.
         stream: stream of the file.
-        ending: end of the file, compared with its structure.
+        ending: result of `truncation.ending` for the file.
         tolerant: whether damaged parts are skipped; otherwise they are a failure.
 
     Raises:
@@ -59,12 +59,12 @@ class MediaSource:
 
     @property
     def beginning(self) -> float:
-        """Beginning of the file, in seconds of its time stamps."""
+        """Time stamp of the beginning of the file, in seconds; 0 if unstated."""
         return float((self.container.start_time or 0) / av.time_base)
 
     @property
     def first_time(self) -> float:
-        """Time stamp of the first frame of the stream, in seconds."""
+        """Time stamp of the first frame of the stream, in seconds; 0 if unstated."""
         return float((self.stream.start_time or 0) * self.stream.time_base)
 
     def frames(self, since: float = 0.0) -> Iterator[Any]:
@@ -75,7 +75,7 @@ class MediaSource:
                 is the first frame of the stream.
 
         Raises:
-            MediaFailure: no frame can be decoded near `since`.
+            MediaFailure: no frame can be decoded near `since`, the stream is encrypted, or damage is not tolerated.
         """
         time, has_moved = self.beginning + since, False
         for margin in (margin for margin in _MARGINS if margin < since):
@@ -139,7 +139,7 @@ class MediaSource:
         return None
 
     def start(self, first: float | None) -> float:
-        """Convert the time of the first frame to seconds after the beginning of the file."""
+        """Convert the time of the first frame to seconds after the beginning of the file, at least 0; None means 0."""
         return max(0.0, round((first or 0.0) - self.beginning, 6))
 
     def announced(self) -> float | None:
@@ -152,7 +152,7 @@ class MediaSource:
         return None
 
     def check_segment(self, segment: Segment, end: float) -> None:
-        """Raise MediaFailure if a segment ends noticeably after the stream, or begins at its end or later.
+        """Raise MediaFailure if a segment ends noticeably after the stream, or does not begin before the stream ends.
 
         Args:
             segment: part of the recording.
@@ -169,7 +169,7 @@ class MediaSource:
         return "sound" if self.stream.type == "audio" else "video"
 
     def remarks(self, end: float, lost: float, segment: Segment, *, complete: bool) -> tuple[str, ...]:
-        """Return a warning on damage, or if the stream is noticeably shorter than the file states.
+        """Return a warning on damage, or on a stream that is noticeably shorter than the file states; otherwise ().
 
         Args:
             end: seconds of the clip.

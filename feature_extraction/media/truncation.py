@@ -1,4 +1,4 @@
-"""Detection of truncated media files by the lengths they state; many of them decode without an error."""
+"""Detection of truncated media files by their stated lengths. Many truncated files decode without an error."""
 
 from dataclasses import dataclass
 from typing import IO
@@ -19,13 +19,12 @@ _LAST_PAGE = 4  # flag of the last page
 
 @dataclass(frozen=True)
 class Ending:
-    """End of a file, compared with its structure.
+    """Comparison of a file with the lengths that the file states.
 
     Attributes:
-        missing: number of missing bytes, from the stated length; 0 for complete files, files of other kinds, or
-            unstated lengths.
+        missing: number of missing bytes; 0 if no bytes are missing or the file states no length.
         tolerable: whether so few bytes are missing that the file is not damaged.
-        open_ended: whether a short last packet is decoded: samples of a WAV, or of a file of unstated length.
+        open_ended: whether a short last packet is decoded: for a WAV that is cut short or states no length.
         unmarked: whether the end mark of an Ogg file is absent.
         empty: whether a WAV has no samples.
         share: share of the file that is missing, for files whose length in seconds is known only from their size.
@@ -53,10 +52,11 @@ class Ending:
 
 
 def ending(file: IO[bytes]) -> Ending:
-    """Return the end of a file, compared with the lengths in its structure.
+    """Compare a file with the lengths that the file states.
 
-    The structures are the top-level boxes of ISO media (MP4, MOV, M4A), the segment of Matroska and WebM, the chunks of
-    WAV, the first chunk of AVI, and the last page of Ogg. Afterwards the file is positioned at its beginning.
+    The lengths are those of the top-level boxes of ISO media (MP4, MOV, M4A), the segment of Matroska and WebM, the
+    chunks of WAV, and the first chunk of AVI. In Ogg, the last page must have the end mark. Afterwards the
+    file is positioned at its beginning.
 
     Args:
         file: seekable file, opened for reading bytes.
@@ -129,7 +129,7 @@ def _end_of_segment(file: IO[bytes]) -> int:
 
 
 def _variable_length(file: IO[bytes]) -> int | None:
-    """Read an EBML length. The leading zeros of the first byte count the following bytes; all ones mean unknown."""
+    """Read an EBML length; None if unknown (all ones). The leading zeros of the first byte count the next bytes."""
     first = file.read(1)
     if not first or not first[0]:
         return None

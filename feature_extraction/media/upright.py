@@ -24,7 +24,7 @@ class Orientation:
         self._graph = Graph()
 
     def upright(self, picture: NDArray[np.uint8], frame: Any) -> NDArray[np.uint8]:
-        """Apply the display matrix of a frame to its picture (h, w, 3): quarter turns, and possibly a reflection.
+        """Apply the display matrix of a frame, if present, to its picture (h, w, 3): quarter turns and reflections.
 
         The matrix maps column x and row y to column `a x + c y` and row `b x + d y`. The nearest of the eight
         transformations that map the rectangle to a rectangle is used.

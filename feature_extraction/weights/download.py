@@ -33,11 +33,13 @@ def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
         check: function that raises InputError for wrong content. The content is then deleted.
 
     Raises:
-        InputError: the server cannot be reached, does not have the file, closes the connection, or sends other content;
-            or the file cannot be written.
+        InputError: the address is not http or https, the download fails, the content is wrong, or the file cannot be
+            written.
     """
     if not url.startswith(("http://", "https://")):
-        raise InputError(f"{url}: is not an http or https address; pass an address of either kind")
+        raise InputError(
+            f"{url}: is not an http or https address; pass an address that begins with http:// or https://"
+        )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = os.open(target.parent, os.O_RDONLY)
@@ -68,17 +70,17 @@ def _download(url: str, target: Path, check: Callable[[Path], None]) -> None:
     except urllib.error.HTTPError as error:
         with error:
             raise InputError(
-                f"the server did not send the file (status {error.code}, {error.reason}); check the address"
+                f"{url}: the server did not send the file (status {error.code}, {error.reason}); check the address"
             ) from error
     except http.client.IncompleteRead as error:
         rest = f"{error.expected:,} bytes before the end" if error.expected else "before the end"
-        raise InputError(f"the connection broke {rest}; run the same command again") from error
+        raise InputError(f"{url}: the connection broke {rest}; run the same command again") from error
     except (http.client.HTTPException, OSError) as error:  # URLError is an OSError
         if isinstance(error, OSError) and (error.filename or error.errno in _OF_THE_DISK):
             raise _unwritable(target, error) from error
         reason = getattr(error, "reason", error)
-        detail = getattr(reason, "strerror", None) or reason or type(error).__name__
-        raise InputError(f"the connection failed ({detail}); check the network") from error
+        detail = getattr(reason, "strerror", None) or str(reason) or type(error).__name__
+        raise InputError(f"{url}: the connection failed ({detail}); check the network") from error
 
 
 def _received(url: str, target: Path) -> Path:

@@ -14,7 +14,7 @@ def expanded(name: str, modality: str) -> tuple[str, dict[str, str]]:
         modality: modality of the extractor.
 
     Returns:
-        The entry of the registry, and the options that the name contains.
+        Name of the entry, or the import path, and the options that `name` contains.
     """
     if not name.startswith(PREFIX):
         return name, {}

@@ -39,7 +39,7 @@ def load_weights(choice: str, default: str) -> ResolvedWeights:
         default: key of `WEIGHTS` that `auto` selects.
 
     Raises:
-        InputError: the file does not exist, or cannot be downloaded, verified or read.
+        InputError: the file does not exist, is one of several in the folder, or cannot be obtained, verified or read.
     """
     name = default if choice == "auto" else choice
     path = Path(choice).expanduser()

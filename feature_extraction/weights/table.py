@@ -132,7 +132,7 @@ def weights_folder() -> Path:
     """Return the folder of weight files: `weights` in $AADML_CACHE, else in $XDG_CACHE_HOME/aadml or ~/.cache/aadml.
 
     Raises:
-        InputError: the folder would be in the user's home directory, which does not exist.
+        InputError: the folder would be in the home directory of the user, which cannot be determined.
     """
     cache = os.environ.get("AADML_CACHE")
     try:
@@ -144,7 +144,7 @@ def weights_folder() -> Path:
 
 
 def weights_path(name: str, folder: Path | None = None) -> Path:
-    """Return the path of a published file in the cache, obtained if it is absent, and verified.
+    """Return the path of a verified published file in the cache. An absent file is downloaded or copied first.
 
     A file without a published checksum is trusted at first use, with a warning. Its SHA-256 is recorded in
     `checksums.json` of the cache and checked from then on, also before a later download is accepted.
@@ -155,8 +155,8 @@ def weights_path(name: str, folder: Path | None = None) -> Path:
             the folder of files at $AADML_MIRROR.
 
     Raises:
-        InputError: the file is absent and cannot be obtained, or its content differs from the published file. In the
-            first case, the message contains file, address and folder.
+        InputError: there is no such key, the file is absent and cannot be obtained, or the content cannot be verified.
+            For a file that cannot be obtained, the message contains file, address and folder.
     """
     entry = published(name)
     path = weights_folder() / entry.file
@@ -174,7 +174,7 @@ def _fetch(name: str, entry: WeightFile, path: Path) -> None:
     url = f"{mirror.rstrip('/')}/{quote(entry.file)}" if mirror else entry.url
     try:
         if not entry.direct and not mirror:
-            raise InputError("the file has no direct address, only a page for downloads")
+            raise InputError(f"{url}: is a page for downloads, not the address of the file")
         download(url, path, check=lambda part: _verify(entry, part))
     except InputError as error:
         raise type(error)(
@@ -185,7 +185,7 @@ def _fetch(name: str, entry: WeightFile, path: Path) -> None:
 
 def _copy(entry: WeightFile, source: Path, path: Path) -> None:
     if not source.is_file():
-        raise InputError(f"{source}: does not exist; download the file from {entry.url} into this folder")
+        raise InputError(f"{source}: does not exist; download the file from {entry.url} into {source.parent}")
     with atomic_path(path) as temporary:
         shutil.copyfile(source, temporary)
         _verify(entry, temporary)
@@ -210,7 +210,7 @@ def verify(name: str) -> str:
         SHA-256 of the file.
 
     Raises:
-        InputError: the content differs.
+        InputError: the content differs, there is no such key, or `checksums.json` is damaged.
     """
     entry = published(name)
     path = weights_folder() / entry.file
@@ -273,7 +273,7 @@ def _verify(entry: WeightFile, path: Path) -> None:
 
 
 def recorded_checksums() -> dict[str, str]:
-    """Read the SHA-256 of the files at their first use, by file name: `checksums.json` in the folder of weights.
+    """Read `checksums.json` of the folder of weights: file name -> SHA-256 at first use; {} if the file is absent.
 
     Raises:
         DamagedFileError: `checksums.json` is not a JSON object.

@@ -1,7 +1,7 @@
 """Tensors of weight files: safetensors, PyTorch state dicts, NumPy archives, TensorFlow checkpoints.
 
-Only tensors are read: pickles by `torch.load(weights_only=True)`, archives with `allow_pickle=False`. Formats that are
-slow to read are cached as safetensors.
+Only tensors are read: pickles by `torch.load(weights_only=True)`, NumPy archives without Python objects. Files of other
+formats can be cached as safetensors.
 """
 
 import logging
@@ -71,10 +71,10 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
         Name -> tensor on the CPU; wrappers such as PANNs' `model` are removed.
 
     Raises:
-        InputError: the file does not exist, has another format, is damaged, or contains more than tensors.
+        InputError: the file does not exist, has another format, is damaged, has no tensors, or contains unsafe objects.
     """
     if not path.is_file():
-        raise InputError(f"{path}: is not a file; pass a .safetensors, .pth, .npz or TensorFlow checkpoint")
+        raise InputError(f"{path}: is not a file; pass a .safetensors, .pth or .npz file, or a TensorFlow checkpoint")
     if path.suffix == ".safetensors":
         return _safetensors(path)
     refuse_keras(path)
@@ -180,15 +180,17 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
     }
     tensors = {name: value for name, value in arrays.items() if isinstance(value, Tensor)}
     for name, tensor in tensors.items():
-        dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
-        if not dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        if tensor.layout is not torch.strided or tensor.device.type != "cpu":
+            kind = f"a tensor of layout {tensor.layout} on the device {tensor.device}"
+            raise InputError(f"{path}: {name} is {kind}; save dense tensors on the CPU")
+        if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
             raise InputError(
                 f"{path}: {name} has shape {tuple(tensor.shape)}, which is larger than the file; "
                 "download the file again"
             )
     if not tensors:
         raise InputError(
-            f"{path}: contains no tensors (its keys are {', '.join(map(str, list(content)[:5]))}); "
+            f"{path}: contains no tensors (keys found: {', '.join(map(str, list(content)[:5])) or 'none'}); "
             "pass a state dict of tensors"
         )
     return tensors

@@ -36,7 +36,7 @@ def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
         Variable name -> array. Tensors of types other than float16/32/64 and int32/64 are omitted.
 
     Raises:
-        InputError: the file is damaged, or a tensor consists of several slices.
+        InputError: the file cannot be read, is damaged or compressed, or has a tensor of several slices.
     """
     try:
         with path.open("rb") as file:
@@ -105,7 +105,7 @@ def _handle(buffer: memoryview, at: int) -> tuple[int, int]:
 def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes, memoryview]]:
     """Yield the entries of a block. Keys share prefixes; the restart points at the end are not needed."""
     if content[offset + size] != 0:
-        raise InputError("its blocks are compressed; save the checkpoint again as version 1")
+        raise InputError("blocks of the checkpoint are compressed; save the checkpoint again as version 1")
     block = content[offset : offset + size]
     end = len(block) - 4 - 4 * struct.unpack("<I", block[-4:])[0]
     at, key = 0, b""

@@ -38,7 +38,7 @@ def test_methods_and_losses_stand_beside_the_published_columns_and_their_control
     ]
     code, said, err = aadml("compare", *arguments)
     assert code == 0, err
-    assert "method.dimension was not set for rows that lack the key" in err
+    assert "method.dimension was not set for rows that cannot use" in err
     methods, losses, proxies = (rows(out / f"{name}.csv") for name in ("methods", "losses", "proxies"))
     controls = ["without proxy", "random same-class neighbors", "without proxy, half weight", "no metric loss"]
     assert list(methods) == ["random", "cca", "aadml", *(f"aadml, {name}" for name in controls)]
@@ -109,7 +109,7 @@ def test_equal_budgets_choose_on_validation_clips_and_are_recorded(aadml, featur
         (["--methods", "ccaa"], "did you mean 'cca'"),
         (["--losses", "tripled"], "did you mean 'triplet'"),
         (["--methods", "audio-text"], "captioned sound"),
-        (["--methods", "cca", "--set", "netwrk.hidden=[3]"], "no row has this key"),
+        (["--methods", "cca", "--set", "netwrk.hidden=[3]"], "no row can use this setting (cca: netwrk: "),
         (["--methods", "cca", "--baseline", "kcca"], "no row 'kcca'"),
     ],
 )

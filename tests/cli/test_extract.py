@@ -132,7 +132,10 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
         (["--shard", "1"], "pass I/N"),
         (["--shard", "0/0"], "pass I/N"),
         (["--shard", "3/3"], "pass I/N with I from 0 to N-1"),
-        (["--set", "frames=2"], "write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE"),
+        (
+            ["--set", "frames=2"],
+            "does not have the form MODALITY.KEY=VALUE; write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE",
+        ),
         (["--set", "visual.frames_per_secund=2"], "did you mean 'frames_per_second'"),
         (["--audio", "none", "--set", "audio.weights=x"], "this job has no audio extractor"),
         (["--weights", "untrained"], "accepts weights"),

@@ -120,11 +120,12 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     [
         ([], "pass --vegas F.h5, --ave G.h5"),
         (["--ave", "AVE", "--only", "table-2"], "pass --vegas F.h5"),
+        (["--ave", "AVE", "--only", ","], "names no part; choose from table-1"),
         (["--ave", "AVE", "--only", "tabel-3"], "did you mean 'table-3'"),
         (["--ave", "AVE", "--shard", "2/2"], "--shard 2/2"),
         (["--ave", "AVE", "--shard", "0/2", "--merge"], "pass only one option"),
         (["--ave", "absent.h5"], "does not exist"),
-        (["--ave", "AVE", "--set", "netwrk.hidden=[3]"], "no row has this key"),
+        (["--ave", "AVE", "--set", "netwrk.hidden=[3]"], "no row can use this setting"),
     ],
 )
 def test_bad_calls_are_one_line_and_code_2(aadml, ave, tmp_path, arguments, hint):
@@ -144,7 +145,7 @@ def test_a_long_job_is_refused_where_nobody_can_answer(aadml, ave, tmp_path, mon
                  "--workers", 0, "-o", tmp_path / "out"]  # fmt: skip
     code, _, err = aadml(*arguments)
     assert code == 2
-    assert "--yes" in err
+    assert "stdin is not a terminal; pass --yes" in err
     assert not list(tmp_path.glob("out/*/runs"))
     code, _, err = aadml(*arguments, "--yes")
     assert code == 0, err

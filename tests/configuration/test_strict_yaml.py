@@ -29,17 +29,18 @@ PLAIN = st.recursive(
         ("proxy:\n  k: 3\n  k: 4\n", "line 3: proxy.k occurs twice"),
         ("a: &one [1]\nb: *one\n", "line 1: anchors and aliases"),
         ("a: &a [*a]\n", "line 1: anchors and aliases"),
-        ("1: 2\n", "line 1: the file has the key 1"),
+        ("1: 2\n", "line 1: the top level has the key 1"),
         ("a: {true: 2}\n", "line 1: a has the key true"),
-        ("? [a]\n: 1\n", "key a list or mapping"),
-        ("a: !!python/object/apply:os.system ['true']\n", "line 1: tags"),
+        ("? [a]\n: 1\n", "key .a list or mapping."),
+        ("? \n: 1\n", "the key null"),
+        ("a: !!python/object/apply:os.system ['true']\n", "line 1: tags .!!python/object"),
         ("a: 1\n---\nb: 2\n", "line 2: a second document"),
         ("[" * 3000, "nested mappings and lists"),
         ("{a: " * 3000, "nested mappings and lists"),
         ("a: b: c\n", "line 1: the text is not YAML"),
         ("a: [1\n", "not YAML"),
-        ("a: " + "9" * 5000, "5000 digits"),
-        ('a: "\\0"\n', "lone surrogate"),
+        ("a: -" + "9" * 5000, "5000 digits"),
+        ('a: "\\0"\n', r"the string '.x00' contains NUL or a lone surrogate"),
         ('a: "\\ud800"\n', "lone surrogate"),
     ],
 )
@@ -53,6 +54,7 @@ def test_words_are_those_of_yaml_1_2():
     text = "[no, on, 010, 12:30, 5e-4, 0x10, 1_000, ~, null, true, 2020-01-01, '1', .5, -.inf, '']"
     expected = ["no", "on", 10, "12:30", 5e-4, "0x10", "1_000", None, None, True, "2020-01-01", "1", 0.5, -math.inf, ""]
     assert strict_yaml.load(text) == expected
+    assert strict_yaml.load("-" + "9" * strict_yaml.LONGEST_NUMBER) == 1 - 10**strict_yaml.LONGEST_NUMBER
 
 
 @pytest.mark.slow
@@ -89,7 +91,7 @@ def test_any_mapping_is_resolved_or_refused_in_one_line(values):
         (b"method: aadml\ntraining: {lr: \xff}\n", "c.yaml, line 2: the text is not UTF-8"),
         (b"a: 1\n" * 300_000, "more than 1048576 bytes"),
         (b"", "is empty; pass a config"),
-        (b"- 1\n", "is of type list; pass a config"),
+        (b"- 1\n", "contains a value of type list; pass a config"),
         (b"method: aadml\n\nmethod: cca\n", "c.yaml, line 3: method occurs twice"),
     ],
 )

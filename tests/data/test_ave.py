@@ -1,10 +1,18 @@
 from collections import Counter
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 
-from aadml.data.ave import AVE15, class_names_of_columns, left_out_of_clock, read_annotations, with_drawn_clock
+from aadml.data.ave import (
+    AVE15,
+    class_names_of_columns,
+    left_out_of_clock,
+    read_annotations,
+    read_splits,
+    with_drawn_clock,
+)
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -26,7 +34,7 @@ def test_videos_that_stand_in_several_lines_are_told_apart(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a&b&c\n", "line 1 has 3 fields"),
+        ("a&b&c\n", "line 1 has 3 fields; write 5: class&video&quality&start&end"),
         ("Category&VideoID&Quality&StartTime&EndTime\n\na&b&c\n", "line 3 has 3 fields"),
         ("", "contains no annotations"),
     ],
@@ -86,3 +94,38 @@ def test_a_hundred_clips_of_clock_are_kept(make_content):
         with_drawn_clock(drawn, 0)
     with pytest.raises(InputError, match="the features have no class Clock, but Dog, Cat; pass features of AVE"):
         with_drawn_clock(replace(content, class_names=("Dog", "Cat")), 0)
+
+
+def test_clips_in_no_split_and_in_two_are_named(tmp_path):
+    lines = [f"Cat&v{n}&good&{n}&9" for n in range(7)]
+    (tmp_path / "Annotations.txt").write_text("\n".join(lines))
+    annotations = read_annotations(tmp_path / "Annotations.txt")
+    for name, rows in (("train", (4, 0)), ("val", (6,)), ("test", (1, 2, 3, 5))):
+        (tmp_path / f"{name}Set.txt").write_text("\n".join(lines[row] for row in rows))
+    assert read_splits(tmp_path, annotations) == ["train", "test", "test", "test", "train", "test", "valid"]
+    (tmp_path / "testSet.txt").write_text(lines[1])
+    with pytest.raises(InputError, match=r": 3 clips are in no split \(v2, v3, v5\); use AVE's files"):
+        read_splits(tmp_path, annotations)
+    (tmp_path / "testSet.txt").write_text(lines[0])
+    with pytest.raises(
+        InputError, match=r"testSet.txt: the annotation 'Cat' of the video 'v0' is listed twice; use AV"
+    ):
+        read_splits(tmp_path, annotations)
+    (tmp_path / "trainSet.txt").unlink()
+    for name, rows in (("train", [4, 0]), ("val", [[6]]), ("test", [1, 2, 3, 5])):
+        with h5py.File(tmp_path / f"{name}_order.h5", "w") as file:
+            file["order"] = rows
+    assert read_splits(tmp_path, annotations) == ["train", "test", "test", "test", "train", "test", "valid"]
+    with pytest.raises(
+        InputError, match="the order files contain 7 rows and do not list each of the 6 clips once; use"
+    ):
+        read_splits(tmp_path, annotations[:6])
+
+
+def test_a_column_has_the_most_frequent_class_of_its_clips(tmp_path):
+    (tmp_path / "a").write_text("".join(f"{label}&v{n}&good&0&1\n" for n, label in enumerate("ABBCCCB")))
+    lines, codes = read_annotations(tmp_path / "a"), np.asarray([0, 0, 0, 2, 2, 3, 3])
+    assert class_names_of_columns(codes, lines, 4) == ("B", "column 1", "C", "background")
+    assert class_names_of_columns(codes, lines[:6], 4) == ("column 0", "column 1", "column 2", "background")
+    twice = class_names_of_columns(np.asarray([0, 0, 0, 2, 1, 1, 1]), lines, 4)
+    assert twice == tuple(f"column {number}" for number in range(4))

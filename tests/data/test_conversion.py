@@ -60,3 +60,33 @@ def test_steps_note_what_they_changed(tmp_path, make_content):
     assert kept.class_names == ("class 0", "class 1")
     with pytest.raises(InputError, match=r"f.h5: is the input; pass another output"):
         convert(source, source)
+
+
+def test_a_file_of_the_user_is_not_replaced_and_class_names_are_read(tmp_path, make_content):
+    source, target = tmp_path / "f.npz", tmp_path / "g.h5"
+    columns = {"label": np.asarray([4, 9, 4, 9]), "split": np.asarray(["train", "train", "test", "test"])}
+    np.savez(source, audio=np.arange(8.0).reshape(4, 2), visual=np.arange(12.0).reshape(4, 3), **columns)
+    (tmp_path / "names.txt").write_text("cat\ndog\n")
+    assert convert(source, target, class_names=tmp_path / "names.txt").class_names == ("cat", "dog")
+    assert convert(source, target).class_names == ("4", "9")  # a feature file is replaced
+    target.write_text("of the user")
+    with pytest.raises(InputError, match="is not a feature file"):
+        convert(source, target)
+    assert target.read_text() == "of the user"
+
+
+def test_every_step_has_its_note(tmp_path, make_content):
+    source, notes = tmp_path / "f.h5", []
+    content = make_content([0, 0, 1, 1, 2, 0], ["train", "test", "train", "test", "train", "test"])
+    features = {name: values.copy() for name, values in content.features.items()}
+    for values in features.values():
+        values[:] = np.random.default_rng(0).normal(size=values.shape)
+        values[5] = values[0]
+    write_features(source, make_content(content.labels.tolist(), content.splits, features=features))
+    kept = convert(source, tmp_path / "g.h5", incomplete_classes="drop", drop_duplicates="test", on_note=notes.append)
+    assert notes == [
+        "1 test clips that are in two splits up to noise or encoding were left out",
+        "incomplete classes were left out: 'class 2' has no test clips",
+    ]
+    assert kept.ids == ("clip 0", "clip 1", "clip 2", "clip 3")
+    assert convert(source, tmp_path / "g.h5").ids == content.ids

@@ -1,5 +1,6 @@
 import io
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -148,3 +149,32 @@ def test_what_a_layout_does_not_follow_is_refused(write_h5, split_keys):
 def test_views_that_are_not_texts_are_refused(tmp_path, views):
     with pytest.raises(InputError, match=r'^views: .* is not a mapping or a list of views; pass .*\["flow=VIEW"\]$'):
         open_data("synthetic:ave", views=views)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"audio": "a", "views": ["audio=b"]}, "--view: audio is named twice, as 'a' and as 'b'; pass one view"),
+        ({"views": ["flow"]}, "--view: 'flow' is not NAME=VIEW; pass NAME=VIEW, as in flow=raft"),
+        ({"views": ["flow="]}, "--view: 'flow=' is not NAME=VIEW; pass NAME=VIEW, as in flow=raft"),
+        ({"layout": "ave-h5"}, "is a file, but the layout ave-h5 needs a folder; pass a folder"),
+    ],
+)
+def test_views_and_layouts_that_do_not_fit_are_refused(write_h5, split_keys, options, said):
+    with pytest.raises(InputError, match=re.escape(said)):
+        open_data(write_h5(**split_keys), **options)
+
+
+def test_at_most_twenty_keys_of_an_unknown_file_are_named(write_h5, tmp_path):
+    keys = [f"key{number:02d}" for number in range(21)]
+    with pytest.raises(InputError, match=rf"has no known layout \(it contains {', '.join(keys[:20])}\); name its"):
+        open_data(write_h5(**dict.fromkeys(reversed(keys), np.ones(2))))
+    with pytest.raises(InputError, match="is a folder, but the layout flat needs a file; pass a file"):
+        open_data(tmp_path, layout="flat")
+    with pytest.raises(InputError, match="is a device or a pipe; pass a file or a folder"):
+        open_data("/dev/null")
+    (tmp_path / "none.npz").write_bytes(b"PK\x05\x06" + bytes(18))
+    with pytest.raises(
+        InputError, match=r"has no known layout \(it contains nothing\); pass a feature file, or one of"
+    ):
+        open_data(tmp_path / "none.npz")

@@ -119,3 +119,22 @@ def test_a_failure_in_a_process_is_told_in_this_one(tmp_path):
 
 def test_one_short_clip_can_be_rendered(tmp_path):
     assert len(rows(sample_data(tmp_path, clips=1, seconds=0.5, workers=1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("clips", "workers", "count"), [(11, 9, 2), (20, 9, 2), (21, None, 3), (99, None, 3), (99, 4, 4)]
+)
+def test_a_process_renders_ten_clips_at_least(tmp_path, monkeypatch, clips, workers, count):
+    counts = []
+
+    def rendered(sample, folder, workers):
+        counts.append(workers)
+        yield from ((index, ("a", "b")) for index in range(sample.clips))
+
+    monkeypatch.setattr("aadml.data.sample_clips._rendered", rendered)
+    monkeypatch.setattr("aadml.data.sample_clips.processors", lambda: 3)
+    listed = rows(sample_data(tmp_path, clips=clips, seconds=0.5, workers=workers))
+    assert counts == [count]
+    assert (len(listed), listed[10]["id"], listed[10]["label"]) == (clips, "bouncing-ball-0010", "bouncing ball")
+    assert (listed[10]["media"], listed[10]["caption_2"]) == ("clips/bouncing-ball-0010.mp4", "b")
+    assert [row["split"] for row in listed[:11]] == ["train"] * 10 + ["test"]

@@ -277,7 +277,7 @@ def test_rows_of_a_tar_belong_to_their_clips_in_any_order_of_files(tmp_path):
         np.save(file, np.ones(3))
         add(tar, "z.cls", b"z")
         add(tar, "z.audio.npy", file.getvalue())
-    with pytest.raises(InputError, match=r"a.tar: audio has arrays of different shapes"):
+    with pytest.raises(InputError, match=r"a.tar: audio has arrays of different shapes, \(2,\) and \(3,\); store one"):
         tables.table_arrays(tmp_path / "a.tar", ("audio",))
 
 
@@ -373,3 +373,10 @@ def test_links_in_a_tar_are_left_out_and_objects_refused(rows, tmp_path):
             add(tar, f"y.{name}", file.getvalue())
     with pytest.raises(DamagedFileError, match="Python objects"):
         open_data(Path(tmp_path / "a.tar"))
+
+
+def test_the_columns_of_parts_that_differ_are_listed(tmp_path):
+    write_parquet(tmp_path / "test-0.parquet", {"id": ["a"], "label": ["x"]})
+    write_parquet(tmp_path / "train-0.parquet", {"id": ["b"]})
+    with pytest.raises(InputError, match="train has the columns id, but another part has id, label; store equal"):
+        tables.table_keys(tmp_path)

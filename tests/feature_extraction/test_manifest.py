@@ -61,7 +61,8 @@ def test_an_empty_cell_names_no_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is empty; the first line must list the columns id,media,label,split"),
+        ("", "has no first line or an empty first line; write the columns id,media,label,split"),
+        ("\nid,media\na,1\n", "an empty first line"),
         ("id,media,label,split\n", "has a header but no rows"),
         (
             "id,label\na,x\n",
@@ -69,14 +70,21 @@ def test_an_empty_cell_names_no_file(tmp_path):
         ),
         ("id,audio,label,split\na,1,x,train\n", "column 'visual' is missing"),
         ("id;media;label;split\na;1;x;train\n", "column 'id' is missing"),
-        ("id,id,media,label,split\na,a,1,x,train\n", "column 'id' occurs twice"),
+        ("id,id,media,label,split\na,a,1,x,train\n", "column 'id' occurs 2 times; rename or"),
+        ("id,id,id,media\na,a,a,1\n", "column 'id' occurs 3 times"),
         ("id,media,audio,label,split\na,1,1,x,train\n", "has both 'media' and 'audio' or 'visual'"),
         ("id,media,label,split,a/b\na,1,x,train,\n", "'a/b' cannot be the name of a column"),
         ("id,media,label,split,\na,1,x,train,\n", "'' cannot be the name of a column"),
         ("id,media,label,split\na,1,x\n", "line 2 has 3 cells, but the header has 4"),
         ("id,media,label,split\n,1,x,train\n", "line 2: the id is empty"),
         ("id,media,label,split\na,1,x,exam\n", "line 2: the split is 'exam', not one of train, valid, test"),
-        ("id,media,label,split\na,1,x,train\nb,1,x,test\na,2,x,train\n", "id 'a' occurs in lines 2, 4"),
+        ("id,media,label,split\na,1,x,train\nb,1,x,test\na,2,x,train\n", "id 'a' occurs in lines 2, 4; correct"),
+        ("id,media\n" + "a,1\n" * 6, "id 'a' occurs in lines 2, 3, 4, 5; correct"),
+        ("id,media\na\0,1\n", "line 2: the id contains a zero byte"),
+        ("id,media,note\na,1,\0\n", "line 2: the note contains a zero byte"),
+        ("id,media\na,1\0\n", "line 2: the path of its media contains a zero byte"),
+        ("id,media,..\na,1,x\n", "'..' cannot be the name of a column; use UTF-8 without '/', and not '.' or '..'"),
+        (",".join(f"c{n}" for n in range(14)), f"(columns found: {', '.join(f'c{n}' for n in range(12))}); pass a man"),
         (b"id,media,label,split\n\xff,1,x,train\n", r"line 2: the id '\udcff' is not UTF-8"),
         (b"id,media,label,split\na,1,\xff,train\n", "line 2: the label"),
         ('id,media,label,split\n"a"b,1,x,train\n', "line 2 is not CSV"),
@@ -89,9 +97,13 @@ def test_says_what_is_wrong_and_where(tmp_path, text, message):
 
 
 def test_counts_the_problems_it_does_not_name(tmp_path):
-    rows = "".join(f"{number},1,x,exam\n" for number in range(9))
-    with pytest.raises(InputError, match="and 4 more"):
-        read_manifest(written(tmp_path, "id,media,label,split\n" + rows))
+    split = "s" * 90
+    for count, more in ((5, ""), (6, "; and 1 more"), (9, "; and 4 more")):
+        path = written(tmp_path, "id,media,label,split\n" + "".join(f"{n},1,x,{split}\n" for n in range(count)))
+        with pytest.raises(InputError) as caught:
+            read_manifest(path)
+        lines = "; ".join(f"line {n}: the split is '{split[:80]}', not one of train, valid, test" for n in range(2, 7))
+        assert str(caught.value) == f"{path}: {lines}{more}; correct the manifest"
 
 
 def test_refuses_a_folder_and_a_missing_file(tmp_path):
@@ -99,6 +111,9 @@ def test_refuses_a_folder_and_a_missing_file(tmp_path):
         read_manifest(tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         read_manifest(tmp_path / "none.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="is a pipe; pass a manifest"):
+        read_manifest(tmp_path / "pipe.csv")
 
 
 def test_clips_need_no_labels_and_may_have_several(tmp_path):
@@ -170,3 +185,18 @@ def test_a_segment_that_is_none_is_refused(tmp_path, start, end, problem):
 def test_a_path_that_no_file_system_can_hold_is_an_input_error():
     with pytest.raises(InputError, match=r"cannot be read \(File name too long\)"):
         read_manifest("x" * 5000)
+
+
+def test_captions_are_texts_of_a_clip_and_no_files(tmp_path):
+    text = "id,media,caption_1,caption_2,caption_3,note\na,1.mp4,one, ,three,n\nb,,,,,\nc,2.mp4,,two,,\n"
+    manifest = read_manifest(written(tmp_path, text))
+    texts = [{name: value for name, value in row.media.items() if "text" in name} for row in manifest.rows]
+    assert texts == [{"text": "one", "text_2": "three"}, {"text": ""}, {"text": "two"}]
+    assert [row.files for row in manifest.rows] == [(f"{tmp_path}/1.mp4",) * 2, (), (f"{tmp_path}/2.mp4",) * 2]
+    assert manifest.further_texts == ("text_2",)
+    assert manifest.rows[0].columns == {"caption_1": "one", "caption_2": " ", "caption_3": "three", "note": "n"}
+    plain = read_manifest(written(tmp_path, "id,media,caption,caption_2\na,1,x,y\n"))
+    assert plain.rows[0].media["text"] == "x"
+    assert plain.further_texts == ()
+    alone = read_manifest(written(tmp_path, "id,audio,visual,caption_1\na,,,x\n"))
+    assert alone.rows[0].media == {"audio": "", "visual": "", "text": "x"}

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -140,3 +141,18 @@ def test_the_doctor_fails_when_a_file_is_broken(cache):
     result = CliRunner().invoke(cli, ["doctor"])
     assert result.exit_code == 1
     assert "vggish                 BROKEN  vggish_model.ckpt: " in result.stdout
+
+
+def test_matrices_are_described_by_their_dimensions_and_panns_by_its_tensors(cache, monkeypatch):
+    loaded, name = [], "panns-cnn14"
+    monkeypatch.setattr(
+        self_test,
+        "youtube8m_whitening",
+        lambda path: loaded.append(path) or SimpleNamespace(components=np.zeros((5, 3))),
+    )
+    assert self_test._youtube8m("youtube-8m-pca") == "contains matrices that map 5 to 3 dimensions"
+    monkeypatch.setattr(self_test, "read_tensors", lambda path: loaded.append(path) or {"a": 1})
+    monkeypatch.setattr(self_test, "load_published", lambda network, tensors: loaded.append((network, tensors)))
+    monkeypatch.setitem(self_test.PANNS_NETWORKS, "cnn14", lambda: "network")
+    assert self_test._panns(name) == self_test._LOADED
+    assert loaded == [cache / WEIGHTS["youtube-8m-pca"].file, cache / WEIGHTS[name].file, ("network", {"a": 1})]

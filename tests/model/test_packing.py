@@ -22,5 +22,5 @@ def test_equal_content_has_equal_bytes_and_comes_back():
 
 @pytest.mark.parametrize("data", [b"", b"no safetensors", pack_tensors(Checkpoint({"a": torch.ones(3)}))[:-1]])
 def test_incomplete_bytes_are_refused_with_their_place(data):
-    with pytest.raises(DamagedFileError, match="weights: is not a complete safetensors file"):
+    with pytest.raises(DamagedFileError, match="weights is not a complete safetensors file"):
         unpack_tensors(data, Path("weights"))

@@ -76,7 +76,10 @@ def test_only_the_files_of_the_model_are_downloaded(model, place):
 def test_a_repository_without_a_model_is_named(files, place):
     place.repositories["org/other"] = []
     place.commit("org/other", files)
-    with pytest.raises(InputError, match=r"^hf:org/other: has no model of aadml \(model.json\); pass the name of"):
+    with pytest.raises(
+        InputError,
+        match=r"^hf:org/other has no model of aadml, because the file model.json is missing; pass the name of",
+    ):
         aadml.load("hf:org/other")
 
 
@@ -146,7 +149,7 @@ def test_what_the_hub_refuses_ends_in_one_line(model, place, monkeypatch):
         aadml.load("hf:org/no")
     with pytest.raises(InputError, match="'a/b/c' is not the name of a model on the Hugging Face Hub"):
         model.push_to_hub("a/b/c")
-    with pytest.raises(InputError, match=r"^org/name: does not exist"):
+    with pytest.raises(InputError, match=r"^org/name does not exist"):
         aadml.load("org/name")  # a folder; the hub is not asked
 
     def refuse(*_, **__):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.papers import aadml_paper
+from aadml.studies.execution import SweepResult
 
 
 def test_the_runs_on_ave_are_on_a_draw_and_those_on_vegas_on_the_data(tmp_path, monkeypatch):
@@ -24,7 +25,7 @@ def test_the_runs_on_ave_are_on_a_draw_and_those_on_vegas_on_the_data(tmp_path, 
         assert {row.cell.config.training.patience for row in runs.losses} == {3}
         epochs = 2 if name == "ave" else 4
         assert {row.cell.config.training.epochs for row in runs.losses} == {epochs}
-        assert any(note.startswith("loss.margin was not set for rows that lack the key") for note in notes)
+        assert any(note.startswith("loss.margin was not set for rows that cannot use") for note in notes)
         assert any(note.startswith(f"{place.split('/')[-1]}: the data have 30 clips") for note in notes)
 
 
@@ -46,3 +47,43 @@ def test_every_note_is_told_once_and_stands_on_the_page(tmp_path, monkeypatch):
     )  # fmt: skip
     aadml_paper.reproduce_paper({"ave": "f.h5"}, None, plan)
     assert told == written[0] == ["no VEGAS", "ave is small"]
+
+
+def test_results_of_each_data_set_with_runs_are_collected_from_its_folder_but_not_by_a_shard(tmp_path, monkeypatch):
+    first, second = (SimpleNamespace(name=name) for name in ("first", "second"))
+    cells = {"table-1": [first, second], "table-3": [second]}
+    jobs = {"ave": ["a job"], "vegas": []}
+    locked, calls, written = [], [], []
+
+    def runs(name, place, parts, plan, note):
+        assert (place, parts) == (f"{name}.h5", ["table-1", "table-3"])
+        return SimpleNamespace(data_set=name, cells=cells.get, jobs=lambda *given: calls.append(given) or jobs[name])
+
+    def recorded(name):
+        return lambda *given: calls.append((name, *given)) or name
+
+    monkeypatch.setattr(aadml_paper, "_runs", runs)
+    monkeypatch.setattr(aadml_paper, "sole_owner", lambda *given: locked.append(given) or nullcontext())
+    for name in ("collected", "leaks_of", "describe"):
+        monkeypatch.setattr(aadml_paper, name, recorded(name))
+    monkeypatch.setattr(aadml_paper, "write_reproduction", lambda *given: written.append(given) or (["table"], "page"))
+    plan = SimpleNamespace(
+        note=len, locked=tmp_path / "locked", folder=tmp_path, seeds=(0, 1), shard=None,
+        reproduce=lambda jobs: [f"outcome of {job}" for job in jobs],
+    )  # fmt: skip
+    data = {"ave": "ave.h5", "vegas": "vegas.h5"}
+    result = aadml_paper.reproduce_paper(data, "table-1,table-3", plan)
+    outcomes, folder, parts = ["outcome of a job"], tmp_path / "ave", ["table-1", "table-3"]
+    assert result == SweepResult(tuple(outcomes), tmp_path, ["table"], "page")
+    assert locked == [(tmp_path / "locked", {tmp_path / name: place for name, place in data.items()})]
+    assert calls == [
+        (parts, (0, 1), folder), (parts, (0, 1), tmp_path / "vegas"),
+        ("collected", [first, second], (0, 1), folder, outcomes), ("leaks_of", "collected", ["a job"], folder),
+        ("describe", "collected", (0, 1), folder),
+    ]  # fmt: skip
+    ((of_parts, groups, of_plan, notes),) = written
+    assert (of_parts, of_plan, notes, list(groups)) == (parts, plan, [], ["ave"])
+    group = groups["ave"]
+    assert (group.runs.data_set, group.scores, group.leaks, group.about) == ("ave", "collected", "leaks_of", "describe")
+    plan.shard = (0, 2)
+    assert aadml_paper.reproduce_paper(data, "table-1,table-3", plan) == SweepResult(tuple(outcomes), tmp_path)

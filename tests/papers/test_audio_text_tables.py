@@ -82,7 +82,7 @@ def test_pretrained_rows_need_weights():
     assert kinds == {"from scratch"}
     sentence = left_out("3cmlf", [row for row, _ in planned("3cmlf", base, "AudioCaps")])
     assert sentence.startswith("3cmlf: 7 rows need published weights and are left out (pre-trained ")
-    assert sentence.endswith("; set method.audio_weights to include them")
+    assert sentence.endswith("; pass --set method.audio_weights=FILE to include these rows")
     base = Overrides({"method.audio_weights": "ResNet38.pth"}).applied(base)
     rows = planned("3cmlf", base, "AudioCaps")
     assert not left_out("3cmlf", [row for row, _ in rows])
@@ -90,6 +90,14 @@ def test_pretrained_rows_need_weights():
     for row, config in rows:
         weights = config["method"]["audio_weights"]
         assert (weights == "untrained") == (row.cells[0] == "from scratch")
+
+
+def test_one_model_mines_the_batches_of_all_rows():
+    base = starting("3cmlf_audiocaps")
+    for changes, batch in (({}, base.training.batch), ({"method.ancillary_batch": 7}, 7)):
+        rows = planned("3cmlf", Overrides(changes).applied(base), "AudioCaps")
+        sizes = {config.options.plain()["ancillary_batch"] for row, config in rows if row.method == "3cmlf"}
+        assert sizes == {batch}
 
 
 def test_the_runs_marked_in_the_paper_learn_more_slowly_on_clotho():

@@ -119,6 +119,8 @@ def test_a_reproduction_has_the_parts_of_the_paper_with_their_files_and_a_summar
     assert {table.caption.startswith(f"{NOTE} ") for table in tables} == {True}
     assert tables == [table for part in shown for table in part.tables.values()]
     assert shown[0].notes[1:] == ["about", SELECTED, "cca: not possible: too wide", "cca, seed 1, failed: no disk"]
+    words_of = [note.split()[:2] for note in shown[2].notes[2:]]
+    assert words_of == [["Differences", "of"], ["Two", "seeds"], SELECTED.split()[:2]]
     assert shown[0].tables["table-1-vegas-readings"].notes == ()
     known = {"certified": FIDELITY.kinds["certified"], "reading": FIDELITY.kinds["this project's reading"]}
     readings = {"r6": FIDELITY.readings["aadml"], "r1": FIDELITY.readings["paper-r1"]}

@@ -60,7 +60,7 @@ def test_runs_are_trained_after_an_estimate_the_longest_first_without_those_that
     ]  # fmt: skip
     assert trained == ["long", "short"]
     assert asked == [expected]
-    assert notes == ["forecast: 2 runs: 2 remain, about 2.0 h on 1 worker (from 4 steps of each kind)"]
+    assert notes == ["forecast: 2 of 2 runs remain, about 2.0 h on 1 worker (from 4 steps of each kind)"]
     merged = replace(plan, merge=True, work=pytest.fail).reproduce(jobs)
     assert merged == [SweepOutcome(job, was_finished=True) for job in (jobs[2], jobs[0])] + outcomes[2:]
     assert (len(asked), len(notes)) == (1, 1)
@@ -94,7 +94,7 @@ def test_rows_that_are_not_possible_are_named_before_the_start_and_are_no_failur
     assert said.index("start") > next(
         n for n, words in enumerate(said) if "2 of 4 runs cannot be trained (500)" in words
     )
-    assert any("forecast: 2 runs: 2 remain" in words for words in said)
+    assert any("forecast: 2 of 2 runs remain" in words for words in said)
     reasons = {outcome.job.folder: outcome.reason for outcome in outcomes}
     assert [bool(reasons[job.folder]) for job in jobs] == [False, False, True, True]
     assert all(reasons[job.folder].startswith("not possible: method.dimension is 500") for job in jobs[2:])
@@ -116,5 +116,5 @@ def test_the_time_of_a_kind_is_measured_once(base, tmp_path, monkeypatch):
     plan.reproduce([first, second])
     plan.reproduce([first, second])
     assert [words for words in said if "measured" in words] == ["forecast: 1 kind of runs is measured"] * 2
-    assert len({words for words in said if words.startswith("forecast: 2 runs")}) == 1
+    assert len({words for words in said if words.startswith("forecast: 2 of 2 runs")}) == 1
     assert len(json.loads((tmp_path / MEASURED).read_text())["rates"]) == 2

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import aadml
+from aadml.comparison.embeddings import checksum_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import audit as audit_module
 from aadml.protocols import audit_checks
@@ -14,6 +15,7 @@ from aadml.protocols.audit import AuditReport, Finding, Verdict, audit
 from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline
 from aadml.protocols.subprocess_embedding import in_fresh_process
+from aadml.retrieval.evaluation import evaluate
 from tests.protocols import zoo
 
 
@@ -83,9 +85,8 @@ def test_an_audit_has_at_most_25_passes(subject, monkeypatch):
     assert 10 < external < len(passes) - external <= 25
 
 
-def test_small_batches_take_500_clips_at_most(monkeypatch):
-    monkeypatch.setattr(audit_checks, "ROWS", 20)
-    sizes, clips = [], aadml.Clips.of([0, 1] * 22, audio=torch.randn(44, 3))
+def test_small_batches_take_500_clips_at_most():
+    sizes, clips = [], aadml.Clips.of([0, 1] * 251, audio=torch.randn(502, 3))
     reference = {"audio": clips.matrix("audio")}
 
     def embed(*requests):
@@ -93,7 +94,7 @@ def test_small_batches_take_500_clips_at_most(monkeypatch):
         return [{"audio": request.matrix("audio")} for request in requests]
 
     case = SimpleNamespace(clips=clips, reference=reference, embed=embed, score=0.5, map_of=lambda _: 0.5)
-    assert (audit_checks.batch_invariance(case)()[0], sizes) == (Verdict.PASS, [7, 7, 6])
+    assert (audit_checks.batch_invariance(case)()[0], sizes) == (Verdict.PASS, [7] * 71 + [3])
 
 
 @pytest.fixture
@@ -101,7 +102,8 @@ def passes(monkeypatch):
     """Calls of each pass, (features, labels) each; passes run in this process."""
     calls = []
 
-    def in_this_process(work, **options):
+    def in_this_process(work, *, seconds, **options):
+        assert seconds == 600.0
         calls.append([])
         return SimpleNamespace(vectors=work(), channels=())
 
@@ -193,7 +195,9 @@ def test_references_are_compared_and_at_most_five_channels_are_listed():
         "the unchanged clips were embedded in steps 1, 3 of 7 (order and noise drawn with seed 5); largest change of a "
         "row (relative): 0",
     )
-    case.references[2] = {"audio": 1.5 * torch.eye(2)}
+    empty = SimpleNamespace(references=[{}, {}], reference={}, seed=5)
+    assert audit_module._of_references(empty, ["1"], 7).evidence.endswith("(relative): 0")
+    case.references[1] = {"audio": 1.5 * torch.eye(2)}
     found = audit_module._of_references(case, ["1"], 7)
     assert found.verdict is Verdict.FAIL
     assert found.evidence.endswith(": 0.5; the encoder is random, or depends on earlier passes")
@@ -209,6 +213,22 @@ def test_steps_are_reported(subject, passes):
     audit(recording(passes), subject.splits, CHECKS, progress=lambda done, total: steps.append((done, total)))
     count = len(CHECKS) + audit_module.REFERENCES
     assert steps == [(done, count) for done in range(count + 1)]
+
+
+@pytest.mark.parametrize("width", [4, 3])
+def test_the_last_finding_has_the_checksum_of_the_embeddings_and_their_map_if_they_have_one(subject, passes, width):
+    def encode(features, labels):
+        passes[-1].append(labels)
+        return {m: v[:, : 4 if m == "audio" else width] for m, v in features.items()}
+
+    report = audit(FunctionPipeline(encode), subject.splits, [], split="valid")
+    clips = subject.splits.valid
+    vectors = {m: clips.matrix(m)[:, : 4 if m == "audio" else width] for m in clips.modalities}
+    score = f"MAP by cosine {evaluate(clips.embedded(vectors)).map_mean:.5f}; " if width == 4 else ""
+    assert report.checksum == checksum_of(vectors)
+    evidence = f"{score}SHA-256 of the audited embeddings {report.checksum}"
+    assert report[-1] == Finding("embeddings", Verdict.PASS, evidence)
+    assert {len(labels) for calls in passes for labels in calls} == {24}
 
 
 def test_an_encoder_that_fails_on_the_unchanged_clips_ends_the_audit_at_once(subject, passes):

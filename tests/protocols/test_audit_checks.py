@@ -10,6 +10,7 @@ import torch
 import aadml
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import audit_checks
 from aadml.protocols.audit import Case, Verdict, _judged, audit, noise_of, with_other_labels
 from aadml.protocols.audit_checks import (
@@ -83,8 +84,73 @@ def test_captions_that_repeat_are_no_duplicates_but_vectors_beside_them_are(subj
     [(0.4, 0.34, "FAIL"), (0.4, 0.36, "PASS"), (0.9, 0.8, "FAIL"), (0.9, 0.82, "PASS"), (0.4, 0.9, "PASS")],
 )
 def test_exact_rows_allow_the_score_to_fall_by_a_twentieth_or_by_a_tenth_of_itself(subject, before, after, verdict):
-    case = SimpleNamespace(clips=subject.splits.test, numbers=lambda scores: (before, after), draw=lambda n: [n])
-    assert exact_rows(case)[0] == Verdict[verdict]
+    clips, versions = subject.splits.test, []
+
+    def numbers(scores):
+        scores(
+            lambda clips: versions.append(clips) or clips.embedded({"audio": torch.eye(44), "visual": torch.eye(44)})
+        )
+        return before, after
+
+    case = SimpleNamespace(clips=clips, numbers=numbers, draw=lambda n: [n])
+    evidence = f"features were moved by a thousandth of their spread: MAP {before:.4f}, then {after:.4f}"
+    assert exact_rows(case) == (Verdict[verdict], evidence)
+    assert versions[0] is clips
+    moved = {m: (versions[1].matrix(m) - clips.matrix(m)) / clips.matrix(m).std(0) for m in clips.modalities}
+    assert [float(of.std()) for of in moved.values()] == pytest.approx([1e-3, 1e-3], rel=0.1)
+    assert abs(float(moved["audio"].mean())) < 2e-4
+    assert float(torch.corrcoef(torch.stack([of[:, 0] for of in moved.values()]))[0, 1]) < 0.9
+
+
+@pytest.mark.parametrize(("count", "passed"), [(13, 1), (14, 2), (44, 2)])
+@pytest.mark.parametrize("mixes", [False, True])
+def test_where_the_size_of_a_batch_changes_rounding_batches_of_one_size_are_compared(subject, count, passed, mixes):
+    clips, requests = subject.splits.test.select(torch.arange(count)), []
+
+    def embed(*parts):
+        requests.append([list(part.ids) for part in parts])
+        return [{m: (v := part.matrix(m)) + len(part) + mixes * v.mean() for m in part.modalities} for part in parts]
+
+    (reference,) = embed(clips)
+    case = SimpleNamespace(clips=clips, reference=reference, embed=embed, score=0.5, map_of=lambda _: 0.5)
+    verdict, evidence = audit_checks.batch_invariance(case)()
+    assert len(requests) == 1 + passed
+    assert verdict is (Verdict.PASS if passed == 2 and not mixes else Verdict.FAIL)
+    action = "clips were embedded 7 at a time" + ", beside two selections of other clips" * (passed == 2)
+    assert evidence.startswith(f"{action}; largest change")
+    ids, batches = list(clips.ids), count // 7
+    assert requests[1] == [ids[start : start + 7] for start in range(0, count, 7)]
+    if passed == 2:  # the clip at place p of a batch moves by p batches
+        assert requests[2][0] == [ids[p % batches * 7 + p] for p in range(7)]
+        assert requests[2][1] == [ids[(1 + p) % batches * 7 + p] for p in range(7)]
+        assert requests[2][batches:] == requests[1][batches:]
+
+
+def test_where_the_number_of_clips_changes_rounding_each_modality_is_compared_beside_as_many_clips(subject):
+    clips = subject.splits.test
+
+    def embed_each(requests):
+        return {m: of.matrix(m) + len(of) for m, of in requests.items()}
+
+    reference = embed_each(dict.fromkeys(clips.modalities, clips))
+    case = SimpleNamespace(clips=clips, reference=reference, embed_each=embed_each, score=0.5, map_of=lambda _: 0.5)
+    assert one_modality_alone(case)() == (
+        Verdict.PASS,
+        f"each modality was embedded without the other, beside equally many clips with the other; {UNCHANGED}",
+    )
+
+
+class Sounds(list):
+    """Features that are not vectors."""
+
+    def select(self, rows):
+        return [self[row] for row in rows]
+
+
+def test_sound_and_text_are_shuffled_as_noise_and_replaced_by_the_item_before_where_vectors_are_scaled():
+    assert sorted(noise_of(Sounds("abcdefgh"), [0])) == list("abcdefgh") != noise_of(Sounds("abcdefgh"), [0])
+    marked = torch.tensor([False, True, False, True])
+    assert audit_checks._stretched(Sounds("abcd"), marked) == list("aacc")
 
 
 @pytest.mark.parametrize("count", [1, 2, 44])
@@ -299,6 +365,23 @@ def test_embeddings_that_are_missing_fail_every_check(subject):
     assert _judged(case, nothing_dropped(case)) == (Verdict.FAIL, "0 embeddings for 44 clips")
     case.reference = {"audio": torch.ones(44, 2), "visual": torch.ones(40, 2)}
     assert _judged(case, nothing_dropped(case)) == (Verdict.FAIL, "40 embeddings for 44 clips")
+    case.reference["visual"] = torch.ones(44, 2)
+    assert _judged(case, nothing_dropped(case)) == (Verdict.PASS, "44 embeddings of 44 clips")
+
+    def control():
+        raise InputError("too long")
+
+    assert _judged(case, control) == (Verdict.FAIL, "the clips could not be embedded: too long")
+
+
+def test_without_a_row_of_one_width_for_each_clip_there_is_no_map(case):
+    rows = case.reference
+    assert 0 < case.map_of(rows) == case.score < 1
+    assert case.map_of(rows, torch.arange(44)) == case.score != case.map_of(rows, torch.arange(44).roll(1))
+    absent = {m: torch.where(torch.arange(44)[:, None] > 0, of, torch.nan) for m, of in rows.items()}
+    assert 0 < case.map_of(absent) < 1
+    wide, short = {"audio": rows["audio"], "visual": rows["visual"][:, :3]}, {m: of[1:] for m, of in rows.items()}
+    assert [torch.tensor(case.map_of(vectors)).isnan().item() for vectors in (wide, short, {})] == [True] * 3
 
 
 @dataclass(frozen=True)

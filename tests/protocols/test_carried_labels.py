@@ -76,6 +76,17 @@ def test_a_set_with_few_pairs_of_different_classes_is_not_checkable():
     assert not can_be_tested(values[:0], labels[:0])
 
 
+@pytest.mark.parametrize(
+    ("count", "rare", "columns", "testable"),
+    [(96, 48, 289, True), (96, 48, 290, False), (95, 47, 289, False), (200, 48, 289, True), (200, 47, 289, False)],
+)
+def test_there_are_enough_pairs_if_the_smallest_p_of_all_columns_scales_and_halves_is_a_thousandth(
+    count, rare, columns, testable
+):
+    values = torch.randn(count, columns, generator=torch.Generator().manual_seed(0))
+    assert can_be_tested(values, (torch.arange(count) < rare).long()) is testable
+
+
 def test_payloads_of_nan_and_of_missing_rows_reach_no_encoder():
     payload = torch.tensor([[0x7FC00001], [0x7FC00002]], dtype=torch.int32).view(torch.float32)
     with pytest.raises(InputError, match="NaN"):
@@ -100,6 +111,8 @@ def test_a_counter_is_of_twenty_clips_whose_classes_are_together_more_than_by_ch
     assert _counters(counter, mixed) == []
     assert _counters(counter, torch.randint(2, (40,), generator=torch.Generator().manual_seed(0))) == []
     assert _counters(counter[:20], torch.arange(20) // 10) == [0]
+    gaps = [torch.cumsum(torch.arange(40)[:, None] % 10 < few, 0).double() for few in (1, 2)]
+    assert [_counters(counter + 0.5 * gap, together) for gap in gaps] == [[0], []]  # four steps of 39 are longer, or 8
     assert _counters(counter[:19], torch.arange(19) // 10) == []
 
 

@@ -118,6 +118,36 @@ def answered(order, requests=1):
     return bytes(results.vectors[0]["output"].tolist()), results.channels
 
 
+OWN = """
+import sys
+from pathlib import Path
+def encode(features, labels):
+    print("no message")
+    assert sys.stdin.read() == ""
+    for name in "abcdef":
+        Path("{folder}", name).read_text()
+    return {{"audio": features["audio"] + labels[:, None]}}
+"""
+
+
+def test_a_function_may_print_and_read_its_input_and_five_of_its_channels_are_listed(tmp_path):
+    (tmp_path / "encoder_of_tests.py").write_text(OWN.format(folder=tmp_path))
+    for name in "abcdef":
+        (tmp_path / name).write_text(name)
+    order = Order("encoder_of_tests:encode", readable=(str(tmp_path / "encoder_of_tests.py"),), by_kernel=False)
+    request, started = {"audio": np.ones((2, 3)), "labels": np.array([3, 4])}, []
+
+    def work():
+        started.append(IsolatedEncoder(order))
+        return [{m: torch.tensor(values) for m, values in started[0](request).items()} for _ in range(2)]
+
+    results = in_fresh_process(work, seconds=60.0, channels=lambda: started[0].channels)
+    assert [{m: v.tolist() for m, v in of.items()} for of in results.vectors] == [{"audio": [[4.0] * 3, [5.0] * 3]}] * 2
+    first, *files = results.channels
+    assert first.startswith("files, network and processes (the kernel did not isolate the encoder: ")
+    assert files == [f"file {tmp_path / name}" for name in "abcd"]
+
+
 def test_an_isolated_encoder_answers_every_request_and_reads_no_other_file(tmp_path):
     (tmp_path / "secret").write_text("labels")
     outside = ("cp", str(tmp_path / "secret"), "{output}")

@@ -99,6 +99,18 @@ def test_running_map_takes_the_place_of_map(subject):
         assert result.average_precision.tolist() == values.tolist()
         assert result.map > honest.map
         assert result.map_bounds == pytest.approx((result.map, result.map))
+        alone = per_query(
+            embeddings, result.direction, running_average_precision, similarity=leaked.similarity,
+            gallery="without-partner",
+        )  # fmt: skip
+        assert result.figures["without_partner", "map"] == pytest.approx(float(alone.mean()))
+    every = {
+        result.direction: dict(zip(result.ids, result.average_precision, strict=True)) for result in leaked.directions
+    }
+    for result in evaluate_under(subject, "legacy:running-map", queries=10).directions:
+        assert len(result.ids) == len(result.average_precision) == 10
+        wanted = [every[result.direction][name] for name in result.ids]
+        assert result.average_precision.tolist() == pytest.approx(wanted)
 
 
 def test_dropping_the_last_batch_scores_fewer_queries(subject):
@@ -107,3 +119,9 @@ def test_dropping_the_last_batch_scores_fewer_queries(subject):
         clips, vectors = drawn([0, 1] * (count // 2) + [0] * (count % 2))
         kept = leaks.drop_last(clips.embedded(vectors))
         assert {len(one) for one in (kept, kept.labels, *kept.vectors.values())} == {min(count, 32)}
+    shared = replace(
+        clips.embedded(vectors), rows={"audio": torch.arange(33)}, present={"visual": torch.arange(33) > 1}
+    )
+    kept = leaks.drop_last(shared)
+    assert (len(kept.vectors["audio"]), kept.rows["audio"].tolist()) == (33, list(range(32)))
+    assert (len(kept.vectors["visual"]), kept.present["visual"].tolist()) == (32, [False] * 2 + [True] * 30)

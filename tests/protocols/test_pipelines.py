@@ -2,8 +2,9 @@
 
 import hashlib
 import sys
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 
 import h5py
 import numpy as np
@@ -13,9 +14,12 @@ import torch
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
+from aadml.model.facts import MethodFacts
 from aadml.protocols import pipelines
 from aadml.protocols.audit import audit
 from aadml.protocols.audit_checks import CHECKS
+from aadml.protocols.isolated_encoder import Order
 from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline, of_command
 
 
@@ -96,6 +100,68 @@ def test_what_an_encoder_can_use_is_named(tmp_path, subject):
         of_command("embed {input} {output}", [Path("none")])
     prepared = [ProtocolPipeline(subject, name).preparation for name in ("inductive", "bank", "legacy:test-scaling")]
     assert prepared == ["", "", "the protocol legacy:test-scaling was prepared again"]
+
+
+def named(features, labels):
+    return features
+
+
+def test_a_function_that_can_be_imported_is_isolated_with_consent_and_others_are_called_here(tmp_path, monkeypatch):
+    consents, source = [], tmp_path / "source.py"
+    for path in (source, tmp_path / "weights"):
+        path.touch()
+    monkeypatch.setattr(pipelines, "consent_to", consents.append)
+    monkeypatch.setattr(pipelines, "source_with_consent", lambda place, kind: (place, source))
+    place = f"{named.__module__}:named"
+    assert pipelines.of_function(named, [tmp_path / "weights"]).order == Order(
+        place, readable=(str(source), str(tmp_path / "weights"))
+    )
+    assert consents == [place]
+    assert pipelines.of_function("a:b").order == Order("a:b", readable=(str(source),))
+    monkeypatch.setattr(pipelines, "source_with_consent", lambda place, kind: (place, None))
+    assert pipelines.of_function("a:b").order == Order("a:b")
+    assert consents == [place]
+    monkeypatch.setattr(sys.modules["__main__"], "named", named, raising=False)
+    in_main = FunctionType(named.__code__, {}, "named")
+    in_main.__module__ = "__main__"
+    monkeypatch.setattr(sys.modules["__main__"], "named", in_main)
+    for function in (lambda features, labels: features, in_main):
+        pipeline = pipelines.of_function(function)
+        assert (type(pipeline), pipeline.function) == (FunctionPipeline, function)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "embed 'open {input} {output}",
+            r"^--command embed '.* cannot be parsed \(No closing quotation\); check the quotes$",
+        ),
+        ("embed {input}", r"^--command embed \{input\} lacks \{input\} or \{output\}; write both into the command$"),
+        ("", "lacks"),
+    ],
+)
+def test_a_command_that_cannot_be_parsed_or_lacks_a_place_is_refused(command, message):
+    with pytest.raises(InputError, match=message):
+        of_command(command)
+
+
+def test_files_among_the_words_of_a_command_can_be_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("script.py", "weights"):
+        (tmp_path / name).touch()
+    words = (str(tmp_path / "script.py"), "a b", "--in={input}", "{output}")
+    order = of_command("script.py 'a b' --in={input} {output}", [tmp_path / "weights"]).order
+    assert order == Order(command=words, readable=(words[0], str(tmp_path / "weights")))
+
+
+def test_code_from_outside_of_the_method_of_a_run_is_a_channel(subject):
+    assert ProtocolPipeline(subject, "inductive").channels == []
+    facts = replace(subject.encoder.facts, method=MethodFacts("own_module:Method", OptionValues()))
+    encoder = SimpleNamespace(facts=facts)
+    assert ProtocolPipeline(replace(subject, encoder=encoder), "inductive").channels == [
+        "own_module:Method, code from outside aadml, ran in forks of the audit"
+    ]
 
 
 def embedded(encode, clips):

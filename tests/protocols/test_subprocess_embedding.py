@@ -79,10 +79,21 @@ def test_a_pass_has_one_thread_and_what_it_leaves_is_removed(monkeypatch, tmp_pa
     assert state[:1] in ("", "Z")  # the child has ended too
 
 
+def test_a_pass_without_time_is_ended_before_it_has_done_its_work(tmp_path):
+    def work():
+        time.sleep(1)
+        (tmp_path / "done").touch()
+
+    with pytest.raises(InputError, match=r"the encoder took longer than 0 s; raise --time-limit"):
+        in_fresh_process(work, seconds=0.0)
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize(
     ("failure", "message"),
     [
-        (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda: 1 / 0, "^ZeroDivisionError: division by zero$"),
+        (lambda: [{}][int("no\nnumber")], "^ValueError: invalid literal .*: 'no.*number'$"),
         (lambda: os._exit(3), "the process of the encoder ended without a result"),
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "the process of the encoder ended without a result"),
     ],

@@ -4,13 +4,16 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 import aadml
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.protocols.audit import AuditReport, Verdict
+from aadml.protocols import training_command
+from aadml.protocols.audit import AuditReport, Finding, Verdict
+from aadml.protocols.subprocess_embedding import Results
 from aadml.runs import audit
 
 TRAIN = """
@@ -102,8 +105,6 @@ def test_the_export_is_the_training_clips_alone(tmp_path):
 
 @pytest.mark.slow
 def test_without_the_kernel_training_is_unknown(audited, monkeypatch):
-    from aadml.protocols import training_command
-
     started = training_command.IsolatedEncoder
     monkeypatch.setattr(
         training_command, "IsolatedEncoder", lambda order: started(type(order)(**{**vars(order), "by_kernel": False}))
@@ -111,3 +112,61 @@ def test_without_the_kernel_training_is_unknown(audited, monkeypatch):
     report, _ = audited()
     assert (report.training, of_training(report).verdict) == ("unknown", Verdict.NOT_CHECKABLE)
     assert isinstance(report, AuditReport)
+
+
+@pytest.fixture
+def trained(monkeypatch, tmp_path):
+    """Train an encoder by two planted trainings, each (files, channels); return finding, folder and data."""
+    splits = to_splits(synthetic(classes=2, train=30, valid=4, test=10, dimensions=(4, 5)))
+
+    def run(*trainings, split="test"):
+        data, left = [], iter(trainings)
+
+        def training(order, splits, seconds):
+            assert (order, seconds) == ("order", 9.0)
+            data.append(splits)
+            files, channels = next(left)
+            return Results([{name: torch.tensor(list(text.encode())).byte() for name, text in files.items()}], channels)
+
+        monkeypatch.setattr(training_command, "_training", training)
+        finding = training_command.train_encoder("order", splits, split, tmp_path / "trained", 9.0)
+        return finding, tmp_path / "trained", (splits, *data)
+
+    return run
+
+
+EVIDENCE = (
+    "the command trained twice on an export of 30 training clips, then with noise for the test clips; the files of "
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "outcome"),
+    [
+        ({"a": "x", "b/c": "y"}, {"b/c": "y", "a": "x"}, "equal"),
+        ({"a": "x"}, {"a": "y"}, "different (the training is random)"),
+        ({"a": "x"}, {"a": "x", "b": "y"}, "different (the training is random)"),
+    ],
+)
+def test_the_files_of_the_first_training_are_kept_and_compared_with_those_of_the_second(
+    trained, first, second, outcome
+):
+    finding, folder, (splits, *data) = trained((first, ()), (second, ()))
+    assert finding == Finding("trained without test", Verdict.PASS, f"{EVIDENCE}both runs are {outcome}")
+    files = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    assert files == first
+    assert data[0] is splits
+    assert torch.equal(data[1].train.matrix("audio"), splits.train.matrix("audio"))
+    assert not torch.equal(data[1].test.matrix("audio"), splits.test.matrix("audio"))
+
+
+def test_a_training_with_a_channel_is_not_checkable_and_no_file_is_written_outside_its_folder(trained):
+    finding, _, _ = trained(({"a": "x"}, ("air", "water")), ({"a": "x"}, ("fire", "air")))
+    assert finding.verdict is Verdict.NOT_CHECKABLE
+    assert finding.evidence == f"{EVIDENCE}both runs are equal; the command could have received data by air"
+    finding, _, _ = trained(({"a": "x"}, ()), ({"a": "x"}, ("fire",)))
+    assert finding.evidence.endswith("received data by fire")
+    with pytest.raises(InputError, match=r"wrote \.\./a outside its folder; write into \{output\} alone"):
+        trained(({"../a": "x"}, ()), ({}, ()))
+    with pytest.raises(InputError, match="needs training clips that are not scored"):
+        trained(split="train")

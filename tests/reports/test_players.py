@@ -64,6 +64,11 @@ def test_clips_whose_player_does_not_fit_are_counted(monkeypatch):
     assert numbers == [["0"], ["1"], []]
     assert players.make_players(media, "a", 5).left_out == 0  # just fits
     assert Players({}, 0).notes() == []
+    lost = {clip: Preview(reason=reason) for clip, reason in zip("abc", ("missing", "corrupt", "corrupt"), strict=True)}
+    assert Players(lost, 0).notes()[1:] == [
+        f"{count} of 3 clips could not be read completely: {REASONS[reason]}."
+        for count, reason in ((2, "corrupt"), (1, "missing"))
+    ]
 
 
 def test_media_are_those_of_the_manifest_beside_the_features(tmp_path):

@@ -5,6 +5,7 @@ import socket
 import tempfile
 from contextlib import nullcontext
 
+import av
 import pytest
 
 from aadml.feature_extraction.ground.segment import Segment
@@ -110,6 +111,20 @@ def test_workers_have_a_minute_of_the_processor_for_each_clip(monkeypatch):
         expected = {key: Preview(reason=("timeout", "crashed")[n % 2]) for n, key in enumerate(sources)}
         assert dict(previews._built(sources)) == expected
         assert started[-1] == (previews._in_worker, workers, Conditions(1800.0, 60.0, setup=previews._set_up))
+
+
+def test_a_worker_writes_into_its_folder_and_its_decoders_print_nothing(tmp_path, monkeypatch):
+    levels = []
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(av.logging, "set_level", levels.append)
+    monkeypatch.setattr(
+        previews, "preview_of", lambda source: Preview(media=tempfile.gettempdir(), reason=source.audio)
+    )
+    previews._set_up()
+    assert levels == [None]
+    assert previews._in_worker(("key", PreviewSource("", "sound"), str(tmp_path)), None) == Preview(
+        media=str(tmp_path), reason="sound"
+    )
 
 
 class Pool:

@@ -7,9 +7,12 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
+from aadml.reports import queries as queries_part
 from aadml.reports.players import Players
+from aadml.reports.previews import PreviewSource
 from aadml.reports.queries import _shown, queries, ranked_queries
 from aadml.retrieval.evaluation import evaluate
+from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores, pack
 from aadml.retrieval.posteriors import second_keys
 
 
@@ -79,7 +82,7 @@ def test_where_rows_repeat_each_clip_is_shown_once():
         assert sum(r.is_partner for r in one.results) == 1
 
 
-def test_ties_of_the_own_clip_and_absent_media_are_mentioned():
+def test_ties_of_the_own_clip_and_absent_media_are_mentioned(monkeypatch):
     embeddings = embedded(rounded=True)
     vectors = {m: torch.ones_like(v) for m, v in embeddings.vectors.items()}
     embeddings = replace(embeddings, vectors=vectors)
@@ -91,6 +94,21 @@ def test_ties_of_the_own_clip_and_absent_media_are_mentioned():
     assert "✗ miss" in section.content
     assert not players.previews
     assert "no preview" in section.content
+    monkeypatch.setattr(queries_part, "make_players", lambda *given, **more: Players({}, 0))
+    section, _ = queries(embeddings, evaluate(embeddings), {"clip 0": PreviewSource("v", "a")}, room=0)
+    assert len(section.notes) == 1
+    assert section.notes[0].endswith("marks the query's clip in the other modality. Scores: dot.")
+
+
+def test_fewer_than_six_queries_are_all_shown_and_a_rank_is_in_words():
+    embeddings = embedded(count=4, classes=2)
+    for result in evaluate(embeddings).directions:
+        found = list(ranked_queries(embeddings, result))
+        order = np.argsort(-result.average_precision, kind="stable")
+        assert [one.row for one in found] == order.tolist()
+        assert [len(one.results) for one in found] == [4] * 4
+    ranks = [replace(found[0], partner_rank=rank).rank_in_words for rank in (None, (1, 1), (2, 3))]
+    assert ranks == ["not in the gallery", "at rank 1", "at rank 2 to 3 (tied)"]
 
 
 @pytest.mark.parametrize(("label", "names", "shown"), [(1, ("a", "b"), "b"), (1, (), "1"), (-1, ("a", "b"), None)])
@@ -113,3 +131,19 @@ def test_further_texts_of_a_clip_are_shown_as_queries_of_their_own():
     for one in found:
         assert [ids[r.row] for r in one.results if r.is_partner] == [ids[one.row]]
         assert one.partner_rank == (1, 1)
+
+
+def test_sequences_are_ranked_by_their_own_relevance_and_are_no_map(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    frames = pack(torch.randn(6, 7, 4, generator=generator), torch.tensor([7, 5, 7, 3, 7, 7]), side="frames")
+    words = pack(torch.randn(6, 3, 4, generator=generator), torch.full((6,), 3), side="words")
+    embeddings = Embeddings({"audio": frames, "text": words}, torch.arange(6) % 3, tuple("abcdef"), FRAME_WORD)
+    evaluation = evaluate(embeddings)
+    scores = frame_word_scores(frames, words)
+    for query in ranked_queries(embeddings, evaluation.directions[0]):
+        best = scores[query.row].sort(descending=True)
+        assert [result.row for result in query.results] == best.indices.tolist()
+        assert [result.score for result in query.results] == best.values.double().tolist()
+    run_page = pytest.importorskip("aadml.reports.run_page")
+    monkeypatch.setattr(run_page.figures, "class_bars", lambda *given: "<svg bars/>")
+    assert "bars" in run_page._classes(evaluation, embeddings).content

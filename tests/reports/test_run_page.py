@@ -31,13 +31,18 @@ def verdict(**intervals):
     ("intervals", "words"),
     [
         ({"ab": (0.6, 0.7), "ba": (0.6, 0.7)}, "The scores are better than chance in every direction"),
-        ({"ab": (0.6, 0.7), "ba": (0.4, 0.7)}, "not in the direction ba, whose 95 % interval includes chance"),
+        ({"ab": (0.6, 0.7), "ba": (0.4, 0.7)}, "better than chance in ab and not distinguishable from chance in ba, "),
         (
             {"ab": (0.6, 0.7), "ba": (0.4, 0.7), "ac": (0.4, 0.7), "ca": (0.3, 0.7)},
-            "not in the directions ba, ac and ca, whose 95 % intervals include chance",
+            "The scores are better than chance in ab and not distinguishable from chance in ba, ac and ca, by the",
         ),
-        ({"ab": (0.4, 0.7), "ba": (0.3, 0.4)}, "The scores cannot be distinguished from chance"),
+        (
+            {"ab": (0.4, 0.7), "ba": (0.3, 0.4), "ac": (0.6, 0.7)},
+            "not distinguishable from chance in ab, worse than chance in ba and better than chance in ac, by the",
+        ),
+        ({"ab": (0.4, 0.7), "ba": (0.3, 0.6)}, "The scores are not distinguishable from chance in every direction"),
         ({"ab": (0.2, 0.4), "ba": (0.3, 0.4)}, "The scores are worse than chance in every direction"),
+        ({"ab": (0.5, 0.7), "ba": (0.3, 0.5)}, "The scores cannot be distinguished from chance"),
     ],
 )
 def test_the_verdict_follows_the_intervals(intervals, words):
@@ -72,8 +77,11 @@ def model(**training):
     return SimpleNamespace(facts=facts, audit="")
 
 
-SUMMARY = """\
-The scores are better than chance, but not in the direction visual-audio, whose 95 % interval includes chance.
+VERDICT = (
+    "The scores are better than chance in audio-visual and not distinguishable from chance in visual-audio, "
+    "by the 95 % intervals over test sets."
+)
+SUMMARY = f"""{VERDICT}
 test MAP, mean of both directions|0.833|1.2 times chance
 chance|0.697|MAP of a random order
 MAP audio-visual|0.860|95 % interval 0.730 to 0.989
@@ -107,6 +115,10 @@ def test_a_summary_in_full():
     own = words(run_page._summary(replace(evaluation, relevance="own"), model(select="last"), [], [], []))
     assert f"A relevant result is {RELEVANCE_IN_WORDS['own']}." in own
     assert "A relevant result is" not in few
+    three = replace(embedded(), vectors={**embedded().vectors, "text": torch.ones(12, 3)})
+    assert "test MAP, mean of all directions" in words(
+        run_page._summary(evaluate(three), model(select="last"), [], [], [])
+    )
 
 
 def test_classes_have_bars_of_each_direction_with_their_chance(monkeypatch):
@@ -247,3 +259,17 @@ def test_few_points_are_mapped_by_their_principal_components(count, method):
     places, caption = run_page._plane(vectors)
     assert places.shape == (count, 2)
     assert method in caption
+
+
+@pytest.mark.parametrize(("count", "perplexity"), [(30, 6.0), (200, 30.0)])
+def test_the_same_points_have_the_same_map_whose_perplexity_is_a_fifth_of_them_or_30(monkeypatch, count, perplexity):
+    manifold = pytest.importorskip("sklearn.manifold")
+    options = []
+
+    def projection(*given, **more):
+        options.append((given, more))
+        return SimpleNamespace(fit_transform=lambda vectors: vectors[:, :2])
+
+    monkeypatch.setattr(manifold, "TSNE", projection)
+    run_page._plane(torch.zeros(count, 4).numpy())
+    assert options == [((2,), {"perplexity": perplexity, "init": "pca", "random_state": 0, "max_iter": 500})]

@@ -96,7 +96,7 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
         ({"audio": AUDIO[:3]}, "4 visual rows, but 3 audio rows"),
         ({"visual": AUDIO[:3]}, "3 visual rows, but 4 audio rows"),
         ({"label": np.arange(3)}, r"label: has shape \(3,\); pass shape \(4,\)"),
-        ({"label": np.array([0.5, 1, 2, 3])}, "contains fractions"),
+        ({"label": np.array([0.5, 1, 2, 3])}, "label: contains 0.5; pass integers or text"),
         ({"id": np.array(["a", "b", "a", "c"])}, r"id contains 'a' 2 times"),
         ({"class_names": np.array(["x"] * 8)}, r"class_names contains 'x' 8 times"),
         ({"audio": AUDIO.astype(complex)}, r"audio: has type complex128 and shape"),

@@ -97,13 +97,13 @@ def test_sequences_survive_packing_without_what_lies_behind_their_end():
 def test_what_is_no_sequence_or_of_the_same_side_is_refused():
     values, lengths = sequences(3, 4, 3)
     audio = pack(values, lengths, side="frames")
-    with pytest.raises(InputError, match="are not sequences"):
+    with pytest.raises(InputError, match="are not packed sequences"):
         frame_word_scores(audio, torch.randn(3, 24))
     with pytest.raises(InputError, match="cannot compare frames"):
         frame_word_scores(audio, audio)
     formula = audio.clone()
     formula[:, 3] += 1
-    with pytest.raises(InputError, match="are not sequences"):
+    with pytest.raises(InputError, match="are not packed sequences"):
         frame_word_scores(formula, pack(values, lengths, side="words"))
 
 

@@ -52,6 +52,9 @@ def test_a_column_is_one_figure_and_a_criterion_one_that_should_rise():
     for name in ("mean-rank", "median-rank"):
         with pytest.raises(InputError, match="better when smaller"):
             check_criterion(name)
+    for name in ("map,mrr", "map,", ""):
+        with pytest.raises(InputError, match=f"'{name}' is not a single metric; pass one metric"):
+            check_criterion(name)
 
 
 def test_a_metric_without_the_cutoff_it_needs_is_computed_at_all_of_the_tables():

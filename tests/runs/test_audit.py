@@ -39,7 +39,13 @@ def replace_checks(monkeypatch, checks):
 def asked(monkeypatch):
     """What the checks are asked to look at, (pipeline, splits) each; no process is started."""
     given = []
-    replace_checks(monkeypatch, lambda pipeline, splits, *_, **__: given.append((pipeline, splits)) or [])
+
+    def noted(pipeline, splits, checks, *, split, seconds, progress):
+        assert (checks, split in ("test", "valid"), seconds, progress) == (audit.CHECKS, True, 600, None)
+        given.append((pipeline, splits))
+        return []
+
+    replace_checks(monkeypatch, noted)
     return given
 
 
@@ -87,6 +93,15 @@ def test_what_was_made_elsewhere_is_audited_as_it_was_named(asked, made):
         aadml.audit(encoder=encoder)
 
 
+def test_all_clips_in_memory_are_audited(asked, made):
+    clips = aadml.read(made[1]).test
+    aadml.audit(encoder=lambda features, labels: features, data=clips)
+    ((_, splits),) = asked
+    assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [0, 0, len(clips)]
+    with pytest.raises(InputError, match="audit: split is 'valid', but all of the Clips are scored; leave out split"):
+        aadml.audit(encoder="a:b", data=clips, split="valid")
+
+
 def test_a_score_that_is_not_that_of_the_model_is_found(asked, run):
     def stored_score():
         return next(one for one in aadml.audit(run) if one.check == "stored score")
@@ -99,13 +114,17 @@ def test_a_score_that_is_not_that_of_the_model_is_found(asked, run):
 
 
 def test_the_audit_of_a_run_is_added_to_the_run(asked, run):
+    (left := run / ".audit.abcd_123.partial.json").write_bytes(b"{")  # by an audit that was killed
     add_to_run(run, {"audit.json": b"{}"}, pytest.fail)
     assert (run / "audit.json").read_bytes() == b"{}"
+    assert not left.exists()
 
 
 def test_an_audit_wants_one_subject(random_run, random_model):
-    for given in ({}, {"run": random_run, "command": "mine"}, {"encoder": "a:b", "command": "mine"}):
-        with pytest.raises(InputError, match="pass exactly one of RUN"):
+    for given in ({}, {"run": random_run, "command": "mine"}, {"encoder": "a:b", "command": "mine", "mteb": "t"}):
+        with pytest.raises(
+            InputError, match=f"audit: {len(given)} runs, encoders or tasks were passed; pass exactly one of RUN"
+        ):
             aadml.audit(**given)
     for given in ({"command": "mine", "data": "f.h5"}, {"run": random_run, "data": "f.h5"}):
         with pytest.raises(InputError, match="--retrain applies only to a run on its own data"):
@@ -133,7 +152,9 @@ def test_what_training_again_answers_takes_the_place_of_what_was_not_checkable(r
     plain = aadml.audit(random_run)
     assert plain[:3] == seen
     assert [one.check for one in plain[3:]] == ["kept epoch", "stored score"]
-    assert aadml.audit(random_run, retrain=True) == [*seen[1:], *plain[3:], answer]
+    notes = []
+    assert aadml.audit(random_run, retrain=True, on_note=notes.append) == [*seen[1:], *plain[3:], answer]
+    assert notes == ["the run is trained three more times"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +197,7 @@ def test_a_time_limit_that_no_clock_can_hold_is_refused(seconds):
 def test_an_encoder_does_not_name_the_data(other_file):
     data = other_file()
     for options in ({"allow": [data]}, {"allow": [data.parent]}):
-        with pytest.raises(InputError, match="contains the data with the labels; pass other files to --allow"):
+        with pytest.raises(InputError, match="contains the data with the labels, or is part of"):
             aadml.audit(command="mine {input} {output}", data=data, **options)
     (link := data.parent.parent / "link").symlink_to(data.parent)
     with pytest.raises(InputError, match="contains the data with the labels"):
@@ -211,6 +232,8 @@ def test_scores_say_whether_the_audit_was_of_these_embeddings(asked, run):
         record = parse_as(AuditRecord, json.dumps(audited | {"map_mean": stored.map_mean - 9e-4}).encode(), run)
         assert record.on(read_manifest(run), stored).endswith(f"; {these}")
         assert replace(record, **{key: other}).on(read_manifest(run), stored).endswith("; audited: others")
+    for older in ({"weights": ""}, {"map_mean": None}):  # of versions that did not record both
+        assert replace(record, **older).on(read_manifest(run), stored) == record.verdict
     add_to_run(run, {"audit.json": json.dumps({k: v for k, v in audited.items() if k in OLD}).encode()}, pytest.fail)
     assert "audited" not in aadml.load(run).audit
     assert notes() == []

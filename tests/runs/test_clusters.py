@@ -78,7 +78,7 @@ def test_a_column_that_is_missing_or_empty_is_an_error(file, tmp_path, column, e
 
 def test_data_without_columns_are_an_error(file):
     splits = aadml.read(file)
-    with pytest.raises(InputError, match="cluster: the data in memory are already divided; pass their path"):
+    with pytest.raises(InputError, match=r"cluster is speaker, but the data in memory .* have no columns"):
         aadml.fit(splits, method="cca", settings={"cluster": "speaker"})
     with pytest.raises(InputError, match="cluster 'speaker' is a column of data, but embeddings are scored"):
         aadml.evaluate(embeddings=splits.test, cluster="speaker")

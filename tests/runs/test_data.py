@@ -20,7 +20,7 @@ def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):
     monkeypatch.setattr(data, "is_captioned", lambda path: True)
     with pytest.raises(InputError, match="is captioned sound, but cca trains on features"):
         data.load_splits(assemble(method="cca", data="synthetic:ave"))
-    with pytest.raises(InputError, match=r"relevance: .* is captioned sound, which has no classes"):
+    with pytest.raises(InputError, match=r"relevance is .*, but .* is captioned sound, which has no classes"):
         data.load_splits(assemble(method="cca", data="synthetic:ave", settings={"relevance": "own"}))
     monkeypatch.setattr(data, "captioned_splits", lambda path, **options: (path, options))
     assert aadml.read("there.csv") == ("there.csv", {"cleaning": "mei", "captions": 5})
@@ -88,7 +88,7 @@ def test_a_rule_of_relevance_is_set_in_every_part_and_said(tmp_path):
     assert {part.relevant.name for part in (own.train, own.valid, own.test)} == {"own"}
     assert own.notes[-1].endswith("own partner only")
     assert data.with_relevance(own, None).notes[-1] == own.notes[-1]
-    with pytest.raises(InputError, match="'onw' is neither a rule nor a file"):
+    with pytest.raises(InputError, match="'onw' is neither a file of judgments nor a rule; did you mean 'own'"):
         data.with_relevance(splits, "onw")
 
 
@@ -102,9 +102,13 @@ def test_names_of_data_stay_and_paths_become_absolute(tmp_path, monkeypatch):
     ("captioned", "options", "says"),
     [
         (False, {"seed": -1}, "^read: seed is -1; pass a number from 0 to"),
-        (False, {"cleaning": "xie"}, "synthetic:ave: contains features; leave out cleaning and captions"),
-        (False, {"captions": 4}, "synthetic:ave: contains features; leave out cleaning and captions"),
-        (True, {"layout": "flat"}, "is captioned sound, to which 'flat' does not apply; leave out layout and views"),
+        (False, {"cleaning": "xie"}, "synthetic:ave contains features, .*; leave out cleaning and captions"),
+        (False, {"captions": 4}, "synthetic:ave contains features, .*; leave out cleaning and captions"),
+        (
+            True,
+            {"layout": "flat"},
+            "is captioned sound, to which layout 'flat' does not apply; leave out layout and views",
+        ),
         (True, {"views": ["a=b"]}, "is captioned sound, to which .* does not apply; leave out layout and views"),
     ],
 )
@@ -123,6 +127,39 @@ def test_a_note_names_few_groups_of_test_clips(groups, notes):
     found = data._clustered(to_splits(clips), clips, "speaker")
     assert [note.partition(" so few")[0] for note in found.notes[1:]] == notes
     assert found.clusters == dict(zip(clips.ids, columns["speaker"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("drawn", "unlabelled", "sizes"),
+    [(False, "drop", (6, 6, 9)), (False, "keep", (30, 6, 9)), (True, "drop", (6, 3, 9)), (True, "keep", (18, 3, 9))],
+)
+def test_few_clips_a_class_keep_their_validation_split_and_unlabelled_clips(tmp_path, drawn, unlabelled, sizes):
+    labels = content().labels.copy()
+    labels[0] = -1
+    splits = tuple("train" if drawn and one == "valid" else one for one in content().splits)
+    write_features(tmp_path / "f.h5", content(labels=labels, splits=splits))
+    settings = {"train_per_class": 2, "unlabelled": unlabelled, "validation": 0.5}
+    found = data.load_splits(assemble(method="random", data=str(tmp_path / "f.h5"), settings=settings))
+    assert tuple(len(part) for part in (found.train, found.valid, found.test)) == sizes
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("", "because a data set in memory has no columns"), ("sound.csv", "because sound.csv has no columns")],
+)
+def test_data_without_columns_have_no_clusters(monkeypatch, name, says):
+    monkeypatch.setattr(data, "is_captioned", lambda path: True)
+    with pytest.raises(InputError, match=f"{says}; pass a feature file"):
+        data.with_clusters(replace(to_splits(content()), name=name), "speaker")
+
+
+def test_the_columns_of_a_manifest_of_media_are_clusters(monkeypatch):
+    clips = content(columns={"speaker": tuple(f"s{n % 12}" for n in range(45))})
+    monkeypatch.setattr(data, "is_captioned", lambda path: False)
+    monkeypatch.setattr(data, "is_manifest", lambda path: True)
+    monkeypatch.setattr(data, "read_media", lambda path, modalities: (clips, f"the manifest {path}"))
+    found = data.with_clusters(replace(to_splits(clips), name="clips.csv"), "speaker")
+    assert found.clusters == dict(zip(clips.ids, clips.columns["speaker"], strict=True))
 
 
 def test_clips_in_memory_are_set_aside_by_class():

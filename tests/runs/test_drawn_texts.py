@@ -101,7 +101,7 @@ def test_a_session_says_what_is_drawn_and_scores_every_text(features, tmp_path):
     [
         (
             {"method": "cca"},
-            "texts: drawn changes the texts in each epoch, but cca does not train in epochs; use first or all",
+            "texts is 'drawn', so the texts change in each epoch, but cca does not train in epochs; use first or all",
         ),
         ({"method": "clip", "settings": {"texts": "drwan"}}, 'texts is "drwan"; pass one of first, drawn, all'),
         (
@@ -180,12 +180,12 @@ def test_captions_of_sound_in_memory_are_drawn_as_those_of_its_place(manifest):
 @pytest.mark.parametrize(
     ("settings", "refusal"),
     [
-        ({"unlabelled": "drop"}, r"unlabelled: captioned sound has no classes .a clip's own captions are relevant."),
+        ({"unlabelled": "drop"}, "unlabelled is drop, but captioned sound has no classes"),
         ({"modalities": ["audio"]}, "modalities: .audio. does not name two modalities; choose at least two"),
     ],
 )
 def test_what_captioned_sound_cannot_follow_is_refused(manifest, settings, refusal):
     options = {"method.channels": 8, "method.text_dimension": 16} | settings
-    for data, said in ((aadml.read(manifest, cleaning="xie"), refusal), (manifest, refusal.partition(":")[0])):
+    for data, said in ((aadml.read(manifest, cleaning="xie"), refusal), (manifest, refusal.partition(" ")[0])):
         with pytest.raises(InputError, match=said):
             aadml.fit(data, method="xie", epochs=1, settings=options)

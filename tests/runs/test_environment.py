@@ -2,7 +2,8 @@
 
 import csv
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +11,10 @@ import torch
 import aadml
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.runs.environment import data_hash
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import parse_as, to_bytes
+from aadml.runs import environment
+from aadml.runs.environment import Data, Environment, data_hash
 from tests.sound_files import tone, write_wav
 
 
@@ -38,6 +42,19 @@ def test_it_changes_with_everything_that_training_or_scoring_sees(splits):
     hashes = [data_hash(one) for one in (splits, *changed)]
     assert len(set(hashes)) == len(hashes)
     assert data_hash(replace(splits, name="another file", notes=("a note",))) == hashes[0]
+
+
+def test_an_environment_of_an_earlier_version_is_of_one_process():
+    data = Data("f.h5", "0" * 64, ())
+    content = asdict(Environment("c", {}, "cpu", "x86", 1, data, {"train": 3}, processes=4))
+    assert parse_as(Environment, to_bytes(content), Path("e.json")).processes == 4
+    del content["processes"]
+    assert parse_as(Environment, to_bytes(content), Path("e.json")).processes == 1
+
+
+def test_features_that_cannot_be_read_as_bytes_have_no_hash():
+    with pytest.raises(InputError, match="visual: object has no method `content`, which the hash of the data needs"):
+        list(environment._content(object(), "visual"))
 
 
 def write_set(folder, captions=("low", "high"), frequency=200):

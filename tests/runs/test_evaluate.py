@@ -28,9 +28,14 @@ def test_clips_are_scored_whole():
 
 
 def test_evaluate_wants_one_thing_to_score_and_one_gallery(random_model, random_run, other_file):
-    for given in ({}, {"model": random_model, "embeddings": "e.h5"}):
-        with pytest.raises(InputError, match="pass either a model"):
+    for given, problem in (
+        ({}, "neither a model nor embeddings were"),
+        ({"model": random_model, "embeddings": "e.h5"}, "both a model and embeddings were"),
+    ):
+        with pytest.raises(InputError, match=f"evaluate: {problem} passed; pass either a model"):
             aadml.evaluate(**given)
+    with pytest.raises(InputError, match="allow_other_features applies only to a model on other data"):
+        aadml.evaluate(random_run, allow_other_features=True)
     with pytest.raises(InputError, match="a model in memory needs data"):
         aadml.evaluate(random_model)
     with pytest.raises(InputError, match="exclude_partner and disjoint cannot be combined"):
@@ -84,6 +89,8 @@ def test_embeddings_in_memory_are_scored_as_they_are(random_model):
     partner = aadml.evaluate(embeddings=given, relevance="own", split="test", protocol="mine")
     assert (partner.protocol, partner.split, partner.map_mean) == ("mine", "test", 1.0)
     assert found.map_mean < 1
+    of_clips = aadml.evaluate(embeddings=Clips.of(np.arange(20) % 2, audio=vectors.numpy(), visual=vectors.numpy()))
+    assert (of_clips.map_mean, of_clips.split) == (found.map_mean, "all")
 
 
 def test_a_file_of_embeddings_without_splits_is_scored_whole_and_this_is_said(tmp_path):
@@ -92,7 +99,7 @@ def test_a_file_of_embeddings_without_splits_is_scored_whole_and_this_is_said(tm
     said = []
     found = aadml.evaluate(embeddings=tmp_path / "e.npz", split="test", on_note=said.append)
     assert found.split == "all"
-    assert said[:-1] == [f"{tmp_path / 'e.npz'}: has no 'split', so all its 12 clips are scored"]
+    assert said[:-1] == [f"{tmp_path / 'e.npz'} has no 'split', so all its 12 clips are scored"]
     assert said[-1].startswith("the SHA-256 of the embeddings is ")
     aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=said.append)
     assert said[2:] == said[1:2]

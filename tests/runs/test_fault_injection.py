@@ -163,7 +163,7 @@ def test_of_two_resumes_at_once_one_is_refused_and_the_other_ends_in_the_same_by
     with open_run(interrupted):  # as the first of them does
         done = subprocess.run(command("train", "--resume", interrupted), capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
-    assert "another process is training this run" in done.stderr
+    assert "another process is writing this run" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     both = [
         subprocess.Popen(command("train", "--resume", interrupted), stdout=subprocess.PIPE, stderr=subprocess.PIPE)

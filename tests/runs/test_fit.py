@@ -8,6 +8,7 @@ import aadml
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.fit import check_processes, follow, resume_run
+from aadml.runs.manifest import CONFIG
 from aadml.runs.prepare import prepare
 from aadml.runs.store import new_run
 from aadml.runs.train import train_into
@@ -26,13 +27,20 @@ def processes(monkeypatch):
     return processes
 
 
-def test_one_process_trains_anything_and_several_what_divides_batches(config, processes):
+def test_one_process_trains_anything_and_several_what_divides_batches(config, processes, tmp_path):
     linear = prepare(config("cca"))
     check_processes(linear)
     processes(2)
-    message = "cca: cannot be trained by several processes; start a single process without torchrun"
-    with pytest.raises(InputError, match=message):
-        check_processes(linear)
+    message = "cca cannot be trained by several processes; start a single process without torchrun"
+    with new_run(tmp_path / "run") as store:
+        store.commit({CONFIG: config("cca").yaml().encode()})
+    for call in (
+        lambda: check_processes(linear),
+        lambda: aadml.fit(config("cca").data, method="cca"),
+        lambda: resume_run(tmp_path / "run"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
     check_processes(prepare(config()))
 
 

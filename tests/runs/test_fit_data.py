@@ -16,7 +16,8 @@ from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import data as run_data
 from aadml.runs import fit
-from aadml.runs.manifest import CONFIG, read_manifest
+from aadml.runs import prepare as prepare_runs
+from aadml.runs.manifest import CONFIG, EVALUATION, read_manifest
 from aadml.runs.prepare import prepare
 from aadml.runs.scoring import TEST, Scoring
 from aadml.runs.train import train_into
@@ -29,6 +30,22 @@ def test_a_file_that_decides_the_config_is_read_once(monkeypatch, tmp_path):
     model = aadml.fit(tmp_path / "f.h5", loss="triplet", epochs=1, settings={"network.hidden": [4]})
     assert opened == [tmp_path / "f.h5"]
     assert model.facts.method.name == "aadml"
+
+
+def test_networks_that_do_not_exist_are_refused_before_data_are_read(monkeypatch):
+    def refuse(config):
+        raise InputError("there is no such network")
+
+    for module in (fit, prepare_runs):
+        monkeypatch.setattr(module, "check_towers", refuse)
+    for module in (run_data, prepare_runs):
+        monkeypatch.setattr(module, "load_splits", lambda *_: pytest.fail("data were read"))
+    for call in (
+        lambda: aadml.fit("synthetic:ave", method="random"),
+        lambda: prepare(assemble(method="random", data="synthetic:ave")),
+    ):
+        with pytest.raises(InputError, match="there is no such network"):
+            call()
 
 
 def test_of_several_processes_none_makes_the_sample_clips(monkeypatch, tmp_path):
@@ -91,6 +108,10 @@ def test_a_process_that_is_not_the_first_follows_a_training_that_is_not_over(mon
     monkeypatch.setattr(fit, "follow", lambda prepared, place: followed.append(place))
     assert aadml.resume(run).folder == run
     assert followed == []
+    trained = {name: one for name, one in manifest.files.items() if name != EVALUATION}
+    monkeypatch.setattr(fit, "read_manifest", lambda _: replace(manifest, files=trained))
+    assert aadml.resume(run).folder == run  # stopped between training and scoring
+    assert followed == []
     monkeypatch.setattr(fit, "read_manifest", lambda _: replace(manifest, files={CONFIG: manifest.files[CONFIG]}))
     aadml.resume(run)
     assert followed == [run]
@@ -102,7 +123,7 @@ def test_keys_that_divide_data_anew_are_refused_of_data_in_memory(key, kind):
     splits = aadml.read("synthetic:ave")
     data = splits if kind == "splits" else splits.train
     value = {"unseen_classes": 0.3, "train_per_class": 4}[key]
-    with pytest.raises(InputError, match=f"{key}: the data in memory are already divided; pass their path"):
+    with pytest.raises(InputError, match=f"{key} is {value}, but the data in memory are already divided"):
         aadml.fit(data, method="random", settings={key: value})
 
 

@@ -40,7 +40,9 @@ def test_a_run_whose_data_changed_or_went_is_told(tmp_path):
     write_features(tmp_path / "own.h5", CONTENT)
     folder = aadml.fit(tmp_path / "own.h5", method="random", runs=tmp_path / "runs").folder
     write_features(tmp_path / "own.h5", replace(CONTENT, labels=np.roll(CONTENT.labels, 1)))
-    with pytest.raises(InputError, match=f"the data have changed since {folder} was trained; pass --data"):
+    with pytest.raises(
+        InputError, match=f"the data have changed since {folder} was trained; restore the data, or pass --data"
+    ):
         load_run(folder)
     (tmp_path / "own.h5").unlink()
     with pytest.raises(InputError, match=f"restore the data of {folder}, or pass --data"):
@@ -72,7 +74,7 @@ def test_a_run_that_was_stopped_holds_no_model_and_no_evaluation(tmp_path):
         wanted = f"training was not finished; continue it with `aadml train --resume {written}`"
         with pytest.raises(InputError, match=re.escape(wanted)):
             aadml.load(tmp_path / folder)
-    with pytest.raises(InputError, match=r"evaluation\.json: does not exist, because training was not finished"):
+    with pytest.raises(InputError, match=r"evaluation\.json does not exist, because training was not finished"):
         read_evaluation(tmp_path / "run")
     with pytest.raises(InputError, match=r"config\.yaml"):
         aadml.resume(tmp_path / "run")

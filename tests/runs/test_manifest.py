@@ -1,5 +1,8 @@
 """The manifest decides which files are the run, and checks them."""
 
+import json
+import os
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -13,6 +16,7 @@ from aadml.runs.manifest import (
     MANIFEST,
     VERSION,
     is_finished,
+    newest_run,
     read_manifest,
 )
 from aadml.runs.store import new_run, open_run
@@ -26,13 +30,46 @@ def test_an_evaluation_that_the_manifest_does_not_name_finishes_no_run(random_ru
     assert aadml.load(random_run).evaluation is None
 
 
+def test_a_run_is_read_and_verified_in_a_folder_whose_name_is_not_unicode(random_run, tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    shutil.copytree(random_run, folder)
+    assert aadml.load(folder).evaluation == aadml.load(random_run).evaluation is not None
+    assert aadml.verify(folder) == []
+
+
+def test_a_manifest_states_its_version_and_a_new_run_has_taken_no_time(random_run, tmp_path):
+    content = json.loads((random_run / MANIFEST).read_text())
+    assert (content["format"], content["version"]) == ("aadml-run", 2)
+    with new_run(tmp_path / "new") as store:
+        assert (store.manifest.seconds, store.manifest.generation) == (0, 1)
+
+
+def test_the_newest_finished_run_of_a_folder_is_used(random_run, tmp_path, caplog):
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    assert newest_run(runs) == runs
+    with new_run(runs / "unfinished"):
+        pass
+    for name, age in (("a", 300), ("b", 100), ("c", 200)):
+        shutil.copytree(random_run, runs / name)
+        os.utime(runs / name / "evaluation.json", (1e9 - age, 1e9 - age))
+        if name == "a":
+            assert newest_run(runs) == runs / "a"
+            assert caplog.messages == []
+    assert newest_run(runs) == runs / "b"
+    assert caplog.messages == [f"{runs} contains 3 finished runs; the newest is used: {runs / 'b'}"]
+
+
 def test_a_lost_evaluation_is_scored_again(random_run):
     before = (random_run / "evaluation.json").read_bytes()
     (random_run / "evaluation.json").unlink()
     assert not is_finished(random_run)
     assert aadml.load(random_run).evaluation is None
-    aadml.resume(random_run)
+    aadml.resume(random_run, on_note=pytest.fail)
     assert (random_run / "evaluation.json").read_bytes() == before
+    notes = []
+    aadml.resume(random_run, on_note=notes.append)
+    assert notes == [f"{random_run} is finished, so the run is returned without further training"]
     assert aadml.verify(random_run) == []
 
 

@@ -32,6 +32,10 @@ def model(tmp_path_factory):
         ({}, []),
         ({"class 1": "bell"}, ["the model was not trained on 1 of the 5 classes of the data (bell)"]),
         (
+            {f"class {i}": f"new {i}" for i in range(3)},
+            ["the model was not trained on 3 of the 5 classes of the data (new 0, new 1, new 2)"],
+        ),
+        (
             {f"class {i}": f"new {i}" for i in range(5)},
             ["the model was not trained on 5 of the 5 classes of the data (new 0, new 1, new 2, ...)"],
         ),
@@ -69,6 +73,12 @@ def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
         with pytest.raises(InputError, match="its audio features were computed by another"):
             aadml.evaluate(fitted, data=data)
         assert aadml.evaluate(fitted, data=data, allow_other_features=True).directions
+    with pytest.raises(InputError, match="its audio features were computed by another"):
+        aadml.embed(fitted, tmp_path / "b.h5", tmp_path / "e.h5")
+    (tmp_path / "e.h5").write_text("mine")
+    with pytest.raises(InputError, match=r"e\.h5"):
+        aadml.embed(fitted, tmp_path / "a.h5", tmp_path / "e.h5")
+    assert (tmp_path / "e.h5").read_text() == "mine"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +150,7 @@ def test_of_clips_of_several_classes_each_is_known_again(random_model):
 def test_a_split_without_clips_is_refused_with_what_there_is(random_model, other_file):
     splits = read_for(random_model, other_file(splits=tuple("train" if s == "valid" else s for s in CONTENT.splits)))
     assert len(nonempty_split(splits, "test")) == 12
-    with pytest.raises(InputError, match=r"has no valid clips \(it has 39 train, 0 valid, 12 test\)"):
+    with pytest.raises(InputError, match=r"there are no valid clips \(39 train, 0 valid, 12 test\)"):
         nonempty_split(splits, "valid")
 
 

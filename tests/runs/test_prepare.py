@@ -1,6 +1,7 @@
 """Clips that lack a modality: masked in training, scaling and scoring; what their rows hold is not looked at."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -120,6 +121,15 @@ def test_only_validation_clips_that_are_looked_at_keep_rows_of_further_texts_wit
     train, valid = clips_to_fit(model, Splits(clips, clips, clips))
     assert train["text"][:, 0].tolist() == ([0, 2, 4, 6] if missing else [0, 4])
     assert valid["text"][:, 0].tolist() == ([0, 2, 4, 6] if missing else [0, 4] if fits else [0, 2, 4])
+
+
+def test_a_method_of_classes_refuses_training_and_validation_clips_without_a_label():
+    data = splits()
+    train, valid = (torch.where(torch.arange(len(part)) < count, -1, part.labels)
+                    for part, count in ((data.train, 2), (data.valid, 1)))  # fmt: skip
+    data = Splits(replace(data.train, labels=train), replace(data.valid, labels=valid), data.test)
+    with pytest.raises(InputError, match="acmr needs one class per clip, but 3 training or validation clips have no"):
+        aadml.fit(data, method="acmr", epochs=1)
 
 
 @pytest.mark.parametrize("scaling", list(SCALINGS))

@@ -69,6 +69,11 @@ def test_a_view_is_constant_only_where_all_its_blocks_are(splits, healthy, monke
     assert any("the same audio features" in one for one in found) == named
 
 
+def test_a_single_clip_is_not_called_constant(splits, healthy):
+    one = splits.train.select(torch.arange(1))
+    assert result_warnings(aadml.evaluate(healthy, data=splits), one, [], healthy.facts) == []
+
+
 HISTORY = [{"epoch": n, "stage": "", "loss": 1.0 / n, "valid map_mean": 0.5} for n in range(1, 7)]
 
 
@@ -80,6 +85,7 @@ HISTORY = [{"epoch": n, "stage": "", "loss": 1.0 / n, "valid map_mean": 0.5} for
         (3, 6, "best", None),
         (6, 6, "last", None),
         (4, 4, "best", None),
+        (5, 5, "best", "the very last epoch was chosen"),
         (None, 6, "best", None),
     ],
 )
@@ -99,12 +105,28 @@ def test_no_epoch_is_chosen_by_a_loss(healthy, splits):
 
 @pytest.mark.parametrize(
     ("losses", "ran_away"),
-    [([1.0, 0.5], False), ([1.0, 10.0], False), ([1.0, 10.1], True), ([1.0, float("inf")], True), ([0.0, 5.0], False)],
+    [
+        ([1.0, 0.5], False),
+        ([1.0, 10.0], False),
+        ([1.0, 10.1], True),
+        ([1.0, float("inf")], True),
+        ([0.0, 5.0], False),
+        ([1.0, 0.5, 10.1], True),
+    ],
 )
 def test_a_loss_ran_away_above_ten_times_its_first_value(healthy, splits, losses, ran_away):
     history = [{"epoch": n + 1, "stage": "a", "loss": loss} for n, loss in enumerate(losses)]
     found = result_warnings(aadml.evaluate(healthy, data=splits), splits.train, history, healthy.facts)
     assert any("diverged" in one for one in found) == ran_away
+
+
+def test_a_loss_is_compared_with_that_of_the_very_first_batch(healthy, splits):
+    history = [
+        {"epoch": n, "stage": "a", "loss": loss, "loss_of_first_batch": first}
+        for n, (loss, first) in enumerate([(50.0, 1.0), (20.0, 40.0)], 1)
+    ]
+    found = result_warnings(aadml.evaluate(healthy, data=splits), splits.train, history, healthy.facts)
+    assert found == ["the loss diverged, from 1 to 20; lower training.learning_rate"]
 
 
 def test_each_stage_is_looked_at_by_itself(healthy, splits):

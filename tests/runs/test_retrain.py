@@ -157,6 +157,7 @@ def test_models_differ_by_the_tensor_that_differs_most_relative_to_its_length():
     assert retrain._difference(model_of(1, 0), model_of(0, 0)) > 1
     assert retrain._difference(model_of(1), model_of(1, 1)) == math.inf
     assert retrain._difference(model_of(1), model_of(1, key="v")) == math.inf
+    assert retrain._difference(SimpleNamespace(tensors=dict), SimpleNamespace(tensors=dict)) == 0
     one, two = model_of(1), model_of(1)
     weights = one.tensors()
     one.tensors = lambda: weights | {"inputs.mean": torch.ones(1)}

@@ -1,5 +1,6 @@
 """Where new runs go: folders that no other run has, and what is said where there can be none."""
 
+import hashlib
 import re
 import time
 from pathlib import Path
@@ -32,7 +33,7 @@ def test_a_file_or_a_link_to_nowhere_in_the_place_of_the_runs_is_told(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"file/.*: cannot be created \(Not a directory\)"):
         run_names.new_run_folder(tmp_path / "file", "cca", 0)
-    with pytest.raises(InputError, match=r"link: .*pass a folder to --runs"):
+    with pytest.raises(InputError, match=r"link is not a folder; pass a folder to --runs"):
         run_names.new_run_folder(tmp_path / "link", "cca", 0)
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -78,6 +79,12 @@ def test_a_run_folder_of_outside_code_has_a_plain_name_of_its_own(tmp_path):
     assert {folder.parent for folder in made} == {tmp_path / "runs"}
     assert made[1].name == "20260102-030405-my_losses-mine-seed0"
     assert re.fullmatch("20260102-030405-my_losses-mine-[0-9a-f]{8}-seed0", made[0].name)
+
+
+def test_a_name_of_up_to_a_hundred_characters_stays():
+    assert run_names.file_name("x" * 100) == "x" * 100
+    digest = hashlib.sha256(b"x" * 101).hexdigest()
+    assert run_names.file_name("x" * 101) == f"{'x' * 100}-{digest[:8]}"
 
 
 TEXTS = st.text(max_size=200) | st.text("a=-._:", max_size=5)

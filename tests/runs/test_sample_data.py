@@ -46,11 +46,13 @@ def test_sample_clips_are_rendered_and_extracted_once(sample, tmp_path):
 
 def test_sample_clips_that_cannot_be_read_back_are_told(sample, monkeypatch):
     def in_part(plan):
-        plan.output.write_bytes(b"features")
+        if next(written):
+            plan.output.write_bytes(b"features")
         return SimpleNamespace(failures=["a", "b"])
 
     monkeypatch.setattr(sample_data, "execute", in_part)
-    for _ in range(2):  # the second time too: what could be read is not all of the clips
+    written = iter((True, True, False))
+    for _ in range(3):  # the second time too: what could be read is not all of the clips
         with pytest.raises(InputError, match="2 sample clips could not be read; delete the folder"):
             sample_data.sample_features(lambda _: None)
 

@@ -7,8 +7,10 @@ from aadml.configuration.files import open_config
 from aadml.configuration.overrides import parse_setting, with_setting
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
-from aadml.methods.training.session import Callbacks
+from aadml.methods.training.session import Callbacks, Session
 from aadml.runs.loading import read_evaluation
+from aadml.runs.prepare import prepare
+from aadml.runs.scoring import TEST, score_model
 from aadml.runs.session import read_records
 from aadml.runs.train import train_into
 
@@ -37,6 +39,16 @@ def test_the_evaluation_says_how_long_fitting_took_and_how_much_was_fitted(confi
     assert result["seconds"] > 0
     stored = read_evaluation(tmp_path / "run")
     assert (stored.seconds, stored.parameters) == (result["seconds"], result["parameters"])
+
+
+def test_the_seconds_of_fitting_are_rounded_to_thousandths(config):
+    prepared = prepare(config("random"))
+    record = score_model(prepared.model, prepared.config, prepared.splits, Session(), 1.23456)
+    assert (record.seconds, record.epochs, record.steps, record.train_map) == (1.235, None, None, None)
+
+
+def test_a_training_saves_every_epoch_and_scores_the_test_clips_once_unless_told_otherwise():
+    assert (TEST.split, TEST.queries, TEST.metrics, TEST.diagnosis, TEST.saving_share) == ("test", False, (), 0, 0)
 
 
 def test_the_seconds_of_an_interrupted_training_are_those_of_all_its_epochs(config, tmp_path):

@@ -81,6 +81,24 @@ def test_tensorboard_holds_the_epochs(features, monkeypatch, tmp_path):  # noqa:
     assert logged == [(int(r["epoch"]), pytest.approx(r["loss"])) for r in model.records()]
 
 
+def test_tensorboard_is_given_the_config_and_every_number(monkeypatch):
+    calls = []
+
+    class Writer:
+        def __getattr__(self, name):
+            return lambda *values: calls.append((name, *values))
+
+    module = SimpleNamespace(SummaryWriter=lambda folder: calls.append(folder) or Writer())
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    with ExitStack() as closing:
+        log = TRACKERS["tensorboard"]("own", {"k": 3, "data": "f.h5"}, closing)
+        log({"loss": 1.5, "epoch": 2.0}, 2)
+    assert calls == [
+        "tensorboard/own", ("add_text", "config", "    k: 3\n    data: f.h5"), ("add_scalar", "loss", 1.5, 2),
+        ("add_scalar", "epoch", 2.0, 2), ("close",),
+    ]  # fmt: skip
+
+
 def test_a_tracker_that_cannot_be_opened_ends_before_the_training(features, monkeypatch, tmp_path):  # noqa: F811
     def fail(**_):
         raise RuntimeError("no space\nleft")

@@ -8,6 +8,8 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Callbacks
+from aadml.runs import train
+from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
 
 
@@ -24,6 +26,31 @@ def test_a_run_continued_by_other_processes_says_that_it_is_equal_up_to_rounding
     said = []
     train_into(config(**{"training.epochs": 2}), tmp_path / "run", on_note=said.append)
     assert any("continued by 3; its results may differ by rounding errors" in message for message in said)
+
+
+def test_a_metric_of_more_items_than_are_scored_is_refused_before_the_training(config, tmp_path):
+    with pytest.raises(InputError, match="recall@10"):
+        train_into(config(), tmp_path / "run", Scoring(metrics=("recall@10",)))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_pretrained_model_is_scored_plainly_in_its_own_folder(monkeypatch, tmp_path, finished):
+    calls, notes, taken = [], [], []
+    monkeypatch.setattr(train, "prior_config", lambda config, prior: SimpleNamespace(label=lambda: "small"))
+    monkeypatch.setattr(train, "prior_folder", lambda place, config, prior: place / "own")
+    monkeypatch.setattr(train, "is_finished", lambda folder: finished)
+    monkeypatch.setattr(
+        train, "train_into", lambda config, folder, scoring, **o: calls.append((folder, scoring, o["wait"])) or result
+    )
+    result = SimpleNamespace(method="trained")
+    method = SimpleNamespace(prior=lambda: SimpleNamespace(name="ancillary"), take_prior=taken.append)
+    prepared = SimpleNamespace(model=SimpleNamespace(method=method), config=None, splits=None)
+    scoring = Scoring(split="valid", queries=True, metrics=("map",), diagnosis=3, saving_share=7)
+    train.train_prior(prepared, scoring, tmp_path, callbacks=Callbacks(), on_note=notes.append)
+    assert calls == [(tmp_path / "own", Scoring(split="valid", queries=True, saving_share=7), True)]
+    place = f"{'loaded from' if finished else 'trained in'} {tmp_path / 'own'}"
+    assert (notes, taken) == ([f"the ancillary model (small) is {place}"], ["trained"])
 
 
 def test_a_folder_of_another_config_or_of_other_data_is_not_trained_into(config, tmp_path):

@@ -17,20 +17,21 @@ def test_verify_names_each_file_that_is_gone_or_was_changed(random_run, name):
     (random_run / name).unlink()
     (gone,) = aadml.verify(random_run)
     assert (
-        f"{random_run / name}: cannot be read (No such file or directory), but the manifest of the run lists it" in gone
+        f"{random_run / name}: cannot be read (No such file or directory), but the manifest of the run lists the file"
+        in gone
     )
 
 
 def test_verify_says_which_file_a_folder_lacks_without_which_nothing_is_known(random_model, random_run, tmp_path):
     (random_run / MANIFEST).unlink()
     assert aadml.verify(random_run) == [
-        f"{random_run / MANIFEST}: is missing, so no file of this run can be checked; restore the file"
+        f"{random_run / MANIFEST} is missing, so no file of this run can be checked; restore the file"
     ]
     saved = random_model.save(tmp_path / "model")
     assert aadml.verify(saved) == []
     (saved / "model.json").unlink()
     assert aadml.verify(saved) == [
-        f"{saved / 'model.json'}: is missing, so the model cannot be loaded; restore the file"
+        f"{saved / 'model.json'} is missing, so the model cannot be loaded; restore the file"
     ]
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="is not a run or a model"):

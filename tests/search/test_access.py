@@ -159,8 +159,13 @@ def test_serving_beyond_this_machine_without_a_token_ends_before_the_index_is_op
 
 def test_an_address_for_other_machines_has_the_name_of_this_one(tmp_path, site, monkeypatch):
     (tmp_path / "token").write_text(TEAM)
-    monkeypatch.setattr(server, "run", lambda app, host, port, limits, on_start: on_start())
+    opened = []
+    monkeypatch.setattr(
+        server, "run", lambda app, host, port, limits, on_start: opened.append((host, port)) or on_start()
+    )
     notes = []
+    aadml.serve(site.index.path)
+    assert opened == [("127.0.0.1", 8765)]
     options = {"host": "0.0.0.0", "port": 8800, "root_path": "/clips/", "token_file": tmp_path / "token"}
     aadml.serve(site.index.path, on_note=notes.append, **options)
     assert notes == [f"http://{socket.gethostname()}:8800/clips/?token={TEAM}"]
@@ -200,6 +205,7 @@ def test_a_port_that_is_none_is_refused(port):
 
 def test_a_root_path_is_a_plain_path():
     assert [access.checked_root(path) for path in ("", "/", "/clips/", "/a/b-c")] == ["", "", "/clips", "/a/b-c"]
-    for path in ("clips", "/cl ips", "//x", "/a?b"):
-        with pytest.raises(InputError, match="pass a path such as /clips"):
+    for path in ("clips", "/cl ips", "//x", "/a?b", f"/{'?' * 80}"):
+        with pytest.raises(InputError) as refused:
             access.checked_root(path)
+        assert str(refused.value) == f"--root-path '{path[:80]}': is not a path; pass a path such as /clips"

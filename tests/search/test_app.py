@@ -6,6 +6,7 @@ import csv
 import json
 import logging
 import re
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -17,10 +18,15 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import WHOLE
+from aadml.feature_extraction.media import REASONS
+from aadml.reports.page import STYLE
 from aadml.reports.previews import Preview, PreviewSource
 from aadml.retrieval.judgments import read_judgments
 from aadml.search import Index, access, app
+from aadml.search.encoders import ModelEncoder
+from aadml.search.results import Found
 from aadml.search.uploads import ClientLimits
 
 
@@ -37,6 +43,7 @@ def test_the_page_and_its_parts_load_nothing_from_elsewhere(site):
         assert "default-src 'none'" in headers["content-security-policy"]
         assert b"http://" not in content
         assert b"https://" not in content
+        assert content.startswith(STYLE.encode()) == (path == "/page.css")
 
 
 def test_facts(site):
@@ -48,6 +55,64 @@ def test_facts(site):
     assert found["columns"][:3] == ["id", "split", "label"]
     assert found["model"] == "the index has no model, so each modality is searched by itself"
     assert found["most_bytes"] == 200_000
+
+
+ALONE = "the index has no model, so each modality is searched by itself"
+TOWERS = "towers of a pretrained model, not trained here"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "trained", "model", "questions"),
+    [
+        (["aa", "vv"], False, ALONE, [["audio", "audio"], ["visual", "visual"], ["clip", "audio"], ["clip", "visual"]]),
+        (["aa", "vv", "tv"], False, TOWERS, [["audio", "audio"], ["visual", "visual"], ["clip", "audio"],
+                                             ["clip", "visual"], ["text", "visual"]]),
+        (["aa"], False, ALONE, [["audio", "audio"], ["clip", "audio"]]),
+        (["aa", "av"], True, "model mine", [["audio", "audio"], ["audio", "visual"], ["clip", "audio"],
+                                            ["clip", "visual"]]),
+    ],
+)  # fmt: skip
+def test_the_page_offers_the_queries_that_the_encoder_compares(pairs, trained, model, questions):
+    class Encoder(ModelEncoder if trained else SimpleNamespace):
+        def can_query(self, modality, to):
+            return modality[0] + to[0] in pairs
+
+    class Stub(SimpleNamespace):
+        def __len__(self):
+            return 7
+
+    encoder = Encoder(SimpleNamespace(facts=SimpleNamespace(label="mine"))) if trained else Encoder()
+    index = Stub(
+        path=Path("clips.index"), encoder=encoder, modalities=("audio", "visual"), refresh=lambda: None,
+        counts=lambda: {"audio": 7}, columns=lambda: ["id"],
+    )  # fmt: skip
+    content = json.loads(app.Service(index, ClientLimits()).facts(None).body)
+    assert content == {
+        "name": "clips.index", "items": 7, "modalities": ["audio", "visual"], "questions": questions,
+        "vectors": {"audio": 7}, "columns": ["id"], "model": model, "most_bytes": 100_000_000,
+        "judgments": "clips.index.judgments.csv",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("caf%C3%A9.wav", "café.wav"), ("x" * 101, "x" * 100), ("", "the file"), (None, "the file")]
+)
+def test_the_error_of_an_upload_has_the_name_of_its_file(site, monkeypatch, name, shown):
+    def fails(self, *, audio, **_):
+        raise InputError(f"{audio}: cannot be read; pass --data {audio.parent}")
+
+    monkeypatch.setattr(Index, "search", fails)
+    headers = {} if name is None else {"X_Name": name}
+    status, content, _ = site.ask("/search?kind=audio&to=audio", "POST", b"x", **headers)
+    assert status == 400
+    assert json.loads(content)["error"].startswith(f"{shown}: cannot be read; pass data ")
+
+
+def test_words_are_cut_to_a_thousand_characters(site, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Index, "search", lambda self, **words: asked.append(words) or Found((), (), "", 0, ""))
+    assert site.ask(f"/search?kind=text&text={'a' * 1001}&to=all&k=7&where=0", "POST")[0] == 200
+    assert asked == [{"text": "a" * 1000, "to": None, "k": 7, "where": "0"}]
 
 
 def test_clips_are_browsed_with_counts_that_follow_the_condition(site):
@@ -109,6 +174,16 @@ def test_a_preview_is_sent_again_only_if_it_has_changed(site, monkeypatch, door,
     assert sources == [PreviewSource("a.wav", "a.wav", WHOLE, still)] * 3 + [
         PreviewSource("a.mp4", "a.wav", WHOLE, still)
     ]
+
+
+@pytest.mark.parametrize(
+    ("door", "reason", "says"),
+    [("picture", "missing", REASONS["missing"]), ("media", "", "the clip has no media of this kind")],
+)
+def test_a_clip_without_a_preview_is_not_found(site, monkeypatch, door, reason, says):
+    monkeypatch.setattr(app, "make_previews", lambda _: [Preview(reason=reason)])
+    status, content, _ = site.ask(f"/{door}?number=1")
+    assert (status, json.loads(content)) == (404, {"error": says})
 
 
 def test_a_request_that_waits_too_long_for_its_turn_is_refused():
@@ -230,6 +305,7 @@ def test_a_clip_of_the_index_asks(site):
         ("/picture?number=777", "clip number 777 is not in this index"),
         ("/clip?clip=..%2Fsecret.txt", "clip '../secret.txt' is not in this index"),
         ("/clips?limit=101", "limit is 101; pass a whole number up to 100"),
+        (f"/clip?clip={'c' * 81}", f"clip '{'c' * 80}' is not in this index; pass the id of a clip"),
         ("/clips?where=1)%20UNION%20SELECT%20value%20FROM%20meta", "where"),
         (f"/map?of={'s' * 41}", f"'{'s' * 40}' is not a modality; choose from audio, visual, text"),
     ],
@@ -258,6 +334,19 @@ def test_a_filter_of_the_page_gets_a_fifth_of_a_second(site):
     status, content, _ = site.ask(f"/like?number=3&from=audio&to=audio&where={quote(slow)}")
     assert status == 400
     assert json.loads(content)["error"].endswith("the condition takes longer than 0.2 s; simplify the condition")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (f"/search?kind={'s' * 41}&to=audio", f"kind: '{'s' * 40}' is not a kind of query; choose from audio, visual,"),
+        (f"/judge?query=a&item=b&grade={'2' * 41}", f"grade: '{'2' * 40}' is not a grade; pass 1 or 0"),
+    ],
+)
+def test_a_long_wrong_value_is_echoed_in_part(site, path, says):
+    status, content, _ = site.ask(path, "POST", b"x")
+    assert status == 400
+    assert json.loads(content)["error"].startswith(says)
 
 
 def test_it_writes_nothing_but_judgments(site):
@@ -354,3 +443,5 @@ def test_a_decoder_that_fails_at_the_start_leaves_no_error_at_the_end(features, 
     index = Index.build(features, tmp_path / "clips.index")
     site = app.application(index, access.Access(8765, print), ClientLimits())
     asyncio.run(lives())
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        index._search.database.execute("SELECT 1")

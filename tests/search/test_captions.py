@@ -47,7 +47,8 @@ def test_a_caption_is_found_filtered_and_exported(index, tmp_path):
     assert (hit.item.caption.number, hit.item.caption.text) == (2, "words 2 2")
     assert hit.item.label == content.class_names[content.labels[2]]
     found = index.search(text=content.texts.values[7], to="text", where="caption_of = ?", parameters=[content.ids[4]])
-    assert sorted(hit.item.caption.number for hit in found.hits) == [1, 2, 3]
+    captions = sorted((hit.item.caption.number, hit.item.caption.text) for hit in found.hits)
+    assert captions == [(1, "words 4 1"), (2, "words 4 2"), (3, "words 4 3")]
     assert len(index.search(text=content.texts.values[7], to="text", where="caption_number = 3", k=99).hits) == 60
     index.export(tmp_path / "v")
     assert f"{content.ids[2]}#2" in (tmp_path / "v.text.ids.txt").read_text().splitlines()

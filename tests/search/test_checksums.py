@@ -1,5 +1,6 @@
 """Every part of an index is verified: by its readers, by `verify`, and after each kind of change."""
 
+import hashlib
 import sqlite3
 from contextlib import closing
 from itertools import product
@@ -117,6 +118,27 @@ def test_every_block_of_items_is_hashed_once(tmp_path, monkeypatch):
     hashed.clear()
     assert aadml.verify(path) == []
     assert 1800 < sum(hashed) < 1850
+
+
+def test_the_checksums_of_an_index_stay_the_same(index):
+    def digest(text, *blobs):
+        return hashlib.sha256(text.encode() + b"".join(blobs)).digest()
+
+    with closing(sqlite3.connect(index)) as database:
+        found = dict(database.execute("SELECT part, value FROM checksum"))
+        statements = (
+            "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name", "SELECT * FROM meta ORDER BY name",
+            "SELECT part, count(*) FROM checksum WHERE part != 'facts' GROUP BY part ORDER BY part",
+        )  # fmt: skip
+        facts = [row for statement in statements for row in database.execute(statement)]
+    vectors = [np.full(3, n, "<f4").tobytes() for n in (1, 2, 3)]
+    items = [((n, c, "test", "dog", f"{c}.wav", None), 4) for n, c in ((1, "a"), (2, "b"), (3, "c"))]
+    assert found == {
+        "vector_audio": digest("[((1,), 12), ((2,), 12), ((3,), 12)]", *vectors),
+        "item": digest(str(items), b"a1.0", b"b2.0", b"c3.0"),
+        "extra": digest(str([(n, "ann", 1999) for n in (1, 2, 3)])),
+        "facts": digest(ascii(facts)),
+    }
 
 
 def test_an_index_is_intact_after_every_kind_of_change(index):

@@ -28,6 +28,35 @@ def test_a_wrong_question_is_refused(features, tmp_path, question, says):
         index.search(**{"to": "audio", **question})
 
 
+@pytest.mark.parametrize(
+    ("path", "fails", "expected"),
+    [
+        ("a.mp4", (), ["audio", "visual"]),
+        ("a.mp4", ("audio",), ["visual"]),
+        ("a.mp4", ("visual",), ["audio"]),
+        ("a.mp4", ("audio", "visual"), "audio is silent"),
+        ("a.wav", (), ["audio"]),
+        ("a.wav", ("audio",), "audio is silent"),
+        ("a.txt", "all", "a.txt: has no modality that can be compared with text; pass another file"),
+    ],
+)
+def test_a_clip_is_embedded_in_the_modalities_that_can_be_read(monkeypatch, path, fails, expected):
+    def embedded(encoder, modality, paths, to):
+        if modality in fails:
+            raise InputError(f"{modality} is silent")
+        return modality, paths, to
+
+    monkeypatch.setattr(embed_query, "embed_media", embedded)
+    encoder = SimpleNamespace(can_query=lambda *_: fails != "all")
+    if isinstance(expected, str):
+        with pytest.raises(InputError) as refused:
+            embed_query.embed_query(encoder, {"clip": path}, "text")
+        assert str(refused.value) == expected
+    else:
+        found = embed_query.embed_query(encoder, {"clip": path, "audio": None}, "text")
+        assert found == {modality: (modality, [path], "text") for modality in expected}
+
+
 def test_the_error_of_a_clip_keeps_its_class(monkeypatch):
     def untrusted(*_):
         raise UntrustedCodeError("named by a file")

@@ -73,17 +73,34 @@ def test_what_shares_no_space_is_refused(index, pictures):
     }
     with pytest.raises(InputError, match="audio to visual: this index was built without a model"):
         index.search(audio=pictures / "0.png", to="visual")
-    with pytest.raises(InputError, match="one row of"):
+    with pytest.raises(InputError, match=r"text: the features have shape \(2, 8\); pass one row of 8 values"):
         index.search(text=np.zeros((2, 8), dtype=np.float32), to="visual")
+
+
+@pytest.mark.parametrize(
+    ("similarity", "says"),
+    [("cosine", "index: the model has no folder; save it with"), ("frame-word", "compares frames with words, but an")],
+)
+def test_a_model_that_an_index_cannot_use_is_refused(features, tmp_path, monkeypatch, similarity, says):
+    model = aadml.fit(features, method="random")
+    monkeypatch.setattr(type(model.method), "similarity", similarity)
+    with pytest.raises(InputError, match=says):
+        aadml.index(features, tmp_path / "i", model=model)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_model_in_its_place_is_refused(pictures, tmp_path):
     folder = tiny.written("clip", tmp_path / "model")
-    index = Index.build(pictures, tmp_path / "i", audio=None, visual=f"hf:{folder}", workers=1)
-    shutil.rmtree(folder)
-    with pytest.raises(InputError):
-        index.search(text=WORDS, to="visual")
-    index.close()
+    with Index.build(pictures, tmp_path / "i", audio=None, visual=f"hf:{folder}", workers=1) as index:
+        weights = folder / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        data[-1] ^= 1
+        weights.write_bytes(data)
+        with pytest.raises(InputError, match=r"text: the weights of .* differ from the weights of this index; build"):
+            index.search(text=WORDS, to="visual")
+        shutil.rmtree(folder)
+        with pytest.raises(InputError):
+            index.search(text=WORDS, to="visual")
 
 
 @pytest.mark.slow

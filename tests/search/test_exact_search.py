@@ -125,6 +125,24 @@ def test_several_queries_are_averaged_and_a_filter_may_leave_nothing():
     assert len(found) == len(scores) == 0
 
 
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean"])
+@pytest.mark.parametrize("kind", ["near", "shifted"])
+def test_scores_that_float32_cannot_tell_apart_are_ranked_in_float64(similarity, kind):
+    gallery = Gallery(drawn(kind, 900, 64, 0), similarity)
+    for asked in drawn(kind, 20, 64, 1).split(1):
+        every = gallery.scores(asked)
+        found, scores = gallery.best(asked, 5)
+        assert found.tolist() == np.argsort(-every, kind="stable")[:5].tolist()
+        assert scores.tolist() == every[found].tolist()
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_items_without_direction_are_found_in_their_order(similarity):
+    gallery = Gallery(torch.zeros(5, 3), similarity)
+    assert gallery.best(torch.ones(1, 3), 2)[0].tolist() == [0, 1]
+    assert list(gallery.best_of_each(torch.ones(0, 1, 3), 2)) == []
+
+
 def test_sequences_are_refused():
     with pytest.raises(InputError, match="one vector per clip"):
         Gallery(torch.ones(2, 3), "frame-word")

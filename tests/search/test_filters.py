@@ -1,6 +1,7 @@
 """Conditions: they read the columns of items and do nothing else."""
 
 import sqlite3
+import time
 from contextlib import closing, suppress
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.search import Index
 from aadml.search.filters import matching
 from aadml.search.store import connect, create, reading
 from tests.search.small_index import COLUMNS, FACTS, entry, matching_ids, read
@@ -50,7 +52,7 @@ HOSTILE = [
     "label =",
     "label = ?",
     "\0",
-    "x" * 3000,
+    "x" * 2001,
     "1 IN (SELECT 1 FROM pragma_table_info('item'))",
 ]
 
@@ -73,9 +75,30 @@ def test_a_condition_that_would_take_for_ever_is_ended(index, monkeypatch):
 
 
 def test_a_pattern_is_short_because_one_match_cannot_be_interrupted(index):
-    assert matching_ids(index, f"id LIKE '%{'b%' * 90}' OR id = 'a'") == ["a"]
-    with pytest.raises(InputError, match="pattern"):
-        matching_ids(index, f"id LIKE '%{'b%' * 100}'")
+    assert matching_ids(index, f"id LIKE 'b{'b%' * 99}%' OR id = 'a'") == ["a"]
+    where = f"id LIKE '%{'b%' * 100}'"
+    with pytest.raises(InputError, match="pattern") as refused:
+        matching_ids(index, where)
+    assert str(refused.value).startswith(f"--where {where[:80]!r}: the condition is invalid (")
+
+
+def test_a_condition_has_up_to_two_thousand_characters_and_five_seconds(index):
+    assert matching_ids(index, "id = 'a'" + " " * 1992) == ["a"]
+    with Index(index) as opened:
+        assert opened.filter_seconds == 5
+
+
+def test_the_limits_of_a_condition_end_with_it(index):
+    count = "SELECT count(*) FROM meta, item a, item b, item c, item d, item e"
+    with closing(connect(index)) as database, reading(database, index):
+        limits = (sqlite3.SQLITE_LIMIT_LENGTH, sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH)
+        before = [*map(database.getlimit, limits)]
+        assert matching(database, "id = 'a'", seconds=0.01).tolist() == [2]
+        assert [*map(database.getlimit, limits)] == before
+        until = time.thread_time() + 0.011
+        while time.thread_time() < until:
+            pass
+        assert database.execute(count).fetchone() == (4 * 3**5,)
 
 
 def grown(times):

@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import Index
+from aadml.search import Index, fit_calibration
 from aadml.search.calibration import Calibration, Curve
-from aadml.search.facts import CalibrationRecord, read_facts, write_facts
-from aadml.search.fit_calibration import IndexContent, _drawn, summary, why_uncalibrated
+from aadml.search.exact_search import Gallery
+from aadml.search.facts import CalibrationRecord, StateRecord, read_facts, write_facts
+from aadml.search.fit_calibration import IndexContent, ValidationQueries, _drawn, summary, why_uncalibrated
 from aadml.search.store import connect, writing
 
 
@@ -34,6 +36,7 @@ def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_
     Index.build(easy, tmp_path / "i", model=model).close()
     with closing(connect(tmp_path / "i")) as database:
         facts = read_facts(database, tmp_path / "i")
+    assert (facts.calibration.form, facts.state) == (2, StateRecord(2, model.method.similarity))
     with writing(tmp_path / "i") as database:
         calibration = replace(facts.calibration, form=1, curves=[{"kind": "isotonic"}])
         write_facts(database, replace(facts, calibration=calibration))
@@ -96,7 +99,7 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
     [
         (CalibrationRecord(), "the index is not calibrated; run `aadml index` to calibrate it"),
         (CalibrationRecord(clips=27), "the index has 27 of the 30 validation clips that are needed"),
-        (CalibrationRecord(clips=40, data="other.h5"), "the validation clips of other.h5 cannot form such queries"),
+        (CalibrationRecord(clips=30, data="other.h5"), "the validation clips of other.h5 cannot form such queries"),
     ],
 )
 def test_the_reason_for_no_probabilities_has_the_number_of_clips(content, words):
@@ -124,13 +127,14 @@ def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_
         assert index._state.facts.state.generation == generation
 
 
-def test_calibration_clips_of_other_features_leave_no_index_behind(easy, tmp_path):
+def test_calibration_clips_of_other_features_leave_no_index_behind(easy, model, tmp_path):
     other = tmp_path / "other.h5"
     write_features(other, synthetic(classes=4, train=80, valid=60, test=60, dimensions=(5, 7), difficulty=0.5))
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(InputError, match="audio has 5 dimensions, but the index has 6"):
-        aadml.index(easy, tmp_path / "new.index", calibrate=other)
-    assert sorted(tmp_path.iterdir()) == before
+    for options, says in (({}, "audio has 5 dimensions, but the index has 6"), ({"model": model}, "5 dimensions")):
+        with pytest.raises(InputError, match=says):
+            aadml.index(easy, tmp_path / "new.index", calibrate=other, **options)
+        assert sorted(tmp_path.iterdir()) == before
 
 
 def test_vectors_that_are_not_a_mapping_of_tensors_are_an_input_error(easy, tmp_path):
@@ -171,6 +175,81 @@ def test_many_validation_clips_are_sampled(items, clips):
     assert len(np.unique(drawn)) == len(drawn) == clips
     assert (np.diff(drawn) > 0).all()
     assert _drawn(np.arange(clips), IndexContent(galleries, {}, None)).tolist() == list(range(clips))
+
+
+def drawn_index(similarity, labelled, items=60):
+    """An index of clips in a mixed order, some without a class, one without a picture, with captions of the first."""
+    generator = np.random.default_rng(0)
+    order = generator.permutation(np.arange(1, items + 1))
+    numbers = {"audio": order, "visual": order[order != 33], "text": np.arange(101, 121)}
+    clips = {number: 1 + (number - 101) // 2 for number in range(101, 121)}
+    labels = {n: "abc"[n % 3] if labelled and n % 7 else "" for n in range(1, 121)}
+    vectors = {m: torch.from_numpy(generator.normal(size=(len(n), 4)).astype("f4")) for m, n in numbers.items()}
+    if similarity == "dot":
+        vectors = {m: torch.softmax(v, 1) for m, v in vectors.items()}
+    galleries = {m: (numbers[m], Gallery(v, similarity)) for m, v in vectors.items()}
+    encoder = SimpleNamespace(can_query=lambda *_: True, similarity=similarity)
+    return IndexContent(galleries, labels, encoder, clips)
+
+
+def hits_by_definition(index, queries, modalities, to, *, classes):
+    """Scores and relevance of the ten best items of each clip, and the best score among items of other classes."""
+    numbers, gallery = index.galleries[to]
+    numbers = np.array([index.clips.get(number, number) for number in numbers.tolist()])
+    names = np.array([index.labels[number] for number in numbers.tolist()])
+    scores = []
+    for row, (label, number) in enumerate(zip(queries.labels, queries.numbers, strict=True)):
+        if label or not classes:
+            found = gallery.scores(torch.stack([queries.vectors[m][row] for m in modalities]))
+            kept = (names != "") & (numbers != number) if classes else names == ""
+            fits = names == label if classes else numbers == number
+            order = [n for n in np.argsort(-found, kind="stable") if kept[n]][:10]
+            others = found[(names != "") & ~fits].max() if classes else None
+            scores.append((found[order], fits[order], others))
+    return [np.stack(part) if part[0] is not None else None for part in zip(*scores, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("similarity", "labelled"), [("cosine", True), ("dot", True), ("euclidean", False), ("dot", False)]
+)
+def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarity, labelled):
+    fitted, notes = {}, []
+    monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **o: fitted.update({(m, to): (hits, o)}))
+    index = drawn_index(similarity, labelled)
+    sounds = replace(index, galleries={m: index.galleries[m] for m in ("audio", "visual")})
+    queries = fit_calibration._indexed_clips(sounds, np.arange(30, 61))
+    assert queries.numbers.tolist() == [n for n in range(30, 61) if n != 33]
+    for modality, vectors in queries.vectors.items():
+        numbers, gallery = index.galleries[modality]
+        assert torch.equal(vectors, gallery.vectors[[numbers.tolist().index(n) for n in queries.numbers]])
+    assert fit_calibration._curves(index, queries, 0.8, "there", notes.append) == notes == []
+    kinds = [(m, to) for m in (("audio",), ("visual",), ("audio", "visual")) for to in index.galleries]
+    pairs = [(("audio",), "visual"), (("visual",), "audio")]
+    assert list(fitted) == (kinds if labelled else pairs)  # the captions are of other clips
+    for (modalities, to), (hits, options) in fitted.items():
+        scores, fits, absent = hits_by_definition(index, queries, modalities, to, classes=labelled)
+        np.testing.assert_allclose(hits.scores, scores, rtol=1e-6)
+        assert np.array_equal(hits.fits, fits)
+        np.testing.assert_equal(options.pop("absent"), absent)
+        gallery = sum(index.labels[index.clips.get(n, n)] != "" for n in index.galleries[to][0].tolist())
+        assert options == {
+            "gallery": gallery if labelled else len(index.galleries[to][0]), "precision": 0.8,
+            "posteriors": similarity == "dot" and labelled, "relevance": "class" if labelled else "pair",
+        }  # fmt: skip
+    few = ValidationQueries(queries.vectors, queries.labels[:29], queries.numbers[:29])
+    assert fit_calibration._curves(index, few, 0.8, "there", notes.append) == []
+    assert notes[0].startswith("no probabilities: there has 29 of the 30 validation clips that are needed; ")
+
+
+@pytest.mark.parametrize(("items", "hits"), [(1, None), (2, 1), (6, 5), (10, 8)])
+def test_a_small_index_has_fewer_hits_than_are_fitted(monkeypatch, items, hits):
+    found = []
+    monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **_: found.append(hits.scores.shape[1]))
+    index = drawn_index("cosine", True, items)
+    index = replace(index, galleries={"audio": index.galleries["audio"]})
+    queries = ValidationQueries({"audio": torch.randn(30, 4)}, ("a",) * 30, np.full(30, -1))
+    fit_calibration._curves(index, queries, 0.8, "there", pytest.fail)
+    assert found == ([] if hits is None else [hits])
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,17 @@ def content(**changes):
     return replace(synthetic(classes=3, train=40, valid=20, test=30, dimensions=(6, 8), difficulty=0.3), **changes)
 
 
+def test_an_index_of_features_scales_them_as_the_clips_of_the_first_build(features, tmp_path):
+    with Index.build(features, tmp_path / "i") as index:
+        for modality, values in read_features(features).features.items():
+            scaled = (values - values.mean(0)) / values.std(0)
+            vectors = index.encoder.embed(torch.from_numpy(np.array(values)), modality).numpy()
+            np.testing.assert_allclose(vectors, scaled, rtol=1e-4, atol=1e-5)
+            numbers, gallery = index._state.galleries[modality]
+            np.testing.assert_allclose(gallery.vectors, scaled[numbers - 1], rtol=1e-4, atol=1e-5)
+    assert [path.name for path in tmp_path.iterdir()] == ["i"]
+
+
 def test_a_ranking_is_that_of_an_evaluation(features, model, tmp_path):
     index = Index.build(features, tmp_path / "i", model=model)
     test = aadml.read(features).test
@@ -104,6 +115,8 @@ def test_the_file_of_a_replaced_index_is_closed(features, tmp_path):
         index.like(1, "audio", to="audio", k=1)
         assert is_closed(before)
         assert not is_closed(index._search.database)
+    assert is_closed(index._search.database)
+    assert is_closed(index._pages.database)
 
 
 def test_the_encoder_of_a_replaced_index_is_loaded_again_where_its_record_differs(features, tmp_path):

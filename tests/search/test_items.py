@@ -67,8 +67,10 @@ def test_facts_that_are_none_are_called_damaged(index, value):
         read_facts(database, index)
 
 
-@pytest.mark.parametrize("content", ["x''", "x'0000000001'"])
-def test_vectors_of_an_index_without_checksums_have_whole_numbers(index, content):
+@pytest.mark.parametrize(
+    "content", ["x''", "x'0000000001'", "zeroblob(8 + 4 * (number != 2))", "iif(number = 2, 'twelve bytes', content)"]
+)
+def test_vectors_of_an_index_without_checksums_have_equally_many_whole_numbers(index, content):
     with closing(sqlite3.connect(index)) as database:
         database.execute("DROP TABLE checksum")
         database.execute("PRAGMA user_version = 1")

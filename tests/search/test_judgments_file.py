@@ -40,6 +40,15 @@ def test_two_servers_lose_no_judgment_of_each_other(tmp_path):
     assert len(rows) == 201
 
 
+def test_a_file_has_up_to_a_hundred_thousand_judgments(tmp_path):
+    path = tmp_path / "j.csv"
+    path.write_text("query,item,grade\n" + "".join(f"q,{n},1\n" for n in range(99_999)))
+    assert JudgmentsFile(path).record("q", "last", fits=False) == 100_000
+    with pytest.raises(InputError, match="contains 100000 judgments already; move the file to begin a new one"):
+        JudgmentsFile(path).record("q", "one more", fits=True)
+    assert path.read_text().endswith("\nq,last,0\n")
+
+
 def test_a_file_has_a_largest_number_of_judgments_and_of_characters_of_a_name(tmp_path, monkeypatch):
     monkeypatch.setattr("aadml.search.judgments_file.MOST", 2)
     file = JudgmentsFile(tmp_path / "j.csv")

@@ -20,10 +20,13 @@ def found(probability=None, threshold=None, moment=None):
 
 @pytest.mark.parametrize(
     ("probability", "threshold", "nothing_fits"),
-    [(None, None, None), (0.5, None, None), (0.5, 0.6, True), (0.7, 0.6, False)],
+    [(None, None, None), (0.5, None, None), (0.5, 0.6, True), (0.6, 0.6, False), (0.7, 0.6, False)],
 )
 def test_nothing_fits_below_the_threshold(probability, threshold, nothing_fits):
     assert found(probability, threshold).nothing_fits is nothing_fits
+    assert replace(found(probability, threshold), hits=()).nothing_fits is (None if threshold is None else True)
+    worse = replace(found(probability, threshold), hits=found(probability, threshold).hits + found(0.1).hits)
+    assert worse.nothing_fits is nothing_fits
 
 
 def test_the_json_holds_facts_and_hits():

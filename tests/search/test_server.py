@@ -20,21 +20,36 @@ LIMITS = ClientLimits(connections=8)
 
 def test_it_listens_to_this_machine_alone_and_a_taken_port_is_one_line(site):
     assert site.socket.getsockname()[0] == "127.0.0.1"
+    assert site.socket.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)  # a server that has ended blocks no port
     with pytest.raises(InputError, match=r"cannot be opened.*choose another"):
         server_room.listening(site.port)
 
 
-def test_a_second_head_has_a_time_limit_too(site, monkeypatch):
+def test_a_first_and_a_second_head_have_a_time_limit(site, monkeypatch):
     monkeypatch.setattr(server_room, "HEADER_SECONDS", 0.3)
-    with socket.create_connection(("127.0.0.1", site.port), timeout=4) as client:
+    with (
+        socket.create_connection(("127.0.0.1", site.port), timeout=4) as silent,
+        socket.create_connection(("127.0.0.1", site.port), timeout=4) as client,
+    ):
         head = f"GET /facts HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\nCookie: {site.cookie}\r\n\r\n"
         client.sendall(head.encode())
         assert client.recv(4096).startswith(b"HTTP/1.1 200")
         client.sendall(b"GET /facts HT")
         assert b"".join(iter(lambda: client.recv(4096), b"")).count(b"HTTP/1.1") == 0  # until it is closed
+        assert silent.recv(4096) == b""
 
 
-def test_the_time_limit_of_a_head_ends_with_the_head():
+def test_a_body_may_take_longer_than_a_head(site, monkeypatch):
+    monkeypatch.setattr(server_room, "HEADER_SECONDS", 0.6)
+    with socket.create_connection(("127.0.0.1", site.port), timeout=4) as client:
+        head = f"POST /search?kind=audio&to=audio HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\nCookie: {site.cookie}\r\n"
+        client.sendall(f"{head}Content-Length: 1\r\n\r\n".encode())
+        time.sleep(0.9)
+        client.sendall(b"x")
+        assert client.recv(4096).startswith(b"HTTP/1.1 400")
+
+
+def test_the_time_limit_of_a_head_ends_with_the_head_or_the_connection(monkeypatch):
     waited = []
     connection = server_room.Impatient.__new__(server_room.Impatient)
     connection.loop = SimpleNamespace(
@@ -46,7 +61,12 @@ def test_the_time_limit_of_a_head_ends_with_the_head():
     assert connection._ending.call == connection._give_up
     for _ in range(2):
         connection._stop()
-        assert (connection._ending, waited) == (None, [server_room.HEADER_SECONDS])
+        assert (connection._ending, waited) == (None, [10])
+    lost = []
+    monkeypatch.setattr(server_room.H11Protocol, "connection_lost", lambda self, error: lost.append(error))
+    connection._wait()
+    connection.connection_lost(None)
+    assert (connection._ending, waited, lost) == (None, [10, 10], [None])
 
 
 def test_the_server_has_limits_and_ends_idle_connections(monkeypatch):

@@ -76,7 +76,11 @@ def write_tones(folder, names):
 def test_an_update_of_a_folder_decodes_the_new_file_alone(tmp_path, monkeypatch):
     folder = tmp_path / "media"
     write_tones(folder, ["a.wav", "b.wav", "c.wav", "d.wav"])
-    with Index.build(folder, tmp_path / "i", workers=1, audio="log-mel") as index:
+    steps = []
+    options = {"progress": lambda *step: steps.append(step)}
+    with Index.build(folder, tmp_path / "i", workers=1, audio="log-mel", **options) as index:
+        assert steps[-1] == ("audio of 4", 4, 0)
+        assert (tmp_path / "i.work").is_dir()  # what was extracted is not extracted again
         query = folder / "b.wav"
         seen = decoded(monkeypatch)
         assert index.update(workers=1) == replace(index.update(workers=1), items=4, new=0, changed=0, removed=0)

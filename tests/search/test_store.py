@@ -74,8 +74,11 @@ def test_a_second_writer_is_refused_in_one_line_until_the_first_is_gone(index):
         only_writer(index),
     ):
         raise AssertionError("two writers")
+    left = index.with_name(".clips.abcd_123.partial.index")  # by a build that was killed
+    left.write_bytes(b"half")
     with only_writer(index):
         assert index.with_name("clips.index.work").is_dir()
+        assert not left.exists()
 
 
 def test_columns_that_sql_cannot_tell_apart_are_refused():
@@ -84,6 +87,8 @@ def test_columns_that_sql_cannot_tell_apart_are_refused():
         'q"': "NUMERIC",
         "z": "TEXT",
     }
+    captions = {"caption_of": ["7"], "caption_number": ["2"], "caption_text": ["1999"]}
+    assert columns_of(captions) == {"caption_of": "TEXT", "caption_number": "NUMERIC", "caption_text": "TEXT"}
     for names, user in ((["Label"], "the index"), (["rowid"], "the index"), (["x", "X"], "the column 'x'")):
         with pytest.raises(InputError, match=f"'{names[-1]}': {user} uses this name too .*; rename"):
             columns_of({name: ["v"] for name in names})
@@ -94,6 +99,11 @@ def test_what_is_no_index_is_refused(tmp_path, index):
     (tmp_path / "empty").write_bytes(b"")
     with closing(sqlite3.connect(tmp_path / "other")) as database:
         database.execute("CREATE TABLE a (b)")
+    with closing(sqlite3.connect(tmp_path / "old")) as database:
+        database.execute(f"PRAGMA application_id = {store.APPLICATION}")
+        database.execute("CREATE TABLE a (b)")
+    with pytest.raises(InputError, match="version 0, but this aadml reads versions 1 and 2"):
+        connect(tmp_path / "old")
     for name in ("text", "empty", "other"):
         with pytest.raises(InputError, match=r"cannot be read as an index|is not an index"):
             connect(tmp_path / name)
@@ -105,9 +115,19 @@ def test_what_is_no_index_is_refused(tmp_path, index):
         connect(index)
 
 
-def test_an_index_in_a_folder_that_cannot_be_written_is_read(index, monkeypatch):
-    monkeypatch.setattr("aadml.search.store.os.access", lambda *_: False)
+@pytest.mark.parametrize("locked", ["file", "folder", "both", None])
+def test_an_index_that_cannot_be_written_is_read(index, monkeypatch, locked):
+    denied = {"file": [index], "folder": [index.parent], "both": [index, index.parent], None: []}[locked]
+    monkeypatch.setattr("aadml.search.store.os.access", lambda path, _: path not in denied)
+    addresses, opened = [], sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *w, **o: addresses.append(w[0].rpartition("?")[2]) or opened(*w, **o)
+    )
     assert read(index) == (["a", "b", "c"], [1, 2, 3])
+    assert addresses == ["mode=ro&immutable=1" if locked else "mode=rw"]
+    index.with_name("clips.index-wal").write_bytes(b"")  # of a writer, whose changes are read too
+    assert read(index) == (["a", "b", "c"], [1, 2, 3])
+    assert addresses[1:] == ["mode=ro" if locked else "mode=rw"]
 
 
 def test_a_transaction_that_waits_too_long_for_another_is_refused(index, monkeypatch):

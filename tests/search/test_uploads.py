@@ -21,6 +21,12 @@ from aadml.search.uploads import ClientLimits, uploaded
 LIMITS = ClientLimits(bytes=200_000, seconds=1.5, connections=8)
 
 
+def test_the_limits_of_a_server_are_those_of_the_guide():
+    limits = ClientLimits()
+    assert (limits.bytes, limits.seconds, limits.waiting, limits.connections) == (100_000_000, 60, 120, 256)
+    assert (limits.answers, limits.previews, limits.views, limits.uploads, limits.filter) == (2, 2, 4, 64, 0.2)
+
+
 def test_an_upload_without_the_cookie_hears_why(site):
     for _ in range(5):
         status, content, _ = site.ask("/search?kind=audio&to=audio", "POST", b"x" * 3_000_000, Cookie="")
@@ -150,9 +156,15 @@ def test_an_upload_asks_and_leaves_nothing_behind(tmp_path, monkeypatch, served)
 
 
 def test_a_decoder_runs_before_the_first_question(tmp_path, monkeypatch, served):
-    begun = []
+    begun, sounds = [], []
     search = Index.search
-    monkeypatch.setattr(Index, "search", lambda self, **asked: begun.append((asked, search(self, **asked).hits)))
+
+    def noted(self, *, audio, **asked):
+        with wave.open(str(audio), "rb") as file:
+            sounds.append((audio.name, file.getparams()[:4], file.readframes(20_000)))
+        begun.append((asked, search(self, audio=audio, **asked).hits))
+
+    monkeypatch.setattr(Index, "search", noted)
     path = tmp_path / "a.wav"
     with wave.open(str(path), "wb") as file:
         file.setparams((1, 2, 16_000, 0, "NONE", ""))
@@ -161,5 +173,6 @@ def test_a_decoder_runs_before_the_first_question(tmp_path, monkeypatch, served)
     site = served(Index.build(tmp_path / "clips.csv", tmp_path / "clips.index", workers=1), ClientLimits())
     site.stop()  # waits for what was begun
     ((asked, hits),) = begun
-    assert asked["audio"].name == "silence.wav"
+    assert asked == {"to": "audio", "k": 1}
+    assert sounds == [("silence.wav", (1, 2, 16_000, 16_000), bytes(32_000))]
     assert [hit.id for hit in hits] == ["a"]

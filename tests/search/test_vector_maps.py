@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import aadml
 from aadml.feature_extraction.feature_file.reading import read_features
@@ -32,6 +33,24 @@ def check_map(index, modality):
     expected = principal(gallery.vectors[order])
     for place, wanted in zip(layout.places.T, expected.T, strict=True):
         assert min(np.abs(place - wanted).max(), np.abs(1 - place - wanted).max()) < 1e-5
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 7])
+def test_a_map_has_the_two_principal_components_of_the_directions(dimension):
+    vectors = np.random.default_rng(0).normal(size=(40, dimension)) * np.arange(1, dimension + 1)
+    directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    left, sizes, _ = np.linalg.svd(directions - directions.mean(0), full_matrices=False)
+    expected = np.zeros((40, 2))
+    expected[:, :dimension] = (left * sizes)[:, :2]
+    found = principal(torch.from_numpy(vectors))
+    assert (found.dtype, found.shape) == (np.float32, (40, 2))
+    for place, wanted in zip(found.T, expected.T, strict=True):
+        if wanted.any():
+            scaled = (wanted - wanted.min()) / (wanted.max() - wanted.min())
+            assert min(np.abs(place - scaled).max(), np.abs(1 - place - scaled).max()) < 1e-6
+        else:
+            assert not place.any()
+    assert not principal(torch.ones(3, 4)).any()  # of equal directions
 
 
 def test_a_map_is_made_with_the_index_and_only_read_by_a_page(source, tmp_path, monkeypatch):
@@ -76,6 +95,7 @@ def test_an_index_without_a_map_shows_one_and_the_next_update_stores_it(source, 
 
 
 def test_a_map_of_many_items_shows_a_regular_sample(source, tmp_path, monkeypatch):
+    assert vector_maps.MOST_POINTS == 10_000  # as the guide says
     monkeypatch.setattr(vector_maps, "MOST_POINTS", 40)
     with Index.build(source, tmp_path / "i") as index:
         assert index.layout("audio").numbers.tolist() == list(range(1, 91, 3))

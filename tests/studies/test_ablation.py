@@ -56,7 +56,7 @@ def test_a_comparison_runs_each_row_with_each_seed(planned, features, tmp_path, 
     assert (result.tables, result.page, execution.folder.parts[0]) == ("tables", "page", "comparisons")
     assert len(jobs) == 2 * len(result.scores) == 2 * 6
     assert list(result.scores)[:3] == ["cca", "triplet", "aa-triplet"]
-    assert notes == ["loss.margin was not set for rows that lack the key or set their own value: cca"]
+    assert notes == ["loss.margin was not set for rows that cannot use this setting: cca"]
     assert planned[1] == [{"baseline": "cca", "notes": notes, "metrics": ()}]
     shard = aadml.compare(
         methods="cca,random", shard="0/2", modalities="audio,visual", output=tmp_path / "out", **common
@@ -86,17 +86,20 @@ def test_without_data_a_study_is_of_the_sample_clips(planned, features, monkeypa
         ablation, "with_sample_data", lambda config, note: config.on(config.common.data or str(features))
     )
     monkeypatch.setattr(comparison, "sample_features", lambda note: features)
-    aadml.ablate({"proxy.k": [1]}, seeds=1, on_note=notes.append)
-    aadml.compare(methods="cca", seeds=1, on_note=notes.append)
+    aadml.ablate({"proxy.k": [1]}, on_note=notes.append)
+    aadml.compare(methods="cca", on_note=notes.append)
     assert {job.config.data for _, jobs in planned[0] for job in jobs} == {str(features)}
+    assert [[job.config.common.seed for job in jobs] for _, jobs in planned[0]] == [
+        [seed for seed in range(5) for _ in range(cells)] for cells in (2, 1)
+    ]
     assert notes == [f"--data is not set, so the rows are compared on the sample clips: {features}"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"methods": "cca", "trials": 2, "shard": "0/2"}, "--trials cannot be combined with --shard or --merge"),
-        ({"methods": "cca", "trials": 2, "merge": True}, "--trials cannot be combined with --shard or --merge"),
+        ({"methods": "cca", "trials": 2, "shard": "0/2"}, "--trials 2 cannot be combined with --shard 0/2, because"),
+        ({"methods": "cca", "trials": 2, "merge": True}, "--trials 2 cannot be combined with --merge, because"),
         ({"methods": "cca", "baseline": "ccaa"}, "no row 'ccaa'; did you mean 'cca'"),
         ({"methods": "xie"}, "--methods xie needs captioned sound, but compare trains on feature files"),
         ({"methods": "cca", "metrics": "recal@5"}, "recal"),

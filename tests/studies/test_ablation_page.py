@@ -12,7 +12,7 @@ from aadml.reports.tables import markdown
 from aadml.studies import ablation_page
 from aadml.studies.ablation_grid import Ablation, plan_ablation
 from aadml.studies.execution import Execution
-from aadml.studies.grid import Cell, Overrides, parse_axis
+from aadml.studies.grid import Axis, Cell, Overrides, parse_axis
 from aadml.studies.results import CellScores
 from aadml.studies.sweep_figures import Band
 from tests.papers.planted_scores import scores
@@ -59,9 +59,9 @@ def written(monkeypatch, of_ave):
         ablation_page, "write_study", lambda *given, **more: pages.append((*given, more)) or Path("page")
     )
 
-    def write(*axes, lost=1):
+    def write(*axes, lost=1, baseline=None):
         changed = Overrides({"training.epochs": 2})
-        ablation = plan_ablation(assemble(data="folder/ave.h5"), [*map(parse_axis, axes)], range(2), None, changed)
+        ablation = plan_ablation(assemble(data="folder/ave.h5"), [*map(parse_axis, axes)], range(2), baseline, changed)
         found = {}
         for n, cell in enumerate(ablation.cells):
             log = [{"epoch": epoch, "loss": n / epoch, "valid map_mean": n * epoch / 10} for epoch in (1, 2)]
@@ -150,6 +150,24 @@ def test_an_ablation_over_names_has_a_row_of_dots_for_each_cell_and_is_compared_
     assert [(name, list(cells)) for name, cells, _ in drawings[:1]] == [
         ("draw_dots", [f"label_loss={name}_loss=triplet" for name in ("ce", "row-norm", "mse")])
     ]
+
+
+def test_cells_of_several_losses_have_a_column_of_their_loss_and_without_baselines_none_of_differences(written):
+    table, _, _ = written("proxy.k=2,1", lost=9)
+    assert table.columns[:2] == ("loss", "proxy.k")
+    assert [row[:2] for row in table.rows] == [("aa-triplet", "2"), ("aa-triplet", "1"), ("triplet", None)]
+    table, (_, _, _, head, parts, _), drawings = written("proxy.k=2,1", lost=9, baseline=Overrides())
+    assert table.columns[:5] == ("proxy.k", "MAP audio-visual", "MAP visual-audio", "MAP mean", "recall@5 audio-visual")
+    assert list(parts[0].drawings) == ["curve"]
+    assert "comparison" not in words(head)
+    assert [name for name, *_ in drawings if "curve" in name] == ["spread_curve", "difference_curve", "spread_curve"]
+
+
+def test_the_axis_of_a_figure_is_the_first_with_several_numbers():
+    axes = tuple(Axis(name, values) for name, values in
+                 {"a": (1,), "b": (True, False), "c": (1, "x"), "d": (1, 2.5), "e": (3, 4)}.items())  # fmt: skip
+    assert ablation_page._axis_of_numbers(Ablation(axes, (), {}, ())) is axes[3]
+    assert ablation_page._axis_of_numbers(Ablation(axes[:3], (), {}, ())) is None
 
 
 def test_a_line_is_named_by_the_other_values_of_its_cells_or_by_their_loss():

@@ -6,7 +6,7 @@ from aadml.studies.comparison import _name, _wanted
 from aadml.studies.comparison_rows import RowSettings
 from aadml.studies.grid import Overrides
 
-OTHER_PROXY = "is a loss with another proxy; pass triplet, because every loss is run with and without AA proxies"
+OTHER_PROXY = "is a loss with another proxy, but every loss is run with and without AA proxies; pass --losses triplet"
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ OTHER_PROXY = "is a loss with another proxy; pass triplet, because every loss is
     [
         (["--losses", "triplet,xbm-triplet"], f"--losses xbm-triplet {OTHER_PROXY}"),
         (["--methods", ","],
-         "compare: there are no methods and no losses; pass --methods all, --losses all, or names of both"),
+         "compare: there are no methods and no losses; pass --methods all, --losses all, or names instead of all"),
         (["--methods", "cca", "--config", "x.yaml"],
          "--config x.yaml applies only to losses, as each method has its own config; pass --losses as well"),
     ],

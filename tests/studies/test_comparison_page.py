@@ -151,3 +151,8 @@ def test_a_row_with_a_proxy_is_compared_with_each_of_its_controls():
     starts = [str(value)[:6] for name, value in differences.items() if name.startswith("minus ")]
     assert starts == ["+0.200", "+0.100", "-0.200"]  # itself without the proxy, and the two controls
     assert proxy_table(rows[:2], found, "about") is None
+    plain = comparison_page.table_of(rows[:1], found, None, "about")
+    assert plain.columns == (
+        "loss", "MAP audio-visual", "MAP visual-audio", "MAP mean", "train MAP", "epochs", "steps", "seconds",
+        "parameters", "seeds",
+    )  # fmt: skip

@@ -48,7 +48,9 @@ def test_an_unknown_row_is_refused():
 )
 def test_what_rows_are_named_by_is_not_set_for_all(methods, losses, key):
     shared = replace(SETTINGS, changes=Overrides({key: "hinge"}))
-    with pytest.raises(InputError, match=rf"--set {key}: every row has its own {key.split('.')[0]}; leave out"):
+    with pytest.raises(
+        InputError, match=rf'--set {key}="hinge": the comparison itself sets {key.split(".")[0]}; leave'
+    ):
         named_rows(methods, losses, shared)
 
 
@@ -59,22 +61,30 @@ def test_a_recipe_keeps_the_selection_that_it_has_its_name_from():
     assert selections["triplet"] == selections["aa-triplet"] == "semi-hard"
     assert selections["hard-triplet"] == selections["aa-hard-triplet"] == "hardest"
     assert {row.cell.config.training.batch for row in rows} == {7}
-    assert notes == ["selection was not set for rows that lack the key or set their own value: hard-triplet"]
+    assert notes == ["selection was not set for rows that cannot use this setting: hard-triplet, aa-hard-triplet"]
 
 
 def test_options_of_a_loss_are_set_where_a_row_has_them():
     rows, notes = named_rows((), ("triplet", "supcon"), replace(SETTINGS, changes=Overrides({"loss.margin": 0.5})))
     assert {row.cell.config["loss"].get("margin") for row in rows if "triplet" in row.item} == {0.5}
-    assert notes == ["loss.margin was not set for rows that lack the key or set their own value: supcon"]
+    assert notes == ["loss.margin was not set for rows that cannot use this setting: supcon, aa-supcon"]
 
 
 def test_a_setting_of_no_row_is_refused_and_one_of_the_methods_alone_is_noted():
     for methods, losses in ((("cca", "random"), ()), (("cca",), ("triplet",))):
         shared = replace(SETTINGS, changes=Overrides({"method.nothing": 3}))
-        with pytest.raises(InputError, match=r"--set method\.nothing: no row has this key, or every row sets its own"):
+        with pytest.raises(InputError, match=r"--set method\.nothing=3: no row can use this setting \(.*nothing.*\); "):
             named_rows(methods, losses, shared)
+    negative = replace(SETTINGS, changes=Overrides({"proxy.k": -1}))
+    with pytest.raises(InputError, match=r"setting \(aa-triplet: proxy\.k is -1\); pass a whole number"):
+        named_rows((), ("triplet",), replace(negative, with_controls=False))
+    own = replace(SETTINGS, changes=Overrides({"selection": "all"}), with_controls=False)
+    with pytest.raises(InputError, match=r"\(aa-hard-triplet: the row sets its own value\); leave out this setting"):
+        named_rows((), ("hard-triplet",), own)
     _, notes = named_rows(("cca", "random"), ("triplet",), replace(SETTINGS, changes=Overrides({"loss.margin": 0.5})))
-    assert notes == ["loss.margin was not set for rows that lack the key or set their own value: cca, random"]
+    assert notes == ["loss.margin was not set for rows that cannot use this setting: cca, random"]
+    _, notes = named_rows((), ("triplet",), replace(SETTINGS, changes=Overrides({"proxy.k": 3})))
+    assert notes == ["proxy.k was not set for rows that cannot use this setting: triplet"]
 
 
 def test_rows_with_the_same_config_share_a_cell_and_losses_share_the_control_without_metric_loss():
@@ -87,7 +97,7 @@ def test_rows_with_the_same_config_share_a_cell_and_losses_share_the_control_wit
     cells = cells_of_rows(rows)
     assert len(cells) == len({cell.name for cell in cells}) == len({row.cell.config.yaml() for row in rows})
     other = replace(rows[0], cell=replace(rows[0].cell, config=rows[-1].cell.config))
-    with pytest.raises(InputError, match="two rows have the name 'aadml'; leave out one row"):
+    with pytest.raises(InputError, match="two different rows have the name 'aadml'; leave out one row"):
         cells_of_rows([rows[0], other])
 
 
@@ -101,6 +111,13 @@ def test_a_config_replaces_the_defaults_of_losses_and_of_its_own_method(tmp_path
     assert rows[1].cell.config == Overrides({"data": "x.h5"}).applied(file_of("dscmr"))
     with pytest.raises(InputError, match="no method or config 'dscmrr'"):
         file_of("dscmrr")
+
+
+def test_the_row_of_a_method_never_has_the_config_of_another_method():
+    settings = RowSettings("x.h5", config="pairs", with_controls=False)
+    rows, _ = named_rows(("aadml", "pairs"), ("triplet",), settings)
+    methods = {row.name: row.cell.config.method for row in rows}
+    assert methods == {"aadml": "aadml", "pairs": "pairs", "triplet": "pairs", "aa-triplet": "pairs"}
 
 
 def test_rivals_are_rows_beside_the_row_itself():

@@ -76,7 +76,7 @@ def test_a_shard_has_a_folder_of_its_own_and_is_never_merged(tmp_path, monkeypat
     assert Execution(folder=tmp_path, shard=(1, 3)).locked == tmp_path / "shard-1-of-3"
     assert Execution(folder=tmp_path).locked == tmp_path
     assert (shard_of("1/3", merge=False), shard_of(None, merge=True)) == ((1, 3), None)
-    with pytest.raises(InputError, match="--shard and --merge cannot be combined"):
+    with pytest.raises(InputError, match="--shard 1/3 and --merge cannot be combined"):
         shard_of("1/3", merge=True)
     checked = []
     monkeypatch.setattr(execution, "check_towers", lambda config: checked.append(config.common.seed))
@@ -126,6 +126,7 @@ def test_a_study_has_a_folder_of_its_own_and_its_notes_go_to_the_caller_or_to_th
         with pytest.raises(InputError, match="stopped"):
             call(on_note=on_note, output=output)
     assert {plan["note"] for plan in plans} == {on_note or log}
+    assert {(plan["workers"], plan["shard"], plan["merge"]) for plan in plans} == {(None, None, False)}
     kept, chosen = (plan["folder"] for plan in plans)
     assert chosen == tmp_path / "out"
     assert len(kept.parts) == 2

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -22,12 +23,15 @@ def test_a_forecast_adds_up_and_long_runs_come_first(base, tmp_path):
     assert [replace(estimate, workers=count).wall for count in (0, 1, 2, 3)] == [60, 60, 30, 30]
     assert Forecast({}, 4, 2).wall == 0
     assert [job.folder.name for job in estimate.longest_first(jobs)] == ["b", "c", "a"]
-    assert "7 runs: 4 are finished, 3 remain, about 30 s on 2 workers" in estimate.sentence()
+    end = "(from 4 steps of each kind)"
+    places = {0: "60 s in this process", 1: "60 s on 1 worker", 2: "30 s on 2 workers"}
+    for count, place in places.items():
+        assert replace(estimate, workers=count).sentence() == f"3 of 7 runs remain, about {place} {end}"
+    assert replace(estimate, finished=0).sentence() == f"3 of 3 runs remain, about 30 s on 2 workers {end}"
     rate = Rate(clips=60, step=2.0, epoch=1.0, look=0.5, fixed=3.0)
     epochs, steps = config.training.epochs, 3
     assert rate.seconds(Job(tmp_path, config, diagnosis=1)) == 3 + epochs * (steps * 2 + 1) + (epochs + 1) * 0.5
     assert [in_words(s) for s in (0.1, 89, 90, 5399, 5400)] == ["1 s", "89 s", "2 min", "90 min", "1.5 h"]
-    assert "in this process" in replace(estimate, workers=0).sentence()
 
 
 def test_every_kind_of_run_is_measured_once_and_finished_ones_cost_nothing(base, tmp_path, monkeypatch):
@@ -122,20 +126,20 @@ class Timed:
 
     learner = None
 
-    def __init__(self, clock):
-        self.clock, self.fitted = clock, []
+    def __init__(self, clock, steps):
+        self.clock, self.steps, self.fitted = clock, steps, []
 
     def fit(self, train, valid, watch):
         self.fitted.append((len(train), len(valid)))
         for seconds in (9.0, 4.0):
             self.clock[0] += seconds
-            watch.log({"seconds": 1.0, "steps": 2}, "weights")
+            watch.log({"seconds": 1.0, "steps": self.steps}, "weights")
 
 
-@pytest.mark.parametrize(("train_map", "measured"), [(0, 0), (1, 1), (2, 0)])
-def test_a_measurement_is_of_the_second_epoch_of_two_batches(base, monkeypatch, train_map, measured):
+@pytest.mark.parametrize(("train_map", "measured", "steps", "step"), [(0, 0, 2, 0.5), (1, 1, 1, 1.0), (2, 0, 0, 1.0)])
+def test_a_measurement_is_of_the_second_epoch_of_two_batches(base, monkeypatch, train_map, measured, steps, step):
     clock = [0.0]
-    method, configs = Timed(clock), []
+    method, configs = Timed(clock, steps), []
 
     def look(epoch, weights):
         clock[0] += 0.5
@@ -149,7 +153,7 @@ def test_a_measurement_is_of_the_second_epoch_of_two_batches(base, monkeypatch, 
     monkeypatch.setattr(forecasting, "Diagnosis", lambda test, every: look)
     config = Overrides({"training.batch": 9, "training.train_map": train_map}).applied(resolve(base))
     splits = load_splits(config)
-    assert measure(config, splits) == Rate(len(splits.train), step=0.5, epoch=3.0, look=0.5, fixed=1.0)
+    assert measure(config, splits) == Rate(len(splits.train), step=step, epoch=3.0, look=0.5, fixed=1.0)
     assert method.fitted == [(18, len(splits.valid))]
     assert [(of.training.epochs, of.training.train_map) for of in configs] == [(2, measured)]
     del Timed.learner
@@ -168,6 +172,34 @@ def test_of_sound_and_captions_32_clips_are_scored():
             return rows.tolist()
 
     assert forecasting._some(Sounds(range(100))) == (list(range(32)), 100 / 32)
-    assert forecasting._some(Sounds(range(5))) == (list(range(5)), 1.0)
+    assert [forecasting._some(Sounds(range(count)))[1] for count in (0, 1, 5)] == [0.0, 1.0, 1.0]
+    assert forecasting._some(Sounds(range(5)))[0] == list(range(5))
     clips = Clips.of([0, 1], audio=torch.ones(2, 3), visual=torch.ones(2, 3))
     assert forecasting._some(clips) == (clips, 1.0)
+
+
+def test_the_first_waiting_run_of_a_kind_is_measured_and_no_more_workers_are_counted_than_runs(
+    base, tmp_path, monkeypatch
+):
+    measured = []
+
+    def rates(examples, workers, note):
+        measured.append((examples, workers))
+        return dict.fromkeys(examples, Rate(fixed=3.0))
+
+    monkeypatch.setattr(forecasting, "measured_rates", rates)
+    monkeypatch.setattr(forecasting, "is_done", lambda job: job.folder.name == "done")
+    prior = resolve(base | {"loss": "hinge"})
+    jobs = [Job(tmp_path / name, resolve(base | {"seed": n})) for n, name in enumerate(("done", "first", "second"))]
+    jobs.append(Job(tmp_path / "third", resolve(base), needs=Job(tmp_path / "prior", prior)))
+    kinds = {str(job.folder): "one" for job in jobs[:3]} | {str(jobs[3].folder): "two"}
+    estimate = forecast(jobs, 5, kinds=kinds, kept=tmp_path / "kept.json")
+    assert measured == [({"one": jobs[1].config, "two": prior}, 5)]
+    assert (estimate.finished, estimate.workers, list(estimate.seconds.values())) == (1, 3, [3.0] * 3)
+    assert sorted(json.loads((tmp_path / "kept.json").read_bytes())["rates"]) == [
+        "310f93f54bd5c749",
+        "7f0f6e8a0dc6cc24",
+    ]
+    again = forecast(jobs[:2], 5, kinds=kinds, kept=tmp_path / "kept.json")
+    assert (len(measured), again.workers, again.seconds) == (1, 1, {str(jobs[1].folder): 3.0})
+    assert forecast(jobs[:1], 5) == Forecast({}, 1, 1)

@@ -32,6 +32,7 @@ def cells(*texts):
     [
         ("proxy.k=1..4", (1, 2, 3, 4)),
         ("proxy.k=1..7..3,10", (1, 4, 7, 10)),
+        ("proxy.k=2..2,-3..-2..1", (2, -3, -2)),
         ("loss=triplet, aa-triplet", ("triplet", "aa-triplet")),
         ("network.hidden=[16],[32, 8]", ([16], [32, 8])),
         ("training.learning_rate=1e-4,0.001", (1e-4, 1e-3)),
@@ -48,6 +49,8 @@ def test_an_axis_is_read_from_text(text, values):
         ("proxy.k", "key=values"),
         ("proxy.k=", "key=values"),
         ("proxy.k=3..1", "empty"),
+        ("proxy.k=1..3..0", "empty"),
+        ("=1", "key=values"),
         ("proxy.k=1..3,2", "is repeated"),
         ("seed=0..4", "--seeds"),
         ("loss=[a", "--over loss=.a: .+; write YAML values, separated by commas"),
@@ -79,9 +82,9 @@ def test_bad_values_of_keys_are_told_too(over, hint):
 
 
 def test_a_setting_that_no_run_would_have_is_refused():
-    with pytest.raises(InputError, match=r"--over training.epochs: the axis overrides the value"):
+    with pytest.raises(InputError, match=r"--over training.epochs: the axis overrides \d+, the value"):
         set_again(Overrides({"training.epochs": 3}), [parse_axis("training.epochs=1,2")])
-    with pytest.raises(InputError, match="seed: every run has its own"):
+    with pytest.raises(InputError, match="--set seed=3: every run has its own"):
         set_again(Overrides({"seed": 3}), [parse_axis("training.epochs=1,2")])
 
 
@@ -122,6 +125,8 @@ def test_options_of_a_loss_are_set_after_the_loss():
     assert len(found) == 4
     hard = next(cell for cell in found if cell.settings.values["loss"] == "aa-hard-triplet")
     assert hard.config["selection"]["name"] == "hardest"
+    found = cells("selection=all,semi-hard", "loss=triplet,hard-triplet")
+    assert [cell.config["selection"]["name"] for cell in found] == ["all", "all", "semi-hard", "semi-hard"]
 
 
 def test_names_and_folders_of_cells_differ():

@@ -1,16 +1,27 @@
 from aadml.configuration.config import resolve
+from aadml.runs.scoring import Scoring
 from aadml.studies import job
 from aadml.studies.job import FAILURE, Job, is_done, work_off
 
 
 def test_an_unexpected_error_is_recorded_with_its_traceback_and_removed_by_a_success(base, tmp_path, monkeypatch):
     def broken(*arguments, **options):
+        trained.append((arguments, options))
         raise ZeroDivisionError("by nought")
 
+    trained = []
     run = Job(tmp_path / "run", resolve(base))
     with monkeypatch.context() as patch:
         patch.setattr(job, "train_into", broken)
         assert work_off(run) == "ZeroDivisionError: by nought"
+        further = Job(
+            run.folder, run.config, "valid", ("recall@3",), diagnosis=2, needs=Job(tmp_path / "prior", run.config)
+        )
+        assert work_off(further) == "ZeroDivisionError: by nought"
+    scorings = [Scoring(queries=True, saving_share=20),
+                Scoring("valid", queries=True, metrics=("recall@3",), diagnosis=2, saving_share=20)]  # fmt: skip
+    assert [arguments for arguments, _ in trained] == [(run.config, run.folder, scoring) for scoring in scorings]
+    assert [(options["wait"], options["priors"]) for _, options in trained] == [(True, None), (True, tmp_path)]
     assert "Traceback" in (run.folder / FAILURE).read_text()
     epochs = []
     assert work_off(run, epochs.append) == ""

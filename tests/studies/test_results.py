@@ -82,6 +82,10 @@ def test_seeds_that_one_side_lacks_are_left_out_and_none_in_common_is_no_differe
     fewer = CellScores(one.cell, {1: runs[1]}, {0: "failed"})
     assert difference(one, fewer).over == "one seed"
     assert difference(one, CellScores(one.cell, {})) is None
+    other = CellScores(one.cell, {1: run(tmp_path / "of other clips", [0.3, 0.3], [0.3, 0.3], ["x", "y"])})
+    alone = difference(one, other)
+    assert (alone.mean, alone.over) == (pytest.approx((0.15 + 0.35) / 2 - 0.3), "one seed")
+    assert np.isnan([alone.p, alone.error]).all()
     assert one.over_seeds("map").count == 3
     assert one.over_seeds("map", "audio-visual").mean == pytest.approx(np.mean([0.1, 0.15, 0.2]))
     assert one.over_seeds("recall@5").mean == pytest.approx(np.mean([(0.2 + 0.4) / 2] * 3))
@@ -103,6 +107,7 @@ def test_differences_in_words():
         in_words(Difference(-0.5, 0.004, 0.0001, "both", -0.51, -0.49, 1.0)) == "-0.500 [-0.510, -0.490] (p < 0.001)*"
     )
     assert in_words(Difference(0.1, 0.4, 0.9, "both", -5.0, 5.2, 0.9)) == "+0.100 [-1.000, +1.000] (p = 0.900)"
+    assert in_words(Difference(0.1, 0.4, 0.001, "both", 0.0, 0.2, 0.9)).partition("] ")[2] == "(p = 0.001)*"
     assert in_words(None) == ""
 
 
@@ -134,6 +139,12 @@ def test_p_is_said_to_be_corrected_where_several_are_compared():
         "Differences of the mean MAP [95 % interval] are paired over seeds and test clips. The mark * is"
     )
     assert ". Intervals and p are corrected for 2 comparisons (Holm). The mark * is significance at 5 %" in several
+    untested = replace(one, over="one seed", p=float("nan"))
+    (mixed,) = how_tested([untested, replace(one, over="seeds"), one])
+    assert (
+        " over seeds and test clips and seeds (their test clips differ). Intervals and p are corrected for 2" in mixed
+    )
+    assert how_tested([]) == []
 
 
 def test_two_seeds_are_called_too_few():

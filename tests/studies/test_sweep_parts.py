@@ -6,7 +6,9 @@ import pytest
 from aadml.configuration.config import resolve
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.tables import Table
+from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Difference
+from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 from aadml.studies import sweep_parts
 from aadml.studies.ablation_grid import collected, jobs_of
 from aadml.studies.execution import Execution
@@ -21,10 +23,12 @@ from aadml.studies.sweep_parts import (
     describe,
     failures,
     result_tables,
+    summary,
     verdict,
     write_study,
 )
 from tests.papers.planted_scores import row, scores
+from tests.reports.parsed_html import words
 
 
 def test_the_caption_of_runs_that_differ_has_ranges_and_the_notes_of_all(monkeypatch, tmp_path):
@@ -36,6 +40,15 @@ def test_the_caption_of_runs_that_differ_has_ranges_and_the_notes_of_all(monkeyp
     assert describe(found, [0], tmp_path) == (
         "MAP on the test split of x.h5 (9 to 10 train, 3 test clips), protocol inductive, chance 0.100, tie rate at "
         "most 0.000; 1 seed. One note."
+    )
+    folders = iter(environments)
+    levels = {"recall@5": 0.25, "recall@9": None}
+    monkeypatch.setattr(EvaluationRecord, "chance_of", lambda self, metric: levels[metric])
+    for cell in found.values():
+        cell.runs[0] = replace(cell.runs[0], record=replace(cell.runs[0].record, relevance="own", tie_rate=0.5))
+    assert describe(found, [0], tmp_path, list(levels)).startswith(
+        "MAP on the test split of x.h5 (9 to 10 train, 3 test clips), relevance own "
+        f"({RELEVANCE_IN_WORDS['own']}), protocol inductive, chance 0.100 (recall@5 0.250), tie rate at most 0.500; 1 s"
     )
     lost = {name: CellScores(cell.cell, {}, {0: f"no {name}", 1: "no disk"}) for name, cell in found.items()}
     with pytest.raises(InputError, match=r": no run finished \(no a\); see failure.txt in the folder of each run"):
@@ -102,6 +115,26 @@ def test_a_verdict_counts_the_differences_of_each_outcome():
     assert verdict({"a": above, "b": equal, "c": open_}, "row") == (
         "Of 3 comparisons: 1 significantly above, 0 significantly below, 1 equal within ±0.01, 1 undecided."
     )
+
+
+def test_a_summary_states_how_sure_the_difference_of_the_best_row_is():
+    found = {name: scores(row("methods", name), maps) for name, maps in (("a", [0.5, 0.5]), ("b", [0.6, 0.6]))}
+    shown = [words(summary(found, found, {"b": ("b", "a")}, name, ["about"])).splitlines() for name in ("a", None)]
+    sure = "significant: +0.100 [+0.100, +0.100] (p < 0.001)*."
+    assert [text[0] for text in shown] == [
+        f"b scores highest, 6.0 times chance. Its difference to {name} is {sure}" for name in ("a", "its baseline")
+    ]
+    best, chance, runs = (
+        ["best test MAP, mean of both directions", "0.600 ± 0.000", "b"], ["chance", "0.100", "MAP of a random order"],
+        ["runs", "4", "2 rows"],
+    )  # fmt: skip
+    assert shown[1][1:10] == [*best, *chance, *runs]
+    assert shown[0][1:13] == [*best, "compared with", "0.500 ± 0.000", "a", *chance, *runs]
+    assert shown[0][13:] == [
+        "Of 1 comparison: 1 significantly above, 0 significantly below, 0 equal within ±0.01, 0 undecided.", "about",
+    ]  # fmt: skip
+    alone = words(summary({"a": found["a"]}, found, {}, None, ["about"], what="cell")).splitlines()
+    assert (alone[0], alone[-2:]) == ("a scores highest, 5.0 times chance.", ["1 cell", "about"])
 
 
 @pytest.mark.parametrize("drawing", ["<svg/>", None])

@@ -33,6 +33,10 @@ def test_trials_begin_with_the_row_itself_and_try_nothing_twice(base, tmp_path):
     assert len(trials) == 4  # the row's own config is one of the four points
     assert len({trial.job.config.yaml() for trial in trials}) == 4
     assert {trial.job.split for trial in trials} == {"valid"}
+    drawn = [(0.01, 4), (0.1, 4), (0.1, 3)]  # as in earlier versions, whose trials are kept
+    assert [tuple(trial.settings.values.values()) for trial in trials[1:]] == drawn
+    misfit = replace(row(base, space | {"training.learning_rte": [0.1]}), control="half")
+    assert [trial.job.config for trial in trials_of(misfit, 9, 0, tmp_path)] == [trial.job.config for trial in trials]
     again = trials_of(row(base, space), 9, 0, tmp_path)
     assert [trial.settings for trial in again] == [trial.settings for trial in trials]
     assert [trial.settings for trial in trials_of(row(base, space), 2, 0, tmp_path)] == [
@@ -80,6 +84,9 @@ def test_the_best_trial_on_validation_clips_gives_a_row_its_config_and_all_are_r
     failed = [SweepOutcome(job, "no disk") for job in folders.values()]
     lost, _ = tuned_rows(rows[:1], 3, replace(execution, work=lambda jobs, workers: failed))
     assert lost[0].cell.config == rows[0].cell.config
+    alone, records = tuned_rows([row(base, {}, "alone")], 3, execution)
+    assert alone[0].cell.config == rows[0].cell.config
+    assert [trial["folder"] for trial in json.loads(records["alone_trials3"])["trials"]] == ["alone_trial0"]
 
 
 def test_a_space_that_does_not_fit_is_refused(base, tmp_path):

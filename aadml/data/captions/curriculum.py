@@ -61,7 +61,7 @@ def partition(
     return used[refine(unit, batches, 1 if hard else -1, apart, sweeps, generator).cpu()]
 
 
-def check_partition(count: int, size: int, codes: Sequence[Tensor] = (), *, seed: int = 0) -> None:
+def check_partition(count: int, size: int, codes: Sequence[Tensor], *, seed: int) -> None:
     """Check, before vectors are computed, that `partition` can divide the items.
 
     Args:

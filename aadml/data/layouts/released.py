@@ -69,5 +69,5 @@ def _whitened(values: NDArray[np.float32], train: NDArray[np.int64]) -> NDArray[
     mean = values[train].mean(0, dtype=np.float64)
     centered = values - mean
     eigenvalues, vectors = np.linalg.eigh(centered[train].T @ centered[train] / len(train))
-    turned = centered @ vectors[:, ::-1] / np.sqrt(np.maximum(eigenvalues[::-1], 0) + RIDGE)
+    turned = centered @ vectors[:, ::-1] / np.sqrt(eigenvalues[::-1] + RIDGE)
     return np.asarray(turned, dtype=np.float32)

@@ -13,6 +13,7 @@ from pathlib import Path
 from aadml.data.manifests.listing import ListedClip, Listing
 from aadml.data.manifests.media_names import MediaIndex, media_name
 from aadml.data.manifests.table import read_table
+from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.json_values import nested, parse_object, texts
@@ -117,7 +118,7 @@ class PublishedTables:
             header, lines = read_table(table)
             if lacking := [name for name in self.columns if name not in header]:
                 raise InputError(
-                    f"{table}: lacks the column '{lacking[0]}' (columns: {', '.join(header[:12])}); pass a table of "
+                    f"{table}: lacks the column '{lacking[0]}' (columns: {first_five(header)}); pass a table of "
                     f"{self.page}"
                 )
             rows = [row | {new: row[old] for old, new in self.columns.items()} for _, row in lines]

@@ -25,7 +25,7 @@ def paint_background(size: int, clutter: int, generator: np.random.Generator) ->
 
 
 def background_noise(kind: str, seconds: float, generator: np.random.Generator) -> Signal:
-    """Return noise (samples,) of `kind`, one of `NOISES`."""
+    """Return noise (samples,) of `kind`, one of `setting.NOISES`."""
     time = time_axis(seconds)
     if kind == "hiss":
         return hiss(generator, seconds, 200, 7800)

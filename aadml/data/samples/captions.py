@@ -39,7 +39,7 @@ _NOISES = {"hiss": "hissing", "rumble": "rumbling", "hum": "humming", "chatter":
 def write_captions(setting: ClipTraits, generator: np.random.Generator) -> tuple[str, ...]:
     """Return five different captions of a clip.
 
-    Each caption has the event and some of pace, pitch, color, position, background noise and a second sound.
+    Each caption states the event and some of pace, pitch, color, position, background noise and a second sound.
 
     Args:
         setting: the traits of the clip.

@@ -20,7 +20,7 @@ FRAME_RATE = 12
 
 @dataclass(frozen=True)
 class RenderedClip:
-    """A clip before it is compressed: sound (samples,) in -1..1, pictures (frames, SIZE, SIZE, 3) blue-green-red."""
+    """Clip before compression: sound (samples,) in -1..1, and blue-green-red pictures (frames, SIZE, SIZE, 3)."""
 
     setting: ClipTraits
     sound: Signal

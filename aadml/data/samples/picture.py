@@ -48,7 +48,7 @@ class Picture:
         self.shape([(left, top), (right, top), (right, bottom), (left, bottom)], color)
 
     def line(self, x0: float, y0: float, x1: float, y1: float, color: Color, thickness: float = 0.05) -> None:
-        """Draw a straight line."""
+        """Draw a straight line; the unit of `thickness` is half the width of the event."""
         import cv2
 
         begin, end = self._fixed(x0, y0), self._fixed(x1, y1)
@@ -63,7 +63,7 @@ class Picture:
         cv2.fillPoly(self.image, [corners], color, cv2.LINE_AA, _SHIFT)
 
     def glow(self, x: float, y: float, radius: float, color: Color, strength: float) -> None:
-        """Add light that fades to zero at `radius`; `strength` is its share in the middle, 0..1."""
+        """Mix in light that fades to zero at `radius`; `strength` is the share of `color` in the middle, 0..1."""
         px, py = self._place(x, y)
         rows = (np.arange(self.image.shape[0], dtype=np.float32) - np.float32(py)) / np.float32(radius * self.unit)
         columns = (np.arange(self.image.shape[1], dtype=np.float32) - np.float32(px)) / np.float32(radius * self.unit)

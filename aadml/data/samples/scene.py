@@ -52,7 +52,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Event:
-    """Sound (samples,) of an event, and the function that draws it: `draw(picture, time in seconds)`."""
+    """Sound (samples,) of an event, and the function that draws the event: `draw(picture, time in seconds)`."""
 
     sound: Signal
     draw: Callable[[Picture, float], None]
@@ -74,5 +74,5 @@ def beats(generator: np.random.Generator, scene: Scene, period: float, *, jitter
 
 
 def since(time: float, starts: list[float]) -> float:
-    """Return the seconds since the last of `starts`; 1000 before the first start."""
+    """Return the seconds that have passed at `time` since the latest start; 1000 before the first start."""
     return min((time - start for start in starts if start <= time), default=1e3)

@@ -36,20 +36,20 @@ class ClipTraits:
     """Traits of a sample clip.
 
     Args:
-        label: the event.
+        label: label of the event.
         scene: traits of the event.
         place: "left", "middle" or "right".
         offset: offset from the center, right and down, as a share of the frame.
         size: width of the event as a share of the frame.
         noise: kind of the background noise, one of `NOISES`.
         noise_level: level of the noise relative to the event, in dB.
-        loudness: level of the whole clip, in dB.
+        loudness: level of the whole clip, in dB relative to an amplitude of 1.
         tilt: exponent of the fall of the amplitude with frequency; a negative tilt raises high frequencies.
         clutter: number of objects in the background.
         grain: standard deviation of the camera's noise, in levels of 255.
         light: factor on the picture's brightness.
-        heard: another event that is only heard.
-        seen: another event that is only seen.
+        heard: another event that is only heard; None for none.
+        seen: another event that is only seen; None for none.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""Sound synthesis: building blocks of the sounds of all events. Signals are float64 in about -1..1."""
+"""Sound synthesis: building blocks of the sounds of all events. Signals are float64 (samples,)."""
 
 from collections.abc import Iterable
 

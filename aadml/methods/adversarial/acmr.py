@@ -17,7 +17,7 @@ from aadml.comparison.pairwise import at_least_float32, cosine
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.feature_extraction.ground.options import removing
 from aadml.methods.method import Context
-from aadml.methods.networks import Layers, PerModality, all_directions, layers
+from aadml.methods.networks import Layers, PerModality, layers
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 
@@ -40,7 +40,7 @@ def lookalike_triplet(
     margin: float,
     fidelity: Fidelity = "repaired",
 ) -> Tensor:
-    """Compute triplet losses: partner against the clip of another class whose inputs are most similar to the anchor's.
+    """Compute triplet losses: the negative is the clip of another class with inputs most similar to the anchor's.
 
         repaired:  sum over directions (m, o) of  mean over i of  max(0, margin + 5 |m_i - o_i|^2 - |m_i - o_n|^2)
         source:    sum over directions (m, o) of  max(0, margin + sum over i of (5 |m_i - o_i|^2 - |m_i - o_n|^2) / 2)
@@ -57,7 +57,7 @@ def lookalike_triplet(
         fidelity: "source" for one hinge per batch, as in the released code, or "repaired" for one per clip.
 
     Returns:
-        A scalar; 0 if all clips have the same class.
+        A scalar; with "repaired", 0 if all clips have the same class.
     """
     other_class = labels[:, None] != labels[None, :]
     has_negative = other_class.any(1)
@@ -83,12 +83,12 @@ class AdversarialLearner(Learner):
         modality classifier:  min  D = sum over modalities of CE(classifier(x), modality)
         lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of finished epochs;   triplets: see `lookalike_triplet`
 
-    Both parts train in turn on every batch, each with its own optimizer. Subtracting D is equivalent to a layer that
-    reverses the gradient. In the released code, only the modality classifier minimizes D. The step of the encoders
-    omits D, so no adversarial gradient reaches the encoders (`adv_weight: 0`). That code also sums the norms of the
-    triplets over the batch into one hinge (`fidelity: source`). The toolkit has one hinge per clip (`repaired`). The
-    code's encoder step leaves the label classifier at its initial weights, whereas the toolkit trains the classifier.
-    The modality classifier has three linear layers without activation, as in the released code.
+    Encoders and modality classifier are trained in turn on every batch, each with its own optimizer. Subtracting D is
+    equivalent to a layer that reverses the gradient. In the released code, only the modality classifier minimizes D.
+    The step of the encoders omits D, so no adversarial gradient reaches the encoders (`adv_weight: 0`). The released
+    code also sums the distances of the triplets over the batch into one hinge (`fidelity: source`). The toolkit has one
+    hinge per clip (`repaired`). The released code never trains the label classifier, whereas the toolkit trains this
+    classifier. The modality classifier has three linear layers without activation, as in the released code.
 
     Args:
         context: dimensions and classes.
@@ -118,7 +118,6 @@ class AdversarialLearner(Learner):
         super().__init__()
         classes = context.need_classes("acmr")
         context.need_vectors("acmr")
-        all_directions(context)
         self.encoders: PerModality[Layers] = PerModality(
             {
                 m: layers((size, *(visual_hidden if m == "visual" else hidden), dimension), activation="tanh")
@@ -134,7 +133,7 @@ class AdversarialLearner(Learner):
         self.triplet = partial(lookalike_triplet, margin=margin, fidelity=fidelity)
 
     def players(self) -> Mapping[str, Player]:
-        """Return the encoders with the label classifier, and the modality classifier, trained in turn on each batch."""
+        """Return two players: encoders with the label classifier, and the modality classifier."""
         embedding = [*self.encoders.parameters(), *self.classifier.parameters()]
         return {
             "encoders": Player(embedding, self._embedding_loss),

@@ -35,7 +35,7 @@ WEIGHTS = {"triplet": 1.0, "balance": 1.0, "code": 1e-3, "quantization": 1.0}
 
 @removing(balance_weight=1.0, code_weight=1e-3, quantization_weight=1.0, penalty=PENALTY)
 class HashingLearner(Learner):
-    """Binary codes of both modalities, with critics that align the features (Gu et al., ICMR 2019).
+    """Binary codes of all modalities, with critics that align the features (Gu et al., ICMR 2019).
 
         u = encoder(x),   f = u / |u|
         f' = 0.8 f + 0.2 (share of each class) M,   share ~ sigmoid(5 f M^T),   h = tanh(W f')
@@ -45,9 +45,9 @@ class HashingLearner(Learner):
             - adv_weight sum over modalities m, o of mean D_m(f_o)
         critic D_m: scores features of m above those of o (see `critic_loss`)
 
-    M contains the mean feature of each class over both modalities, and b_c is the code of class c (see `fitted_codes`).
-    Both are recomputed from the training clips before each epoch, and are constant at test. Codes are compared by
-    Hamming distance. Critics and hashing are trained in turn on each batch.
+    M contains the mean feature of each class over all modalities, scaled to length 1, and b_c is the code of class c
+    (see `fitted_codes`). M and the codes are recomputed from the training clips before each epoch, and are constant at
+    test. Codes are compared by Hamming distance. Critics and hashing are trained in turn on each batch.
 
     The released code differs in four points. Its network begins with a CNN on pixels; the toolkit's encoders are fully
     connected. The code divides features by the norm of the *whole batch*, at test too, so that a code depends on the
@@ -102,7 +102,7 @@ class HashingLearner(Learner):
         self.register_buffer("class_codes", signs(torch.rand(classes, dimension) - 0.5))
 
     def players(self) -> Mapping[str, Player]:
-        """Return the critics, and all other parameters, trained in turn on each batch."""
+        """Return two players: the critics, and all other parameters ("hashing")."""
         critics = list(self.critics.parameters())
         critic_ids = set(map(id, critics))
         rest = [parameter for parameter in self.parameters() if id(parameter) not in critic_ids]

@@ -11,7 +11,7 @@ def signs(values: Tensor) -> Tensor:
 
 
 def code_loss(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
-    """Compute the squared error of class scores, the inner products with the codes of the classes.
+    """Compute the squared error of class scores, which are inner products of vectors and class codes.
 
         sum over i, c of  (h_i . b_c - k S_ic)^2,   S_ic = 1 where clip i is of class c, else -1
 
@@ -29,7 +29,7 @@ def code_loss(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
 
 
 def fitted_codes(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
-    """Lower `code_loss` by one round of coordinate descent: optimize each bit in turn, with all other bits fixed.
+    """Fit class codes by one round of coordinate descent on `code_loss`: each bit in turn, with all other bits fixed.
 
     Args:
         vectors: h (n, k).

@@ -1,4 +1,4 @@
-"""Methods of sound and captions, which build a vocabulary from the training captions before training."""
+"""Base classes of methods and learners of sound and captions."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -20,18 +20,18 @@ from aadml.methods.training.settings import Training
 
 
 class CaptionedLearner(Learner):
-    """A learner of sound and captions, with a vocabulary."""
+    """A learner of sound and captions."""
 
     @abstractmethod
     def learn_words(self, captions: Captions) -> None:
-        """Build the vocabulary from the training captions."""
+        """Build the vocabulary of the text network from the training captions."""
 
     @abstractmethod
     def prepared(self, clips: Clips) -> Clips:
-        """Return sound and captions as inputs of the networks."""
+        """Return clips with sound and captions as inputs of the networks."""
 
     def settled(self, clips: Clips) -> Clips:
-        """Return clips with vectors instead of the inputs of frozen networks; by default, the clips are unchanged."""
+        """Replace the inputs of frozen networks in `clips` by vectors; by default, the clips are unchanged."""
         return clips
 
 
@@ -55,12 +55,13 @@ class AudioText(LearnedMethod):
         """Build the vocabulary of `train`, then train; see `aadml.methods.training.loop.train`.
 
         Raises:
-            InputError: the clips have no sound or no captions, or `start` is not a run of the same networks.
+            InputError: the clips have no sound that can be decoded or no captions, `start` is not a run of the same
+                networks, or training fails (see `aadml.methods.training.loop.train`).
         """
         for modality in ("audio", "text"):
             if modality not in train.modalities:
                 raise InputError(
-                    f"audio-text: the data have no {modality}; pass an AudioCaps or Clotho folder, packed HDF5 files, "
+                    f"the data have no {modality}; pass an AudioCaps or Clotho folder, packed HDF5 files, "
                     "or a manifest with captions"
                 )
         captions = train["text"]
@@ -80,7 +81,7 @@ def _load_run(learner: Learner, run: Path) -> None:
     """Load the weights of a finished run of the same networks, without the batches of its curriculum.
 
     Raises:
-        InputError: the folder is not a trained run, or its networks differ.
+        InputError: the folder is not a trained run, is damaged, or has other networks.
     """
     path, facts = run / "model.safetensors", run / "model.json"
     if not path.is_file() or not facts.is_file():

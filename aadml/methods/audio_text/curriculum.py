@@ -49,7 +49,7 @@ class Curriculum(ResizedBuffers):
         self.register_buffer("hard", torch.zeros(0, 0, dtype=torch.int64))
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return the stages, with `epochs` divided in proportion to `options.shares`.
+        """Return the stages up to `options.until`, with `epochs` divided by the shares of all three stages.
 
         Each stage starts from the best weights of the stage before, with a new optimizer.
         """
@@ -65,7 +65,7 @@ class Curriculum(ResizedBuffers):
         ]  # fmt: skip
 
     def frozen(self, stage: str) -> tuple[Modality, ...]:
-        """Return the modalities whose towers a stage freezes; () if the stage trains both."""
+        """Return the modalities whose towers a stage freezes; () if the stage trains both towers."""
         return tuple(side for side in ("audio", "text") if STAGES.get(stage, "all") not in (side, "all"))
 
     def is_due(self, epoch: Epoch) -> bool:
@@ -73,7 +73,14 @@ class Curriculum(ResizedBuffers):
         return self.options.mining and epoch.stage == "easy" and epoch.number == 0
 
     def build(self, audio: Tensor, text: Tensor, present: Tensor, train: Clips) -> None:
-        """Build the easy and hard batches from unit vectors (n, d) of both sides and flags `present` (n,)."""
+        """Build the easy and hard batches of pairs.
+
+        Args:
+            audio: (n, d) unit vectors of the sounds.
+            text: (n, d) unit vectors of the captions.
+            present: (n,) bool, false for pairs that the batches omit.
+            train: the training clips.
+        """
         rows = present.nonzero()[:, 0]
         vectors = F.normalize(audio + text, dim=1)[rows]
         codes = [code[rows] for code in self._codes(train)]
@@ -91,17 +98,17 @@ class Curriculum(ResizedBuffers):
             check_partition(len(train), self.batch, self._codes(train), seed=self.seed)
 
     def _codes(self, train: Clips) -> list[Tensor]:
-        """Return codes (n,) of clips and of captions; a hard batch does not contain pairs with equal codes."""
+        """Return codes (n,) of clips and of captions, for hard batches without equal codes; empty without `dedupe`."""
         return [train.labels.cpu(), _codes_of_captions(train)] if self.options.dedupe else []
 
     def batches(self, train: Clips, epoch: Epoch, generator: torch.Generator) -> Iterable[Tensor]:
-        """Yield the batches of a stage in random order, each the rows (b,) of its pairs."""
+        """Yield the rows (b,) of each batch of a stage; the batches are in random order."""
         plan = self.get_buffer(epoch.stage).cpu()
         return (plan[i] for i in torch.randperm(len(plan), generator=generator))
 
 
 def divided(epochs: int, shares: Sequence[float]) -> list[int]:
-    """Divide epochs by shares into whole numbers, each at least 1, by the method of largest remainders."""
+    """Divide epochs by shares into whole numbers, by largest remainders; each number is at least 1."""
     exact = [epochs * share / sum(shares) for share in shares]
     counts = [max(1, int(part)) for part in exact]
 
@@ -116,7 +123,7 @@ def divided(epochs: int, shares: Sequence[float]) -> list[int]:
 
 
 def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
-    """Return the model to train first, for building the batches; None if the options need no model.
+    """Return the description of the model that is trained first; None if the batches need no such model.
 
     Args:
         options: options of the curriculum.
@@ -129,7 +136,7 @@ def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
 
 
 def _codes_of_captions(train: Clips) -> Tensor:
-    """Return a code (n,) for each caption; equal captions have equal codes."""
+    """Return codes (n,) of captions; equal captions have equal codes, unless the captions are already vectors."""
     text: Any = train["text"]
     if isinstance(text, NetworkItems):
         return text.items  # equal captions have the same item

@@ -31,13 +31,13 @@ _FLAT = 1e-4
 
 
 class CrnnInput(Crnn):
-    """The CRNN with its front end."""
+    """A CRNN with the settings of the spectrograms that it reads."""
 
     settings: LogMelSettings = CRNN
 
 
 class FramesAgainstWords(CaptionedLearner):
-    """Frames of a CRNN against frozen word vectors, compared by relevance instead of one vector per item.
+    """Frames of a CRNN, compared with frozen word vectors by relevance; an item has no single vector.
 
     Args:
         audio: CRNN.
@@ -80,11 +80,11 @@ class FramesAgainstWords(CaptionedLearner):
         return self._warnings
 
     def prepared(self, clips: Clips) -> Clips:
-        """Return sound and captions as spectrograms and word ids."""
+        """Return clips with sound as spectrograms and captions as word ids."""
         return replace(clips, features={m: self._prepared(f, m) for m, f in clips.features.items()})
 
     def players(self) -> Mapping[str, Player]:
-        """Return the trainable parameters of the CRNN, with the loss that they minimize."""
+        """Return one player ("audio"): all trainable parameters."""
         return {"audio": Player([p for p in self.parameters() if p.requires_grad], self._loss)}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
@@ -93,9 +93,12 @@ class FramesAgainstWords(CaptionedLearner):
         return pack(values, lengths, side="frames" if modality == "audio" else "words")
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items as packed sequences, each distinct sound once -> (n, 4 + t d) on the CPU.
+        """Embed n sounds or captions as packed sequences, each distinct sound once -> (n, 4 + t d) on the CPU.
 
-        With `score_rate: pooled`, frames have a quarter of the frame rate, as in the output of the GRU.
+        With `score_rate: pooled`, a sound has one vector for every four frames of the spectrogram.
+
+        Raises:
+            InputError: a sound cannot be decoded; the message names its file.
         """
         packed, inverse = self._each_once(features, modality)
         return packed[inverse]
@@ -121,7 +124,7 @@ class FramesAgainstWords(CaptionedLearner):
         return pack_each(parts, side="frames" if modality == "audio" else "words"), inverse
 
     def validate(self, valid: Validation) -> dict[str, float]:
-        """Score the validation pairs by the loss with fixed draws (the paper), or by MAP."""
+        """Score the validation pairs; "score" is minus the loss with fixed draws (the paper), or MAP (`choose`)."""
         scores = self._validation_loss(valid.clips)
         if self.choose == "map":
             recalls = recall_sums(valid.embeddings, "both")
@@ -164,7 +167,7 @@ class FramesAgainstWords(CaptionedLearner):
         return relevance(left, left_lengths, right, right_lengths, legacy_padding=legacy)
 
     def _validation_loss(self, valid: Clips) -> dict[str, float]:
-        """Compute the loss of the validation pairs, with the same order and draws each time."""
+        """Compute the scalars of the loss on the validation pairs, with the same order and draws each time."""
         generator = torch.Generator().manual_seed(0)
         order = torch.randperm(len(valid), generator=generator)
         scalars: dict[str, list[Tensor]] = {}

@@ -68,29 +68,29 @@ class TwoTowers(CachingLearner, CaptionedLearner):
             InputError: there is no tower for the modality.
         """
         if modality not in self.towers:
-            raise InputError(f"audio-text: there is no tower for {modality}; choose from audio, text")
+            raise InputError(f"there is no tower for {modality}; choose from audio, text")
         return self.towers[modality]
 
     def learn_words(self, captions: Captions) -> None:
-        """Build the vocabulary from the training captions."""
+        """Build the vocabulary from the training captions; a network of `transformers` has one already."""
         network = self.tower("text").network
-        if isinstance(network, BertInput | WordInput):  # a network of `transformers` has its own vocabulary
+        if isinstance(network, BertInput | WordInput):
             network.learn_words(captions)
 
     def architecture(self) -> Architecture:
-        """Return the networks that were read from files."""
+        """Return the description of the pretrained networks, for a saved model."""
         networks = {m: self.towers[m].network for m in self.towers}
         saved = {m: network.saved for m, network in networks.items() if isinstance(network, HubInput)}
         text = networks["text"]
         return Architecture.of(saved, text.configuration() if isinstance(text, BertInput) else None)
 
     def prepared(self, clips: Clips) -> Clips:
-        """Return sound and captions as inputs of the towers."""
+        """Return clips with sound and captions as inputs of the towers."""
         inputs = {m: prepared(f, self.tower(m).network, self.loading) for m, f in clips.features.items()}
         return replace(clips, features=inputs)
 
     def settled(self, clips: Clips) -> Clips:
-        """Return clips with the vectors of settled networks; clips with undecodable sound are omitted."""
+        """Replace the inputs of settled networks by vectors; clips whose sound cannot be decoded are then omitted."""
         for modality in clips.modalities:
             tower = self.tower(modality)
             if tower.settled and not isinstance(clips[modality], Tensor):
@@ -121,7 +121,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return super().stages(epochs) if self.curriculum is None else self.curriculum.stages(epochs)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Build the batches of the stages, and cache the vectors of the frozen side of this stage."""
+        """With a curriculum, build its batches when due, and cache the vectors of the tower that the stage freezes."""
         if self.curriculum is None:
             return
         if self.curriculum.is_due(epoch):
@@ -131,7 +131,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
             self._frozen = {side: self._vectors(train[side], side)[0].to(self.device) for side in frozen}
 
     def train(self, mode: bool = True) -> "TwoTowers":
-        """Set the mode; the frozen side of a stage stays in evaluation mode."""
+        """Set the mode; a tower that the stage freezes stays in evaluation mode."""
         super().train(mode)
         if mode:
             for side in self._frozen:
@@ -179,7 +179,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return F.normalize(vectors, dim=1), present
 
     def describe_pairs(self, train: Clips) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute unit vectors (n, d) of sound and captions of all pairs, and flags (n,) of present pairs."""
+        """Compute unit vectors (n, d) of sound and captions of all pairs, and flags (n,) of decoded pairs."""
         (audio, heard), (text, read) = (self._vectors(train[side], side) for side in ("audio", "text"))
         return audio, text, heard & read
 

@@ -56,10 +56,10 @@ def xie(
         scoring: see `RelevanceOptions`.
         captioned: see `CaptionedOptions`.
         loss: `name` (a key of LOSSES) and its options.
-        directions: pairs of anchors and candidates.
+        directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a direction has a modality other than audio and text.
+        InputError: a direction has a modality other than audio and text, or the loss needs classes or a last layer.
     """
     dimension = networks.text_dimension
     space = Space(("audio", "text"), dimension)

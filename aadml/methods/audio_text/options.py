@@ -25,9 +25,9 @@ class CaptionedOptions:
     """Options of reading sound and captions.
 
     Attributes:
-        memory_mib: memory that caches spectrograms, so that sound is decoded once.
-        disk_mib: total disk space in `$AADML_CACHE/decoded` for spectrograms of sound files, or for decoded media of
-            trained networks of `transformers`.
+        memory_mib: memory for a cache of spectrograms, in MiB; cached sound is not decoded again.
+        disk_mib: total disk space, in MiB, in `$AADML_CACHE/decoded` for spectrograms of sound files, or for decoded
+            media of trained networks of `transformers`.
         cleaning: cleaning of captions, a key of CLEANINGS.
         captions: largest number of captions that are used per clip.
     """
@@ -65,7 +65,8 @@ class RelevanceOptions:
     """Options of scoring frames against words.
 
     Attributes:
-        score_rate: "native", or "pooled" for frames at a quarter of the rate, before interpolation.
+        score_rate: "native" for one vector per frame of the spectrogram, or "pooled" for one per four frames (the
+            output of the GRU before interpolation).
         legacy_padding: whether to average over the padding in training, as the released code does.
         choose: validation score that chooses the epoch: "loss" (the paper) or "map".
     """
@@ -85,7 +86,7 @@ class TowerOptions(FineTuning):
         audio_weights: "untrained", or a published PANNs file.
         audio_width: channels of the first block; 64 is the published size.
         augment: whether to apply SpecAugment in training.
-        text: "bert", "word2vec" (the mean of frozen word vectors), or hf:MODEL as `audio`.
+        text: "bert", "word2vec" (the mean of frozen word vectors), or hf:MODEL as for `audio`.
         text_weights: "untrained", a local BERT folder, or a Word2Vec file.
         text_layers: number of layers of an untrained BERT.
         text_dimension: width of an untrained BERT (a multiple of 64, or less than 128), or of word vectors (300).
@@ -134,11 +135,12 @@ class CurriculumOptions:
 
     Attributes:
         shares: shares of training.epochs for the stages easy, median and hard; each stage has at least one epoch.
-        ancillary_epochs: epochs of the ancillary model, the method `audio-text` with the same options. Its vectors of
-            the pairs determine the batches; 0 uses the vectors of the initial network.
+        ancillary_epochs: epochs of the ancillary model, the method `audio-text` with the same options. The vectors of
+            this model determine the batches; 0 uses the vectors of the initial network.
         ancillary_batch: pairs per batch of the ancillary model; 0 for training.batch.
-        mining: whether batches are built from vectors; false: all stages shuffle (the paper's "without mining").
-        dedupe: whether hard batches separate pairs with equal captions or clips.
+        mining: whether batches are built from vectors; if false, the batches of all stages are shuffled (the paper's
+            "without mining").
+        dedupe: whether pairs with equal captions or clips are in different hard batches.
         until: last stage of training.
         score_stages: whether to score the best weights of every stage, not only of the last.
     """

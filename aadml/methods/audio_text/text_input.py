@@ -1,4 +1,4 @@
-"""Inputs of text networks: word pieces for BERT, word vectors for other networks."""
+"""Text networks with their vocabularies: BERT on word pieces, and word vectors."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ class BertInput(ResizedBuffers):
         self.register_buffer("words", _as_bytes(tokenizer))
 
     def configuration(self) -> JsonObject | None:
-        """Return the configuration of a network that was read from a folder; None for an untrained network."""
+        """Return the configuration of a BERT whose weights were read from a folder; None for an untrained BERT."""
         return None if self.source == UNTRAINED else configuration_of(self.network)
 
     def learn_words(self, captions: Captions) -> None:
@@ -82,7 +82,7 @@ class BertInput(ResizedBuffers):
             InputError: the vocabulary is empty, because the method is not fitted.
         """
         if not len(self.words):
-            raise InputError("audio-text: the vocabulary is empty; fit the method first")
+            raise InputError("the vocabulary is empty; fit the method first")
         return tokens(captions, self._encode, longest=self.longest)
 
     def forward(self, batch: Padded) -> Tensor:
@@ -130,7 +130,7 @@ class WordInput(ResizedBuffers):
         """Build the vocabulary and its vectors from the training captions.
 
         Raises:
-            InputError: the word vectors have another dimension.
+            InputError: the file of word vectors cannot be read, or its vectors have another dimension.
         """
         words = {word for text in captions.texts for word in text.split()}
         if self.source == UNTRAINED:
@@ -140,8 +140,8 @@ class WordInput(ResizedBuffers):
             vocabulary = table(words, read_vectors(self.source, spellings), seed=self.seed)
         if (width := vocabulary.vectors.shape[1]) != self.dimension:
             raise InputError(
-                f"{self.source}: the vectors have {width} dimensions, not {self.dimension}; set "
-                f"method.text_dimension to {width}"
+                f"{self.source}: the vectors have {width} dimensions, but method.text_dimension is {self.dimension}; "
+                f"set method.text_dimension to {width}"
             )
         self.words = _as_bytes("\n".join(vocabulary.words)).to(self.words.device)
         self.vectors = torch.from_numpy(vocabulary.vectors).to(self.vectors.device)
@@ -153,7 +153,7 @@ class WordInput(ResizedBuffers):
             InputError: the vocabulary is empty, because the method is not fitted.
         """
         if not len(self.words):
-            raise InputError("audio-text: the vocabulary is empty; fit the method first")
+            raise InputError("the vocabulary is empty; fit the method first")
         names = bytes(self.words.tolist()).decode().split("\n")
         index = {word: number for number, word in enumerate(names)}
         last = len(names) - 1

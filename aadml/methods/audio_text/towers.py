@@ -1,4 +1,4 @@
-"""A tower: the network of one modality, and the layers from its output to the common space."""
+"""A tower: the network of one modality, and the layers from the network's output to the common space."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -105,8 +105,8 @@ def build_tower(
     """Build the tower of a modality from the options of a method.
 
     Raises:
-        InputError: a file of weights cannot be read, or a tower without a head has another dimension than the common
-            space.
+        InputError: a network cannot be read or trained with these options, or a tower without a head has another
+            dimension than the common space.
     """
     source, architecture, hidden = getattr(options, modality), context.architecture or Architecture(), 1024
     if source.startswith(PREFIX):
@@ -132,8 +132,8 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
     assert isinstance(width, int)
     if options.heads == "none" and width != options.dimension:
         raise InputError(
-            f"method.dimension is {options.dimension}, but without heads the dimension of the {modality} network "
-            f"is needed; pass {width}"
+            f"method.dimension is {options.dimension}, but the {modality} network has dimension {width} and no head; "
+            f"set method.dimension to {width}, or method.heads to layers"
         )
     sizes = (width, hidden, options.dimension)
     head = layers(sizes, last=False) if options.heads == "layers" else nn.Identity()
@@ -142,7 +142,11 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
 
 
 def prepared(features: Features, network: nn.Module, loading: Loading) -> Features:
-    """Return captions or sound as inputs of a network; prepared inputs are returned unchanged."""
+    """Return captions or sound as inputs of a network; other features are returned unchanged.
+
+    Raises:
+        InputError: the vocabulary is empty, because the method is not fitted.
+    """
     if isinstance(network, HubInput):
         return network.prepared(features, loading)
     if isinstance(features, Captions):
@@ -161,7 +165,7 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
     The vector of a sound that cannot be decoded is zero.
 
     Raises:
-        InputError: no sound can be decoded.
+        InputError: no sound can be decoded (except for networks of `transformers`), or the features are vectors.
     """
     if isinstance(features, NetworkItems):
         tower, hub = (network, network.network) if isinstance(network, CaptionTower) else (None, network)
@@ -189,7 +193,7 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
 def with_sound(clips: Clips) -> Clips:
     """Return the clips whose sound can be decoded; a warning names the other files.
 
-    Spectrograms are cached in memory and on disk within the configured budgets, so that sound is not decoded twice.
+    Decoded sound is cached in memory and on disk, up to the sizes in the options.
 
     Raises:
         InputError: no sound can be decoded.
@@ -210,7 +214,10 @@ def nothing_to_learn(index: Tensor) -> dict[str, Tensor]:
 
 
 def distinct_items(features: Features) -> tuple[Tensor, Tensor]:
-    """Return one row (m,) per distinct sound, and for each item (n,) the position of its sound among these rows."""
+    """Return one row (m,) per distinct item, and each item's position (n,) among these rows.
+
+    Only spectrograms and items of `transformers` are compared; the items of other features count as distinct.
+    """
     if isinstance(features, LogMels | NetworkItems):
         return features.distinct()
     rows = torch.arange(len(features))
@@ -224,14 +231,14 @@ def input_batch(features: Features, rows: Tensor, device: torch.device) -> Any:
         InputError: the features are vectors.
     """
     if isinstance(features, Tensor):
-        raise InputError("audio-text: the features are vectors; pass sound and captions")
+        raise InputError("the features are vectors; pass sound and captions")
     return on_device(features, rows, device)
 
 
 def _check_any_present(features: Features, present: Tensor) -> None:
     if not bool(present.any()):
         path, reason = next(iter(getattr(features, "failures", {}).items()), ("", ""))
-        raise InputError(f"audio-text: no sound can be decoded, starting with {path} ({reason}); restore the files")
+        raise InputError(f"no sound can be decoded, starting with {path} ({reason}); restore the files")
 
 
 def check_present(features: Features, present: Tensor) -> None:
@@ -242,4 +249,4 @@ def check_present(features: Features, present: Tensor) -> None:
     """
     if not bool(present.all()):
         failures = ", ".join(getattr(features, "failures", {}))
-        raise InputError(f"audio-text: the sound of {failures} cannot be decoded; omit or restore these files")
+        raise InputError(f"the sound of {failures} cannot be decoded; omit or restore these files")

@@ -28,7 +28,7 @@ _BuildPrior = Callable[[Training], Method]
 
 
 class ThreeStages(AudioText):
-    """Two towers, trained in stages after an ancillary model whose vectors determine the batches.
+    """Two towers, trained in stages; an ancillary model is trained first if its vectors determine the batches.
 
     Args:
         learner: two towers.
@@ -47,7 +47,7 @@ class ThreeStages(AudioText):
         self._prior = ancillary(learner.curriculum.options, settings)
 
     def prior(self) -> Prior | None:
-        """Return the ancillary model, or None if the curriculum needs none."""
+        """Return the description of the ancillary model; None if the curriculum needs no such model."""
         return self._prior
 
     def take_prior(self, trained: Method) -> None:
@@ -89,11 +89,10 @@ def audio_text(
         captioned: see `CaptionedOptions`.
         loss: `name` (a key of LOSSES) and its options.
         selection: `name` (a key of SELECTIONS) and its options.
-        directions: pairs of anchors and candidates.
+        directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a file of weights cannot be read, the options leave no network and no head to train, or a direction
-            has a modality other than audio and text.
+        InputError: a network cannot be read, or the options contradict each other or leave nothing to train.
     """
     learner = _learner(context, towers, freezing, captioned, (loss, selection, directions), None)
     return AudioText(learner, context, settings, towers.start)
@@ -123,11 +122,10 @@ def three_stages(
         curriculum: see `CurriculumOptions`.
         loss: `name` (a key of LOSSES) and its options.
         selection: `name` (a key of SELECTIONS) and its options.
-        directions: pairs of anchors and candidates.
+        directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a file of weights cannot be read, the options leave no network and no head to train, or a direction
-            has a modality other than audio and text.
+        InputError: a network cannot be read, or the options contradict each other or leave nothing to train.
     """
     stages = Curriculum(curriculum, batch=settings.batch, seed=context.seed)
     learner = _learner(context, towers, NOT_FROZEN, captioned, (loss, selection, directions), stages)
@@ -154,7 +152,7 @@ def _learner(
     audio, text = build_tower("audio", towers, freezing, context), build_tower("text", towers, freezing, context)
     if context.architecture is None and not any(p.requires_grad for tower in (audio, text) for p in tower.parameters()):
         raise InputError(
-            "method.freeze: both networks are frozen and have no heads, so nothing can be trained; "
-            "train one network, or set method.heads to layers"
+            "method.heads is none, and both networks are frozen, so nothing can be trained; set method.heads to layers "
+            "or train a network"
         )
     return TwoTowers(audio, text, objective, towers.recall, captioned.loading, curriculum)

@@ -84,7 +84,7 @@ def inverse_square_root(matrix: Tensor, floor: float = EIGENVALUE_FLOOR) -> Tens
 
 
 def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> Canonical:
-    """Return the `dimension` most correlated directions.
+    """Return the `dimension` most correlated directions, with their correlations.
 
     Args:
         first: (d1, d1) covariance of the first modality.
@@ -105,6 +105,6 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
 
 
 def _signed(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Flip signs to make the largest weight of `first` in magnitude positive; equal data then have equal bytes."""
+    """Choose the sign of each direction by its largest weight of `first`, so that equal data have equal bytes."""
     signs = first.gather(0, first.abs().argmax(0, keepdim=True)).sign()
     return first * signs, second * signs

@@ -1,4 +1,4 @@
-"""Means and covariances of two modalities of clips, block by block, in memory that does not grow with the clips."""
+"""Means and covariances of two modalities, block by block, in memory that does not grow with the number of clips."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ _NUMBERS_AT_ONCE = 1 << 25
 
 @dataclass(frozen=True)
 class Covariances:
-    """Means and covariances of two modalities of n clips, in double precision; sums are divided by n - 1.
+    """Means and covariances of two modalities of n clips, in double precision, with divisor n - 1 for covariances.
 
     Attributes:
         means: (d1,) and (d2,).
-        first: (d1, d1) covariance of the first modality, with `ridge` on its diagonal.
-        second: (d2, d2) the same for the second modality.
+        first: (d1, d1) covariance of the first modality, with a ridge on the diagonal.
+        second: (d2, d2) covariance of the second modality, with the same ridge.
         cross: (d1, d2) cross-covariance over pairs.
     """
 

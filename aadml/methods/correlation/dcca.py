@@ -64,7 +64,7 @@ def total_correlation(
 
     Args:
         first: (d, d) covariance of the first modality, with its ridge.
-        second: (d, d) the same for the second modality.
+        second: (d, d) covariance of the second modality, with its ridge.
         cross: (d, d) cross-covariance.
         objective: "trace" (Andrew et al., 2013), "squared" or "source".
         top: number of singular values for "source"; 0 for all.
@@ -129,7 +129,7 @@ class CorrelationLearner(Learner):
             self.register_buffer(f"weights_{name}", torch.eye(outputs)[:, :dimension].clone())
 
     def players(self) -> Mapping[str, Player]:
-        """Return the player of both encoders."""
+        """Return one player: the parameters of both encoders."""
         return {"encoders": Player(list(self.parameters()), self._loss)}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
@@ -138,7 +138,7 @@ class CorrelationLearner(Learner):
         return ((self._outputs(features, modality) - mean.double()) @ weights.double()).float()
 
     def calibrate(self, valid: Clips) -> None:
-        """Solve the linear problem on the training clips' outputs, so that the complete method is validated."""
+        """Solve the linear problem on outputs of the training clips, so that validation scores the complete method."""
         self._solve()
 
     def before_epoch(self, train: Clips, epoch: object) -> None:
@@ -243,5 +243,5 @@ def _check_batch(settings: Training, outputs: int, method: str) -> None:
     if settings.batch <= outputs:
         raise InputError(
             f"training.batch is {settings.batch}, but {method} needs a batch well above its {outputs} outputs to "
-            f"estimate their covariance; choose for example {4 * outputs}"
+            f"estimate their covariance; set training.batch to {4 * outputs}, for example"
         )

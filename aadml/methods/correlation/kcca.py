@@ -39,7 +39,7 @@ KERNELS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"rbf": rbf, "p
 
 
 class KernelFeatures:
-    """Kernel values against landmarks, whitened by the landmarks' kernel, so that their inner products are kernels.
+    """Kernel values against landmarks, whitened by the landmarks' kernel: inner products of these features are kernels.
 
     If every training clip is a landmark, the features are exact (kernel PCA). With fewer landmarks, they are Nystroem's
     approximation (Williams and Seeger, NIPS 2000).
@@ -102,8 +102,9 @@ def kcca(
         settings: not used, since the solution has a closed form.
         dimension: number of directions.
         kernel: "rbf" with gamma = 1 / (median distance)^2, or "polynomial" of degree 3.
-        ridge: constant c above; without a ridge, kernel CCA correlates any two views perfectly.
-        landmarks: number of clips used as landmarks of the kernels; with at most as many clips, the result is exact.
+        ridge: constant c in (1 - c) K^2 + c K; without a ridge, kernel CCA correlates any two views perfectly.
+        landmarks: largest number of clips that are landmarks of the kernels; the result is exact for at most as many
+            clips.
 
     Raises:
         InputError: the kernel is unknown, or the clips do not have exactly two modalities of vectors.

@@ -100,14 +100,19 @@ def solve_buffers(
     ridge: float,
     dimension: int,
 ) -> None:
-    """Solve the correlation problem of paired values, and store it in buffers `mean_MODALITY`, `weights_MODALITY`.
+    """Solve the correlation problem of paired values, and store the solution in buffers of a module.
+
+    The buffers are `mean_MODALITY` (d,) and `weights_MODALITY` (d, k).
 
     Args:
         module: module that has the buffers.
         values: modality -> (n, d).
         cross: centered values (n, d1), (n, d2) -> cross-covariance (d1, d2).
         ridge: constant added to the diagonals of both covariances.
-        dimension: number of directions.
+        dimension: number of directions, k.
+
+    Raises:
+        InputError: k is below 1, or larger than the smaller number of feature dimensions.
     """
     (first, mean_first), (second, mean_second) = (centered(vectors) for vectors in values.values())
     solution = canonical(covariance(first, ridge), covariance(second, ridge), cross(first, second), dimension)

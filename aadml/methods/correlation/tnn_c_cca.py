@@ -33,14 +33,14 @@ PAIR_WEIGHT = 0.2
 
 
 class ClusterSolution(nn.Module):
-    """A linear cluster CCA in buffers.
+    """Linear solution of a cluster CCA, stored in buffers.
 
     Args:
         sizes: modality -> number of input dimensions.
         dimension: number of directions.
 
     Raises:
-        InputError: there are more directions than input dimensions.
+        InputError: `dimension` is below 1, or larger than the smaller number of input dimensions.
     """
 
     def __init__(self, sizes: Mapping[Modality, int], dimension: int) -> None:
@@ -67,7 +67,7 @@ class ClusterSolution(nn.Module):
 
 
 def without_partners(selection: Selection) -> Selection:
-    """Return a selection that first excludes an anchor's partner from its positives."""
+    """Return a selection that first removes the partner of each anchor from the anchor's positives."""
 
     def select(comparison: Comparison, generator: torch.Generator) -> Comparison:
         column = torch.arange(comparison.positives.shape[1], device=comparison.own.device)
@@ -79,17 +79,17 @@ def without_partners(selection: Selection) -> Selection:
 
 @removing(share=False, order="cca-first", score="squared-euclidean", ridge=1e-4, pair_weight=0.2)
 class TripletLearner(Learner):
-    """Triplet networks after cluster CCA, with audio anchors against visual clips (Zeng et al., TOMM 2020).
+    """Triplet networks after cluster CCA, with anchors of the first modality (Zeng et al., TOMM 2020).
 
     Cluster CCA (see `c_cca`) is solved on the training clips. A branch for each modality maps the projections through
-    hidden layers and an output layer (tanh, dropout), then a sigmoid. Triplets of a batch train the branches. The
-    released code also passes a flag that omits the cluster part, and accumulates this part in the wrong shape. The
-    toolkit always includes the cluster part. The code does not define the distance of the triplets. With the cosine, a
-    margin of 0.5 could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. The code's
-    triplets never have an anchor's partner as positive, and their loss is the mean over all triplets (`fidelity:
-    source`). The toolkit includes the partner as a positive, and takes the mean over the triplets with a
-    loss above zero (`repaired`). The code's batch-hard form mines over a list of triplets, and is not reproduced. The
-    published schedule has 10 epochs of 500 batches.
+    hidden layers and an output layer (tanh, dropout), then a sigmoid. Triplets of a batch train the branches: anchors
+    of the first modality (audio in the paper) against clips of the second. The released code passes a flag that omits
+    the cluster part, and would accumulate this part in the wrong shape. The toolkit always includes the cluster part.
+    The code does not define the distance of the triplets. With the cosine, a margin of 0.5 could not be reached, since
+    outputs of a sigmoid of a tanh have cosines of at least 0.65. In the code, an anchor's partner is never a positive,
+    and the loss is the mean over all triplets (`fidelity: source`). In the toolkit, the partner is a positive, and the
+    loss is the mean over the triplets with a loss above zero (`repaired`). The code's batch-hard form mines over a list
+    of triplets, and is not reproduced. The published schedule has 10 epochs of 500 batches.
 
     Args:
         context: dimensions of the two modalities.
@@ -136,11 +136,11 @@ class TripletLearner(Learner):
         )
 
     def players(self) -> Mapping[str, Player]:
-        """Return the player of the branches; the cluster CCA is solved, not trained."""
+        """Return one player, the branches; the cluster CCA is solved, not trained."""
         return {"branches": Player(list(self.parameters()), self._loss)}
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Solve the cluster CCA once, before the networks are trained."""
+        """Solve the cluster CCA before the first epoch."""
         if epoch.number == 0:
             self.solution.solve({m: train.matrix(m) for m in self.names}, train.labels)
 

@@ -46,7 +46,7 @@ def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
 def center_loss(vectors: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
     """Compute the squared distance of vectors to their class center, with equal weight per class of a batch.
 
-        J = 1/4 mean over i of |z_i - c_i|^2 / n_i,   c_i the center of i's class, n_i its size in the batch
+        J = 1/4 mean over i of |z_i - c_i|^2 / n_i,   c_i the center and n_i the batch count of i's class
 
     Args:
         vectors: z (b, d).
@@ -72,11 +72,11 @@ class VariationalLearner(Learner):
             + 0.1 mean |z_v - z_a|
             + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
 
-    Despite the name, the released code does not solve CCA: the correlation is a likelihood of pairs, on latents minus
-    their mean over dimensions. The code redraws its class centers at every call, so its center loss only shrinks norms
-    (`fidelity: source`). The toolkit learns the centers (`repaired`). KL is summed over the batch as in that code, and
-    therefore grows with the batch size. The embedding is the mean, without noise. ReLU follows only the unshared
-    layers of the encoder, as in the released network.
+    Despite the name, the released code does not solve CCA: the correlation is a likelihood of pairs, and each latent is
+    centered over its dimensions. The code redraws the class centers at every call, so the center loss only shrinks
+    norms (`fidelity: source`). The toolkit learns the centers (`repaired`). KL is summed over the batch as in the
+    released code, and therefore grows with the batch size. The embedding is the mean, without noise. ReLU follows only
+    the unshared layers of the encoder, as in the released network.
 
     Args:
         context: dimensions and classes.
@@ -87,7 +87,7 @@ class VariationalLearner(Learner):
         fidelity: "repaired" for learned centers, "source" for centers that are redrawn for every batch.
 
     Raises:
-        InputError: some clips do not have exactly one class, or features are not vectors.
+        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class VariationalLearner(Learner):
         return self.mean(inner), self.log_variance(inner).clamp(-LOG_VARIANCE_LIMIT, LOG_VARIANCE_LIMIT)
 
     def _centers(self, latent: Tensor) -> Tensor:
-        """Return the class centers (C, d), learned or drawn."""
+        """Return the class centers (C, d): learned, or drawn anew with "source"."""
         if self.centers is not None:
             return self.centers
         return torch.randn(self.classifier.out_features, latent.shape[1], dtype=latent.dtype, device=latent.device)

@@ -53,15 +53,15 @@ class LabelSpaceLearner(Learner):
         context: dimensions, classes, seed.
         network: see `NetworkOptions`.
         label_loss: `name` (a key of LABEL_LOSSES), `weight`, and options of the loss.
-        loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, and its options.
-        selection: `name` (a key of SELECTIONS), and its options.
-        proxy: `name` (a key of PROXIES), and its options.
+        loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, and loss options.
+        selection: `name` (a key of SELECTIONS), and options of the selection.
+        proxy: `name` (a key of PROXIES), and options of the proxy.
         directions: (anchors, candidates), such as ["audio-visual", "visual-audio"]; "all" ordered pairs by default.
         readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or the clips lack a modality of
-            `directions`.
+        InputError: some clips do not have exactly one class, features are not vectors, there is only one modality, or
+            the clips lack a modality of `directions`.
     """
 
     in_bfloat16 = "shown"
@@ -115,7 +115,7 @@ class LabelSpaceLearner(Learner):
         return {"name": self.read.name, "temperature": self.read.temperature}
 
     def players(self) -> Mapping[str, Player]:
-        """Return one player of encoders and proxies, and a second for the generator of a generative loss."""
+        """Return one player of all parameters except a generator's, and a second for the generator of a loss."""
         generator = [parameter for loss in self._generative() for parameter in loss.parameters()]
         generator_ids = set(map(id, generator))
         rest = [parameter for parameter in self.parameters() if id(parameter) not in generator_ids]
@@ -140,7 +140,7 @@ class LabelSpaceLearner(Learner):
             self.objective.check_size(len(train), train.labels)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Begin the phase of a generative loss, and embed the training clips as the bank of the proxies."""
+        """Begin the phase of a generative loss, and refresh a proxy with the embeddings of the training clips."""
         self._train = train
         proxy = self.objective.proxy
         for loss in self._generative():
@@ -220,7 +220,7 @@ class LabelSpaceLearner(Learner):
         return torch.stack(losses).sum()
 
     def _probe(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the share of the metric loss's gradient that reaches the encoders rather than the proxies."""
+        """Return the share of the metric loss's gradient that reaches the encoders; empty without such a gradient."""
         proxy, metric = self.objective.proxy, parts["metric_loss"]
         if proxy is None or not metric.requires_grad:
             return {}
@@ -281,7 +281,7 @@ def cctl(
         margin: margin in squared distance (about 1: AADML paper's group; not published for this loss alone).
 
     Raises:
-        InputError: some clips do not have exactly one class, or features are not vectors.
+        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
     """
     learner = LabelSpaceLearner(
         context,

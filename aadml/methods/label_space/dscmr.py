@@ -25,9 +25,9 @@ class CommonSpaceLearner(Learner):
             + alpha (T_aa + T_av + T_vv)      T: see `same_class_loss`
             + beta mean |u_i - w_i|
 
-    p are the outputs of a linear classifier on the common space, Y the one-hot labels, u and w the common features of
-    a clip's two modalities. All modalities share the last layer into the common space and the classifier. The embedding
-    is the common feature. log(1 + exp(x)) can overflow in the released code, but not in the toolkit.
+    p are the outputs of a linear classifier on the common space, and Y the one-hot labels. u and w are the common
+    features of a clip in two modalities. All modalities share the classifier and the last layer into the common space.
+    The embedding is the common feature. log(1 + exp(x)) can overflow in the released code, but not in the toolkit.
 
     Args:
         context: dimensions and classes.
@@ -37,7 +37,7 @@ class CommonSpaceLearner(Learner):
         beta: weight of the distance between partners (0.1: same source).
 
     Raises:
-        InputError: some clips do not have exactly one class, or features are not vectors.
+        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
     """
 
     def __init__(

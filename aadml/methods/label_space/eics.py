@@ -30,11 +30,11 @@ class DualSubspaceLearner(Learner):
 
         explicit u:  separate layers per modality, then one layer shared by all modalities
         implicit f:  separate network per modality, into label space
-        J = label loss of f + triplets of f in both directions
+        J = label loss of f + triplets of f in all directions
             + sum of mean |p_i - Y_i|                          p: one linear classifier on u
             + 1e-3 (T_aa + T_av + T_vv)                        T: see `same_class_loss`, on u
             + 0.1 mean |u_i - u_i'|                            between partners
-        embedding = [u / |u|, f / |f|], so that its cosine is the mean of both cosines
+        embedding = [u / |u|, f / |f|]: the cosine of two embeddings is the mean of the cosines of u and of f
 
     No code was released. The abstract names the two subspaces and their purposes, and states that retrieval joins them.
     Terms and weights follow DSCMR in the explicit subspace, and AADML in the implicit subspace. The embedding

@@ -1,4 +1,4 @@
-"""MSNSCA: a multi-scale network with shared cross-attention, partner-free (Zhang et al., NCAA 2023)."""
+"""MSNSCA: a multi-scale network with attention among the scales of an item (Zhang et al., NCAA 2023)."""
 
 from typing import Annotated, Any
 
@@ -14,7 +14,6 @@ from aadml.feature_extraction.ground.options import removing
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.label_space.scales import KERNELS, SHORTEST, ItemAttention, ScaleNetwork
 from aadml.methods.method import Context
-from aadml.methods.networks import all_directions
 from aadml.methods.pair_losses import partner_distance, weighted_loss
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
@@ -34,10 +33,10 @@ class MultiScaleLearner(Learner):
             + 0.1 mean |z_v - z_a|
 
     The code of MSNSCA is not released; layers, sizes and terms follow SMSA-VA-CMR by the same authors. In that code,
-    attention runs over the *batch* with keys of the partner's modality, at test too. An embedding therefore depends on
-    the item's partner, which is the answer, and on its neighbors in the file. In the toolkit, the scales of an item
-    attend only over themselves. The toolkit omits a ReLU on the raw audio features, which drops half of the
-    standardized values, and learns the centers.
+    attention runs over the *batch* with keys of the partner's modality, at test too. The embedding of an item therefore
+    depends on the correct answer, the item's partner, and on the item's neighbors in the file. In the toolkit, the
+    scales of an item attend only to the scales of the same item. The code's ReLU on raw audio features would set half
+    of the standardized values to 0, so the toolkit omits this ReLU. The toolkit learns the centers.
 
     Args:
         context: dimensions and classes.
@@ -63,7 +62,6 @@ class MultiScaleLearner(Learner):
     ) -> None:
         super().__init__()
         classes = context.need_classes("msnsca")
-        all_directions(context)
         context.need_vectors("msnsca")
         names = context.modalities
         self.own = nn.ModuleDict(

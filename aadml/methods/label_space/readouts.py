@@ -88,7 +88,7 @@ class ReadoutSection(EntrySection):
     key, table = "readout", READOUTS
 
     def candidates(self) -> list[Readout]:
-        """Return the candidate read-outs; a loaded model stores its choice and needs no candidates."""
+        """Return the candidate read-outs; only "cosine" in a loaded model without the read-out's external code."""
         if is_left_out(self.table, self.name):
             return cosine()
         return require_result(self.bound()(), ReadoutFactory, "readout", self.name)
@@ -98,7 +98,7 @@ COSINE = ReadoutSection.of("cosine")
 
 
 def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Tensor], valid: Clips) -> Readout:
-    """Return the read-out with the highest validation MAP; the first one if several are equal.
+    """Return the read-out with the highest validation MAP; the first of equal ones, or if there are no clips.
 
     Args:
         candidates: read-outs to choose from.

@@ -34,12 +34,11 @@ class CurriculumLearner(Learner):
 
         stage 1:  label loss + triplets whose negative is farther than the positive, by less than `margin`
         stage 2:  label loss + triplets of the farthest positive and the nearest negative, among the candidates and
-                  points on lines between them (see `interpolated`)
+                  interpolated points (see `interpolated`)
 
     Stage 2 starts from the best weights of stage 1 with a new optimizer. No code was released, and the abstract names
     only the stages and the interpolation. Network, margin and label loss are those of AADML, from the same group. The
-    nearest negative is mostly the point of an "anchor-negative" line nearest to the anchor, so there are always hard
-    triplets.
+    nearest negative is mostly an interpolated point between anchor and negative, so there are always hard triplets.
 
     Args:
         context: dimensions and classes.
@@ -73,7 +72,7 @@ class CurriculumLearner(Learner):
         })  # fmt: skip
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return two stages: semi-hard triplets, then hard triplets from the best weights of the first stage."""
+        """Return the stages "semi-hard" and "hard", without a stage that has no epochs."""
         return in_two(epochs, self.share, (FIRST, SECOND))
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

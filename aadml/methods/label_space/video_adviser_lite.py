@@ -34,7 +34,7 @@ class AdvisedLearner(Learner):
     """Students, each of one modality, distilled from a teacher of all modalities (VideoAdviser, Wang et al., 2023).
 
         stage 1, teacher:   CE(z, y) + mean |r_i - softmax(z_i)|^2
-                            z, r: class logits and regressed labels, linear heads of an MLP on [audio; visual]
+                            z, r: class logits and regressed labels, linear heads of an MLP on all modalities joined
         stage 2, students:  label loss of f + advice_weight sum over modalities of mean |f_i - r_i|^2
 
     The method is an analogue, hence "lite". The teacher of VideoAdviser is the video model of CLIP with prompts, which
@@ -53,7 +53,7 @@ class AdvisedLearner(Learner):
         advice_weight: weight of the distillation into the students; 0 for students without a teacher.
 
     Raises:
-        InputError: some clips do not have exactly one class, or features are not vectors.
+        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
     """
 
     criterion = "score"
@@ -93,7 +93,7 @@ class AdvisedLearner(Learner):
         }
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return two stages: the teacher, then the students with the best teacher."""
+        """Return the stages "teacher" and "students", without a stage that has no epochs."""
         return in_two(epochs, self.share, (FIRST, SECOND), apart=True)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
@@ -101,7 +101,7 @@ class AdvisedLearner(Learner):
         self._stage = epoch.stage
 
     def validate(self, valid: Validation) -> dict[str, float]:
-        """Score the player of the stage: the teacher by accuracy, the students by their mean average precision."""
+        """Score the validation clips; "score" is the teacher's accuracy in its stage, then the students' mean MAP."""
         scores = super().validate(valid)
         with torch.no_grad():
             clips = valid.clips

@@ -32,7 +32,7 @@ class TokenTransformer(nn.Module):
 
     Args:
         dimension: d.
-        tokens: number of pieces; fewer if d is smaller.
+        tokens: largest number of pieces; fewer if fewer pieces of equal length contain all d components.
         width: width of tokens and output, a multiple of `HEADS`.
         depth: number of transformer layers.
         dropout: share of units dropped.
@@ -67,14 +67,14 @@ class BilateralLearner(Learner):
 
         global g = norm(MLP(x));   local l = norm(attention pooling(transformer(tokens of x)))
         J = 1/2 R(g) + 1/2 R(l)
-        R = sum over both directions, clips i, other clips j of  max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
-        embedding = [g / |g|, l / |l|], so that its cosine is the mean of both cosines
+        R = sum over directions, clips i, other clips j of  max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
+        embedding = [g / |g|, l / |l|]: the cosine of two embeddings is the mean of the cosines of g and of l
 
     BiC-Net encodes frames and their regions by transformers in space and time, and text by BERT. A single feature
     vector per clip has neither frames nor regions. The local branch therefore splits a vector into `tokens` pieces with
     learned positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are
-    negatives, which lowers scores of retrieval by class. The released code halves the learning rate when validation
-    stops rising, as the preset does. Sizes are choices of this toolkit.
+    negatives, which lowers scores of retrieval by class. The released code halves the learning rate when the validation
+    score stops rising, as the preset does. Sizes are choices of this toolkit.
 
     Args:
         context: dimensions and classes.

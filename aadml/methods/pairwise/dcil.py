@@ -27,7 +27,7 @@ FIRST, SECOND = "instance", "ranking"
 
 @removing(activation="relu", instance="clip", ranking_weight=1.0)
 class InstanceLearner(Learner):
-    """Dual-path embeddings under a classifier of clips for all modalities, then a ranking loss (Zheng et al., 2020).
+    """Embeddings trained to classify clips, with one classifier for all modalities, then to rank (Zheng et al., 2020).
 
         stage 1:  L = sum over modalities of CE(W x_i, i)            all modalities share W
         stage 2:  L + sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
@@ -75,7 +75,7 @@ class InstanceLearner(Learner):
         )
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return two stages: only the instance loss, then both losses from the best weights of the first stage."""
+        """Return the stages "instance" and "ranking" (instance loss, then both losses), without an empty stage."""
         return in_two(epochs, self.share, (FIRST, SECOND))
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:

@@ -54,8 +54,8 @@ class FewLabelsLearner(Learner):
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
 
     Raises:
-        InputError: the clips have no class or several classes, features are not vectors, or the sections contradict
-            each other (see `Matching`).
+        InputError: the clips have no class or several classes, features are not vectors, there is only one modality, or
+            the sections contradict each other (see `Matching`).
     """
 
     similarity = "dot"
@@ -90,11 +90,11 @@ class FewLabelsLearner(Learner):
         self._rows = torch.empty(0, dtype=torch.int64)
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError if no training clip can have as many neighbors as the options require."""
+        """Raise InputError if there are too few training clips for the number of neighbors in the options."""
         self.matching.check_clips(train)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Determine the labeled clips, duplicates, and the neighbors of every clip.
+        """Determine the labeled clips and, unless the weight of pairs is 0, duplicates and neighbors.
 
         Raises:
             InputError: no training clip has a label.
@@ -121,7 +121,7 @@ class FewLabelsLearner(Learner):
         return parts | matched
 
     def _label_loss(self, batch: Batch) -> Tensor:
-        """Compute the label loss of labeled clips, which are redrawn in each step, in every modality."""
+        """Compute the label loss of labeled clips that are redrawn in each step, summed over modalities."""
         order = torch.randperm(len(self._rows), generator=batch.generator)[:LABELED]
         rows = self._rows[order.to(self._rows.device)]
         labels = self._train.labels[rows].to(self.device)

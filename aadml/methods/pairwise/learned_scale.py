@@ -15,10 +15,10 @@ LARGEST = math.log(100)
 
 
 class LearnedScale(nn.Module):
-    """A module whose losses have a learned temperature; the scale s = 1 / temperature stays between 1 and 100.
+    """A module that can learn the temperature of losses; the scale s = 1 / temperature stays between 1 and 100.
 
     Attributes:
-        log_scale: log s; None if the losses have no temperature.
+        log_scale: log s; None if no temperature is learned.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class LearnedScale(nn.Module):
         objective.losses = tuple(partial(self._scaled, loss) for loss in objective.losses)
 
     def bounded_scale(self) -> dict[str, Tensor]:
-        """Return the scale for the log, after bounding the parameter; empty if the losses have no temperature."""
+        """Return the scale for the log, after bounding the parameter; empty if no temperature is learned."""
         if self.log_scale is None:
             return {}
         with torch.no_grad():  # no clamp in the graph, whose gradient would be zero beyond the bound

@@ -42,13 +42,14 @@ class Matching(LearnedScale):
         loss: the `loss` section; the next four arguments are sections too.
         selection: selection of the pairs in the loss.
         proxy: proxies that replace clips in training.
-        directions: pairs of anchors and candidates.
+        directions: modalities of anchors and candidates.
         neighbors: positives besides a clip's partner.
-        seed: seed of a teacher.
+        seed: seed of the DCCA that defines a space of neighbors.
 
     Raises:
         InputError: the loss ignores the weights of neighbors, proxies replace the candidates of a bank, neighbors in
-            the space of a DCCA do not have exactly two modalities, or `space` lacks a modality of a direction.
+            the space of a DCCA do not have exactly two modalities, or `space` lacks a modality or property that the
+            sections need.
     """
 
     __call__: Callable[..., dict[str, Tensor]]
@@ -73,8 +74,8 @@ class Matching(LearnedScale):
         self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
         if self._taught and len(space.modalities) != 2:
             raise InputError(
-                f"neighbors.space: 'dcca' needs exactly two modalities, but the clips have "
-                f"{', '.join(space.modalities)}; choose 'embedding'"
+                f"neighbors.space: dcca needs exactly two modalities, but the clips have "
+                f"{', '.join(space.modalities)}; choose embedding"
             )
         teacher = "determines neighbors by a teacher that is trained once (neighbors.space: dcca)"
         self.needs_same_texts = teacher if self._taught else ""
@@ -88,7 +89,7 @@ class Matching(LearnedScale):
         self._train: Clips | None = None
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError if no training clip can have as many neighbors as the options require."""
+        """Raise InputError if there are too few training clips for the number of neighbors in the options."""
         if self.neighbors is not None:
             self.neighbors.check_size(len(train))
         self.objective.check_size(len(train), None)
@@ -99,6 +100,9 @@ class Matching(LearnedScale):
         Args:
             train: the training clips.
             embed_all: (clips, modality) -> (n, d), in evaluation mode.
+
+        Raises:
+            InputError: neighbors in the space of a DCCA are needed, but there are several processes.
         """
         if self._taught and self._train is not train:
             self._teacher = dcca_space(train, seed=self._seed)
@@ -166,7 +170,7 @@ def _hashes(features: Matrix) -> NDArray[np.bytes_]:
 
 
 def same_clips(clips: Clips) -> Tensor:
-    """Return the group of each clip (n,); clips with equal features in some modality are in the same group."""
+    """Return the group (n,) of each clip; clips with equal features in any one modality are in the same group."""
     count = len(clips)
     owners = [clips.rows(m).cpu().numpy() for m in clips.modalities]
     codes = [
@@ -184,8 +188,8 @@ def same_clips(clips: Clips) -> Tensor:
 def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
     if not neighbors.alike and loss not in WEIGHS_POSITIVES:
         raise InputError(
-            f"neighbors.weights: loss {loss} weights all positives equally; choose equal weights, or "
-            f"choose a loss from {', '.join(WEIGHS_POSITIVES)}"
+            f"neighbors.weights is {neighbors.weights}, but the loss {loss} weights all positives equally; set "
+            f"neighbors.weights to equal, or choose a loss from {', '.join(WEIGHS_POSITIVES)}"
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
         raise InputError(

@@ -61,7 +61,8 @@ class PairLearner(Learner):
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
 
     Raises:
-        InputError: features are not vectors, or the sections contradict each other (see `Matching`).
+        InputError: features are not vectors, there is only one modality, or the sections contradict each other (see
+            `Matching`).
     """
 
     divides_batches = True
@@ -90,11 +91,11 @@ class PairLearner(Learner):
         self.takes_missing = self.matching.of_batch_alone  # bank, proxies and neighbors need all modalities
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError if no training clip can have as many neighbors as the options require."""
+        """Raise InputError if there are too few training clips for the number of neighbors in the options."""
         self.matching.check_clips(train)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Determine duplicates, and the neighbors of every clip."""
+        """Refresh duplicates, bank, neighbors and proxies, as far as the options need these (see `Matching`)."""
         self.matching.refresh(train, lambda clips, modality: self.embed_all(clips[modality], modality))
 
     def calibrate(self, valid: Clips) -> None:
@@ -102,7 +103,7 @@ class PairLearner(Learner):
         self._update_average()
 
     def proxy(self) -> Proxy | None:
-        """Return the proxy that replaces clips in training; None if clips represent themselves."""
+        """Return the proxy of the loss of pairs; None if clips represent themselves."""
         return self.matching.objective.proxy
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

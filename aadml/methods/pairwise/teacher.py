@@ -1,4 +1,4 @@
-"""A teacher: a deep CCA of the training clips; neighbors are searched in its space (HSC-MAE, 2026)."""
+"""A deep CCA of the training clips as teacher: neighbors are searched among its vectors (HSC-MAE, 2026)."""
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
         Modality -> (n, 10), on the device of the clips.
 
     Raises:
-        InputError: the clips do not have two modalities, or there are several processes.
+        InputError: the clips do not have exactly two modalities of vectors, or there are several processes.
     """
     if group.count() > 1:
         raise InputError(

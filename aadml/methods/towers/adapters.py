@@ -40,7 +40,10 @@ def add_adapters(network: nn.Module, layers: Sequence[str], *, rank: int, alpha:
     peft = optional("peft", "lora_rank", "aadml[lora]")
     modules = dict(network.named_modules())
     if not layers:
-        raise InputError("lora_rank: the trained parts of this network have no linear layers; set blocks to all")
+        raise InputError(
+            f"lora_rank is {rank}, but the trained parts of this network have no linear layers; set blocks to all, or "
+            "lora_rank to 0"
+        )
     if not rank:
         raise InputError("lora_rank is 0, but the model has adapters; train the model again, or restore its files")
     for name in layers:

@@ -13,9 +13,9 @@ from aadml.methods.towers.item_draws import ItemDraws
 
 
 def checkpoint_blocks(network: nn.Module, parts: Iterable[nn.Module]) -> None:
-    """Make the blocks of a network that belong to `parts` store only their inputs.
+    """Change the blocks of a network that belong to `parts` so that each stores only its inputs for the gradient.
 
-    A block is an item of a module list. A block has submodules, but contains no further module list.
+    A block is an item of a module list that has submodules, but contains no further module list.
     """
     chosen = set(parts)
     lists = [module for module in network.modules() if isinstance(module, nn.ModuleList)]

@@ -59,7 +59,7 @@ def _base_of(saved: SavedTower, modality: Kind) -> OpenedTower:
     """Open the network under the adapters of a saved model.
 
     Raises:
-        InputError: the network cannot be found, or its weights differ.
+        InputError: the network cannot be read, or its weights are not those of the saved model.
     """
     try:
         tower = open_tower(saved.base, modality, torch.device("cpu"))
@@ -83,11 +83,11 @@ class HubInput(ResizedBuffers):
         source: `hf:MODEL[@revision][#pooling]`.
         modality: modality of the tower.
         tuning: options of training the network.
-        saved: network in a saved model; None reads the model of `source`.
+        saved: description of the network in a saved model; None reads the model of `source`.
 
     Attributes:
         dimension: d of a vector.
-        saved: description of the network, from which the network can be built without the files of its model.
+        saved: description of the network, for a saved model.
 
     Raises:
         InputError: the network cannot be read, or differs from the network under the adapters of a saved model.
@@ -124,7 +124,12 @@ class HubInput(ResizedBuffers):
         return preparation_in(bytes(self.files.tolist()), self.saved.model, self.modality)
 
     def train_blocks(self, *, frozen: bool) -> None:
-        """Make the last blocks trainable, unless `frozen` is set or the network belongs to a saved model."""
+        """Make the last blocks trainable, unless `frozen` is set or the network belongs to a saved model.
+
+        Raises:
+            InputError: the network has too few blocks, or no linear layers for adapters.
+            MissingExtraError: `peft` is needed for adapters, but not installed.
+        """
         trained = self._to_be_trained and not frozen
         self._parts = trained_parts(self.network, self._try_out, self._tuning.blocks) if trained else []
         weights = self._parts
@@ -145,7 +150,7 @@ class HubInput(ResizedBuffers):
         self.saved = replace(self.saved, adapted=())
 
     def state_dict(self, *args: Any, prefix: str = "", **rest: Any) -> Any:
-        """Return the parameters and buffers; for a network with adapters, only those of the adapters."""
+        """Return the parameters and buffers; of a network with adapters, only the adapters and `files`."""
         state = super().state_dict(*args, prefix=prefix, **rest)
         if self.saved.adapted:
             for name in [name for name in state if name.startswith(f"{prefix}network.") and MARK not in name]:
@@ -165,12 +170,12 @@ class HubInput(ResizedBuffers):
 
     @property
     def rates(self) -> dict[nn.Parameter, float]:
-        """Learning rates of the trained parameters; empty if the rate of the other layers applies."""
+        """Learning rates of the trained parameters; empty if `training.learning_rate` applies."""
         rate = self._tuning.learning_rate
         return {} if rate is None else {p: rate for p in self.network.parameters() if p.requires_grad}
 
     def train(self, mode: bool = True) -> "HubInput":
-        """Set the mode; frozen parts, and the statistics of batch norms, stay in evaluation mode."""
+        """Set the mode; frozen parts and all batch norms stay in evaluation mode."""
         super().train(False)
         self.training = mode and bool(self._parts)
         for part in self._parts:
@@ -287,7 +292,7 @@ class HubInput(ResizedBuffers):
         return total / counts[:, None]
 
     def _vectors(self, items: dict[str, Tensor], seeds: Sequence[int], step: int) -> Tensor:
-        """Compute the vectors of stacked items; parts of a batch store no activations, and are computed again."""
+        """Compute the vectors of stacked items; with `micro_batch`, activations are computed again for the gradient."""
 
         def run() -> Tensor:
             devices = [self._device] if self._device.type == "cuda" else []

@@ -36,7 +36,7 @@ class ItemDraws(TorchDispatchMode):
 
     @classmethod
     def seeded(cls, seeds: Sequence[int], shared: int, device: torch.device) -> Self:
-        """Return the draws of items with the given seeds, and with a seed that they share."""
+        """Return the draws for one seed per item, and the seed `shared` of draws for all items together."""
         return cls([torch.Generator(device).manual_seed(seed) for seed in seeds],
                    torch.Generator(device).manual_seed(shared))  # fmt: skip
 
@@ -50,7 +50,7 @@ class ItemDraws(TorchDispatchMode):
         return type(self)([generator.clone_state() for generator in self._generators], self._shared.clone_state())
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation, with the generators of the items if the operation draws."""
+        """Run an operation, with the generators of the items if the operation draws random numbers."""
         options = kwargs or {}
         if func is _ATEN.native_dropout.default and args[2]:
             keep_rate = 1 - args[1]

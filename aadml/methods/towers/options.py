@@ -15,7 +15,7 @@ from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")]
 """A pretrained network of `transformers`."""
 Blocks = Annotated[int, Interval(ge=0, le=10_000)] | Literal["all"]
-"""Number of trained blocks of a network, counted from the end."""
+"""Number of trained blocks of a network, counted from the end, or "all"."""
 Mebibytes = Annotated[int, Interval(ge=0, le=1 << 24)]
 TRAINED: tuple[Literal["audio", "visual", "text"], ...] = ("audio", "visual", "text")
 
@@ -36,8 +36,8 @@ class FineTuning:
             again for its gradient (GradCache). 0 processes the whole batch. Gradients and dropout do not change.
         checkpointing: whether the activations inside the trained blocks are computed again for the gradient instead of
             stored: less memory, more time, the same gradients.
-        learning_rate: learning rate of the networks hf:MODEL; null for `training.learning_rate`, which the other layers
-            have. `training.schedule` and `training.warmup` apply to both.
+        learning_rate: learning rate of the networks hf:MODEL; null for `training.learning_rate`, the rate of all other
+            layers. `training.schedule` and `training.warmup` apply to both rates.
     """
 
     blocks: Blocks = "all"
@@ -59,8 +59,8 @@ class PretrainedOptions(FineTuning):
         text: network for the column `text` or `caption`, hf:MODEL; null reads no text.
         train: modalities of trained networks. The other networks are frozen, and their vectors are computed once.
             [] freezes all networks, so that only the method's own layers are trained.
-        memory_mib: memory that caches prepared windows, frames and texts, so that they are decoded once.
-        disk_mib: total disk space in `$AADML_CACHE/decoded` for decoded media of trained networks.
+        memory_mib: memory for a cache of prepared windows, frames and texts, in MiB; these are not decoded again.
+        disk_mib: total disk space in `$AADML_CACHE/decoded` for decoded media of trained networks, in MiB.
 
     Raises:
         InputError: no network is set.
@@ -76,7 +76,8 @@ class PretrainedOptions(FineTuning):
     def __post_init__(self) -> None:
         if not self.networks:
             raise InputError(
-                "towers: the section names no network; set audio, visual or text, or leave out the section"
+                "towers: the section names no network; set towers.audio, towers.visual or towers.text, or leave out "
+                "the section"
             )
 
     @property

@@ -29,7 +29,7 @@ _OF_INNER = (
 class TowerLearner(CachingLearner):
     """A learner on vectors that pretrained networks compute from media.
 
-    The vectors are scaled like features. The statistics are those of the vectors of the training clips before training.
+    The vectors are scaled like features, by statistics of the training clips' vectors before training.
     State that depends on all training clips (banks, neighbors, class means) uses the vectors at the beginning of an
     epoch.
 
@@ -59,14 +59,17 @@ class TowerLearner(CachingLearner):
         return self.inner.similarity
 
     def architecture(self) -> Architecture:
-        """Return the architectures of the networks, which suffice to build them without the files of their models."""
+        """Return the description of the pretrained networks, for a saved model."""
         return Architecture.of({modality: self.networks[modality].saved for modality in self.networks})
 
     def begun(self, train: Clips, valid: Clips) -> tuple[Clips, Clips]:
         """Prepare clips for training, and fit the scaling of their vectors on `train`.
 
         Returns:
-            Both sets without clips that cannot be decoded, and with vectors instead of media of frozen networks.
+            Both sets without clips that cannot be decoded, and with vectors instead of the media of frozen networks.
+
+        Raises:
+            InputError: no training clip can be decoded.
         """
         self.eval()
         train, vectors = self._prepared_clips(train)
@@ -90,13 +93,13 @@ class TowerLearner(CachingLearner):
         return clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
 
     def prepared(self, features: Features, modality: Modality) -> NetworkItems:
-        """Return media or texts with the preparation of their network."""
+        """Return media or texts of a modality as items of its network."""
         items = self.networks[modality].prepared(features, self._loading)
         assert isinstance(items, NetworkItems)
         return items
 
     def players(self) -> Mapping[str, Player]:
-        """Return the player of the inner learner, which also trains the trained parts of the networks."""
+        """Return the player of the inner learner, with the trained parts of the networks as further parameters."""
         ((name, player),) = self.inner.players().items()
         parameters = [p for network in self.networks.values() for p in network.parameters() if p.requires_grad]
         return {
@@ -123,7 +126,7 @@ class TowerLearner(CachingLearner):
             self.inner.finish(self.described(train), self.described(valid))
 
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
-        """Compute the loss of the inner learner on the vectors of clips."""
+        """Return `held_out_loss` of the inner learner on the vectors of clips."""
         return self.inner.held_out_loss(self.described(clips), batch)
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:

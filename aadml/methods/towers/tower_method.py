@@ -53,7 +53,7 @@ def towered(
         inputs: the `inputs` section.
 
     Raises:
-        InputError: a network cannot be read, or the method cannot be trained through its vectors.
+        InputError: a network cannot be read, or the method cannot be trained on vectors of trained networks.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(context.seed)
@@ -68,13 +68,14 @@ def towered(
     players = method.learner.players()
     if len(players) > 1:
         raise InputError(
-            f"towers: {name} trains {' and '.join(players)} against each other, which towers do not support; "
+            f"towers: {name} trains {' and '.join(players)} with separate optimizers, which towers do not support; "
             "choose another method or loss"
         )
     trained = context.architecture is not None or not all(network.frozen for network in networks.values())
     if trained and method.learner.learns_beside_batches:
         raise InputError(
-            f"towers: {name} also learns from clips outside its batch; freeze the networks (towers.train=[])"
+            f"towers: {name} also learns from clips outside its batch, so the networks cannot be trained; freeze the "
+            "networks (--set towers.train=[])"
         )
     return TowerMethod(TowerLearner(method.learner, networks, towers, inputs), context, settings)
 

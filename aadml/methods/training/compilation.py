@@ -8,16 +8,18 @@ from aadml.objective.objective import Objective
 
 
 def compiled_objectives(learner: Learner, settings: Training) -> list[Objective]:
-    """Return the objectives of a learner whose losses are compiled; none without `training.compile`.
+    """Return the objectives whose losses `training.compile` compiles; empty if `training.compile` is false.
 
     Raises:
-        InputError: `training.compile` is true, but the learner has no metric loss, or its loss has a generator.
+        InputError: `training.compile` is true, but the learner has no metric loss, or a loss with a generator.
     """
     if not settings.compile:
         return []
     objectives = [module for module in learner.modules() if isinstance(module, Objective)]
     if not objectives:
-        raise InputError("training.compile: this method has no metric loss to compile; set training.compile to false")
+        raise InputError("training.compile is true, but this method has no metric loss; set training.compile to false")
     if any(isinstance(loss, GenerativeLoss) for objective in objectives for loss in objective.losses):
-        raise InputError("training.compile: a loss with a generator cannot be compiled; set training.compile to false")
+        raise InputError(
+            "training.compile is true, but a loss with a generator cannot be compiled; set training.compile to false"
+        )
     return objectives

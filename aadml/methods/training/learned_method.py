@@ -30,6 +30,9 @@ class LearnedMethod(Method):
         learner: learner to train.
         context: seed and device.
         settings: the `training` section.
+
+    Raises:
+        InputError: the learner cannot be trained with `training.precision` or `training.compile`.
     """
 
     fits_validation = False
@@ -48,7 +51,7 @@ class LearnedMethod(Method):
         return self.learner.similarity
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError if the learner cannot be trained on the clips, or not in its precision on its device."""
+        """Raise InputError if the learner rejects the clips, or if its device lacks the precision of training."""
         check_device(self.precision, self.learner.device)
         self.learner.check_clips(train)
 
@@ -83,11 +86,11 @@ class LearnedMethod(Method):
         self.learner.eval()
 
     def architecture(self) -> Architecture:
-        """Return the architecture of networks whose shape was read from files."""
+        """Return the description of the learner's pretrained networks."""
         return self.learner.architecture()
 
     def readout(self) -> Mapping[str, str | float]:
-        """Return the name and temperature of the learner's read-out; empty if there is no choice."""
+        """Return the name and temperature of the learner's read-out; empty if no read-out is chosen."""
         return self.learner.readout()
 
     def parameters_count(self) -> int:
@@ -96,7 +99,7 @@ class LearnedMethod(Method):
 
 
 def learned(learner: Callable[Concatenate[Context, P], Learner]) -> Callable[Concatenate[Context, Training, P], Method]:
-    """Return a function that builds a method from its learner's class, with the options of the learner.
+    """Return a function that builds a `LearnedMethod`, with the options of its learner.
 
     Args:
         learner: (context, *, options) -> learner.

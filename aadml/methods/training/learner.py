@@ -63,7 +63,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Player:
-    """A set of parameters and the loss that they minimize.
+    """A set of parameters, and the loss that an optimizer minimizes over these parameters.
 
     Adversarial methods have several players.
 
@@ -89,7 +89,7 @@ class Stage:
     Attributes:
         name: name of the stage, for the log.
         epochs: number of epochs.
-        players: names of the players that are trained on each batch, in this order; None for all.
+        players: names of the players that are trained on each batch, in the order of `Learner.players`; None for all.
         batches: (train, epoch, generator) -> rows of each batch; None for shuffled batches of the configured size.
         keep_optimizer: whether the optimizers keep their state from the stage before.
         start_from_best: whether the stage starts from the best weights of the stage before, rather than the last.
@@ -168,31 +168,35 @@ class Learner(nn.Module, Embedder):
 
     @abstractmethod
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch of one modality (b, d) -> (b, dimension), in evaluation mode, each item independently."""
+        """Embed a batch of one modality (b, d) -> (b, dimension); in evaluation mode, each item independently."""
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Return the stages of training; one stage by default."""
         return (Stage("train", epochs),)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Recompute state that depends on the whole training set (bank, class means, codes)."""
+        """Recompute state that depends on the whole training set (bank, class means, codes); nothing by default."""
 
     def calibrate(self, valid: Clips) -> None:
-        """Choose values on the validation clips (temperature, read-out), before the clips are scored."""
+        """Choose a temperature or read-out on the validation clips, before their scores; nothing by default."""
 
     def finish(self, train: Clips, valid: Clips) -> None:
         """Fit a closed-form last step on the outputs, after the best weights are loaded; nothing by default."""
 
     def validate(self, valid: Validation) -> dict[str, float]:
-        """Score the validation clips: the mean average precision of every direction, and their mean."""
+        """Score the validation clips; by default, the mean average precision of every direction, and the mean."""
         return map_scores(valid.embeddings)
 
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
-        """Compute the training loss of clips of any split in evaluation mode; None if it is undefined."""
+        """Compute the training loss of clips of any split in evaluation mode, in batches of `batch` clips.
+
+        Returns:
+            The mean loss; None if the loss is undefined, as by default.
+        """
         return None
 
     def warnings(self, valid: Validation) -> Iterable[str]:
-        """Yield warnings after an epoch: modalities whose embeddings have collapsed to one point."""
+        """Yield warnings after an epoch; by default, one for each modality whose embeddings coincide in one point."""
         for modality in valid.embeddings.vectors:
             warning = collapse_warning(valid.embeddings.there(modality))
             if warning:
@@ -220,14 +224,14 @@ class Learner(nn.Module, Embedder):
         return next(self.parameters()).device
 
     def in_batches(self, features: Features, rows: Tensor | None = None) -> Iterator[Any]:
-        """Yield batches of all n items, or of the rows (m,), on the device of the parameters."""
+        """Yield batches of the features of all n items, or of the rows (m,), on the device of the parameters."""
         chosen = torch.arange(len(features)) if rows is None else rows
         for part in chosen.split(EMBEDDING_BATCH if isinstance(features, Matrix) else 32):
             yield on_device(features, part, self.device)
 
 
 class CachingLearner(Learner):
-    """A learner that caches the vectors of all items of a source until its weights may change."""
+    """A learner with a cache for the vectors of sources, which is cleared when the weights may change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -246,7 +250,7 @@ class CachingLearner(Learner):
 
 
 class ResizedBuffers(nn.Module):
-    """A module with buffers whose size depends on the training data: each buffer is resized to a loaded state.
+    """A module whose buffers have sizes that depend on the training data: loading a state resizes these buffers.
 
     Attributes:
         resized: names of the buffers.
@@ -263,7 +267,7 @@ class ResizedBuffers(nn.Module):
 
 
 def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.Generator, epoch: Epoch) -> Batch:
-    """Build the batch of the rows (b,) of clips on a device, with features of only this process's rows."""
+    """Build the batch of the rows (b,) of clips on a device; the features are those of this process's rows."""
     features = {m: on_device(clips[m], rows[group.own(len(rows))], device) for m in clips.modalities}
     labels = clips.labels[rows.to(clips.labels.device)].to(device)
     present = {m: flags[rows].to(device) for m, flags in clips.present.items()}
@@ -271,7 +275,7 @@ def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.
 
 
 def on_device(features: Features, rows: Tensor, device: torch.device) -> Any:
-    """Return the rows (b,) of in-memory features, or the padded batch of a source, on a device."""
+    """Return the features of the rows (b,): a tensor on the device, or the batch of a source (moved if possible)."""
     if isinstance(features, Tensor):
         return sent(features[rows.to(features.device)], device)
     assert isinstance(features, Source)

@@ -46,12 +46,12 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
         train: clips to fit on.
         valid: clips for choosing the epoch; without clips, the last epoch is chosen.
         settings: the `training` section.
-        session: log, best weights, state to continue from.
+        session: destination of the log and of checkpoints, and source of the state to continue from.
         seed: seed of all draws.
 
     Raises:
-        InputError: the loss became NaN or infinite before any epoch was stored, or `training.criterion` is set for
-            stages with different scores.
+        InputError: the loss became NaN or infinite in the first epoch, or the learner cannot be trained with these
+            settings.
     """
     with torch.random.fork_rng(devices=[]), group.divided():
         clips = _to_device(train, learner.device)
@@ -90,12 +90,12 @@ class _Loop:
         """Run all stages that are not done yet.
 
         Raises:
-            InputError: `training.criterion` is set, but the stages of training have different scores.
+            InputError: see `train`.
         """
         if self.settings.criterion != AUTO and not self.learner.takes_criterion:
             raise InputError(
                 f"training.criterion is {self.settings.criterion}, but the stages of this method have different "
-                "scores; choose auto"
+                "scores; set training.criterion to auto"
             )
         stages = self.learner.stages(self.settings.epochs)
         self.precision = resolved(self.settings.precision, self.learner)
@@ -209,7 +209,7 @@ class _Loop:
         return scores if criterion == AUTO else scores | {criterion: mean_figure(valid.embeddings, criterion)}
 
     def _score_train(self, *, last: bool) -> dict[str, float]:
-        """Score the training clips and compute train and validation loss every `train_map` epochs, for the log only."""
+        """Return scores and loss of the training clips and validation loss every `train_map` epochs, else nothing."""
         every = self.settings.train_map
         if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
             return {}
@@ -247,7 +247,7 @@ class _Loop:
         self.session.keep_best(Checkpoint(self.learner.state_dict(), facts))
 
     def _shuffled(self, generator: torch.Generator) -> Iterator[Tensor]:
-        """Yield the rows of each batch (b,) in random order; a last batch of a single clip joins the previous batch."""
+        """Yield the rows of each batch (b,) in random order; a last batch of one clip is added to the batch before."""
         parts: Sequence[Tensor] = torch.randperm(len(self.train), generator=generator).split(self.settings.batch)
         if len(parts) > 1 and self.settings.drop_last and len(parts[-1]) < self.settings.batch:
             parts = parts[:-1]

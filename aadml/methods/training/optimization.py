@@ -33,7 +33,7 @@ class Step:
     steps: int = 1
 
     def decay(self, settings: Training) -> float:
-        """Return the factor of the learning rate that the schedule prescribes for this step."""
+        """Return the schedule's factor of the learning rate at this step; 1 for "constant" and "plateau"."""
         if settings.schedule == "step":
             return settings.schedule_factor ** (self.epoch // settings.schedule_every)
         if settings.schedule != "cosine":
@@ -167,6 +167,6 @@ _COMPILED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
 
 @cache
 def _without_compiler(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
-    """Return an optimizer whose methods do not import `torch._dynamo` (1.2 s, needed only for compiled steps)."""
+    """Return a subclass whose methods do not import `torch._dynamo` (1.2 s, needed only for compiled steps)."""
     plain = {name: inspect.unwrap(getattr(kind, name)) for name in _COMPILED}
     return type(kind.__name__, (kind,), {**plain, "step": torch.no_grad()(inspect.unwrap(kind.step))})

@@ -28,11 +28,14 @@ def resolved(precision: Precision, learner: Learner) -> Literal["float32", "tf32
         learner: learner to train.
 
     Raises:
-        InputError: bfloat16 or tf32 is set, but the learner has no layers for it or needs float32 sums.
+        InputError: `precision` is bfloat16 or tf32, but the learner needs float32, or has no `layers.linear.Linear`.
     """
     layers = _of_kind(Linear, learner)
     if precision in ("bfloat16", "tf32") and (learner.in_bfloat16 == "no" or not layers):
-        raise InputError(f"training.precision is {precision}, but this method needs float32; choose float32 or auto")
+        raise InputError(
+            f"training.precision is {precision}, but this method supports only float32; set training.precision to "
+            "float32 or auto"
+        )
     if precision != "auto":
         return precision
     widest = max((min(layer.in_features, layer.out_features) for layer in layers), default=0)
@@ -41,7 +44,7 @@ def resolved(precision: Precision, learner: Learner) -> Literal["float32", "tf32
 
 
 def check_device(precision: Precision, device: torch.device) -> None:
-    """Raise InputError for tf32 on a device without CUDA, where products in TF32 do not exist."""
+    """Raise InputError if the precision is tf32, but the device is not a CUDA device."""
     if precision == "tf32" and device.type != "cuda":
         raise InputError(
             f"training.precision is tf32, but the device is {device.type}; train on a CUDA device, or choose float32, "
@@ -51,9 +54,9 @@ def check_device(precision: Precision, device: torch.device) -> None:
 
 @contextmanager
 def computed_in(precision: Precision, learner: Learner) -> Iterator[None]:
-    """Return a context in which the layers of a learner and of its losses multiply in a precision.
+    """Return a context in which the linear and tanh layers of a learner compute in a precision.
 
-    TF32 applies to every product of float32 matrices on a CUDA device, those of the losses included.
+    TF32 applies to every product of float32 matrices on a CUDA device, including the products of losses.
     """
     products = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if precision == "tf32" else products)

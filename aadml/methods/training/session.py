@@ -52,7 +52,7 @@ class EpochWeights:
     class_names: tuple[str, ...]
 
     def held_out_loss(self, clips: Clips) -> float | None:
-        """Compute the loss of clips of any split; None if the loss is undefined, or the classes differ."""
+        """Compute the loss of clips of any split; None if the loss is undefined or the class names differ."""
         same = clips.class_names == self.class_names
         return self.learner.held_out_loss(clips, self.batch) if same else None
 
@@ -91,7 +91,7 @@ class Session:
 
     @property
     def seconds(self) -> float:
-        """Seconds since training began."""
+        """Seconds since the session was created."""
         return time.perf_counter() - self._began
 
     def step(self, number: int) -> None:
@@ -105,13 +105,13 @@ class Session:
             self._callbacks.on_stage(name)
 
     def log(self, record: Record, weights: EpochWeights | None = None) -> None:
-        """Log a finished epoch; observers may use the weights, but return nothing."""
+        """Log the record of a finished epoch; a subclass may also use the weights."""
         self.history.append(record)
         if self._callbacks.on_epoch:
             self._callbacks.on_epoch(record)
 
     def warn(self, message: str) -> None:
-        """Report a warning once; the text before the first colon (the epoch) does not count in the comparison."""
+        """Report a warning, unless an earlier warning has the same text after the first colon (the epoch is before)."""
         kind = message.split(":", 1)[-1]
         if all(kind != known.split(":", 1)[-1] for known in self.warnings):
             self.warnings.append(message)
@@ -132,8 +132,8 @@ class Session:
         return self._best
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Store the state to continue from after this epoch; a session in memory stores nothing."""
+        """Store the state for continuing after an interruption; a session in memory stores nothing."""
 
     def resume(self) -> Checkpoint | None:
-        """Return the latest checkpoint of `save`, by this process or an earlier process; None if there is none."""
+        """Return the latest checkpoint of `save` by any process, or None; a session in memory has none."""
         return None

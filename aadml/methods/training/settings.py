@@ -20,7 +20,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 AUTO = "auto"
-"""Value of an option: the criterion of the method, or the precision chosen for method and machine."""
+"""Value of two options: the method's own `criterion`, or the `precision` chosen for method and machine."""
 
 BY_FACTOR = OnlyWith("schedule", "step", "plateau")
 
@@ -45,7 +45,7 @@ class Training:
         schedule_every: epochs between two changes of the learning rate, or without a rise of the score ("plateau").
         schedule_factor: factor of the learning rate at each change.
         schedule_threshold: smallest rise above the best score so far that ends a plateau.
-        schedule_floor: smallest learning rate of any schedule.
+        schedule_floor: smallest learning rate of the schedule; the warm-up also has smaller rates.
         warmup: epochs, or a part of an epoch, of linear rise of the learning rate (step by step) at the beginning of
             each stage; 0 for none.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
@@ -53,17 +53,17 @@ class Training:
         criterion: validation score for choosing the epoch, for plateaus and for patience. "auto" uses the score of the
             method (mean MAP for most). Any other value is a metric of `aadml list metrics` ("recall@10"), averaged over
             the directions; larger values of the metric must be better.
-        patience: epochs without a rise of the validation score after which training stops; 0 never stops early.
-        train_map: epochs between two scores of the training clips (their MAP and loss, and the loss of the validation
-            clips). The scores are for the log only: training does not depend on them. 0 never computes them.
+        patience: epochs without a rise of the validation score after which a stage of training ends; 0 for no limit.
+        train_map: epochs between two evaluations of the training clips (MAP, training loss and validation loss). These
+            values are only logged; training does not depend on them. 0 for no evaluation of training clips.
         drop_last: leave out a last batch that is smaller than `batch`, unless it is the only batch.
         precision: precision of the products of hidden layers, and of a loss's generator, in training: "float32",
             "tf32" (CUDA devices only; also the products of losses), "bfloat16" or "auto". "auto" is bfloat16 for wide
             layers of methods with equal scores in both precisions, on machines with bfloat16 multiplication in
-            hardware (docs/lab/speed.md). The config of a run records the choice. Weights, losses, optimizers and all
-            evaluation are float32.
-        compile: compile the metric loss with `torch.compile`, which takes seconds at the first step and a C++ compiler.
-            Results then differ by rounding.
+            hardware (docs/lab/speed.md). The config of a run records the choice. Weights, optimizers and all evaluation
+            are float32, and so are losses, except with "tf32".
+        compile: compile the metric loss with `torch.compile`, which needs a C++ compiler, and some seconds at the first
+            step. Results then differ by rounding.
     """
 
     removed_options: ClassVar[Mapping[str, int]] = {"micro_batch": 0, "valid_every": 1}

@@ -20,7 +20,12 @@ def can_be_scored(train: Clips) -> bool:
 
 
 def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[str, float]:
-    """Compute the MAP of every direction ("map audio-visual") and their mean ("map_mean"), of `queries` (q,) or all."""
+    """Compute the MAP of every direction ("map audio-visual") and the mean ("map_mean").
+
+    Args:
+        embeddings: embeddings of n clips.
+        queries: (q,) rows of the clips that are queries; None for all.
+    """
     scores = {
         f"map {'-'.join(direction)}": mean_average_precision(embeddings, direction, queries=queries)
         for direction in embeddings.directions()

@@ -17,7 +17,7 @@ NEGLIGIBLE_SHARE = 0.05
 
 
 def collapse_warning(vectors: Tensor) -> str | None:
-    """Return a warning if n > 1 embeddings (n, d) coincide in one point, else None."""
+    """Return the end of a warning ("collapsed to one point ...") if n > 1 embeddings (n, d) coincide, else None."""
     if len(vectors) < 2:
         return None
     variance = float(vectors.var(0).sum())
@@ -28,18 +28,18 @@ def collapse_warning(vectors: Tensor) -> str | None:
 
 
 def saturation_warning(shares: Sequence[float], *, least: float = 1e-4) -> str | None:
-    """Return a warning if hardly any term of the metric loss is active.
+    """Return a warning if hardly any term of the metric loss was active for PATIENCE epochs, else None.
 
     Args:
-        shares: shares of active terms so far, in order.
-        least: largest share that counts as zero.
+        shares: share of active terms in each epoch so far, in order.
+        least: largest share that counts as inactive.
     """
     recent = shares[-PATIENCE:]
     if len(recent) < PATIENCE or max(recent) > least:
         return None
     return (
-        f"at most {max(recent):.2g} of the terms of the metric loss have been active for {PATIENCE} epochs, so the "
-        "loss no longer trains the encoders; try a harder selection or a larger margin"
+        f"a share of at most {max(recent):.2g} of the terms of the metric loss was active in the last {PATIENCE} "
+        "epochs, so the loss no longer trains the encoders; try a harder selection or a larger margin"
     )
 
 
@@ -50,9 +50,12 @@ def gradient_norm(parameters: Iterable[nn.Parameter]) -> float:
 
 
 def gradient_warning(norm: float) -> str | None:
-    """Return a warning if a gradient norm is zero or not finite."""
+    """Return a warning if the gradient norm of a player's first step is zero or not finite, else None."""
     if norm == 0:
-        return "the gradient is zero, so nothing is trained; check the weights and options of the losses"
+        return (
+            "the gradient is zero in the first step of the epoch, so the loss trains nothing in this step; check the "
+            "weights and options of the losses"
+        )
     if norm != norm or norm == float("inf"):
         return "the gradient is not finite; lower training.learning_rate, or set training.clip_norm"
     return None
@@ -78,10 +81,10 @@ def gradient_share(value: Tensor, reached: Sequence[nn.Parameter], others: Seque
 
 
 def share_warning(share: float) -> str | None:
-    """Return a warning if hardly any of the metric loss's gradient reaches the encoders."""
+    """Return a warning if hardly any of the metric loss's gradient reaches the encoders, else None."""
     if not share < NEGLIGIBLE_SHARE:
         return None
     return (
-        f"less than {NEGLIGIBLE_SHARE:.0%} of the metric loss's gradient reaches the encoders, so only the label loss "
-        "trains them; try proxy.live=true, a residual, or proxy.aa_mix below 1"
+        f"less than {NEGLIGIBLE_SHARE:.0%} of the metric loss's gradient reaches the encoders, so the label loss alone "
+        "trains the encoders; set proxy.live=true, proxy.residual=add, or proxy.aa_mix below 1"
     )

@@ -15,7 +15,7 @@ from aadml.methods.training.settings import Training
 
 
 class RandomMethod(Method):
-    """Method that draws a random vector for every item; equal items have equal vectors."""
+    """Method that draws a random vector for every item; equal items of one modality have equal vectors."""
 
     def __init__(self, dimension: int, seed: int) -> None:
         self._dimension, self._seed = dimension, seed
@@ -47,7 +47,7 @@ class RandomMethod(Method):
 
 
 def random_vectors(context: Context, settings: Training, *, dimension: Width = 10) -> Method:
-    """Build random vectors, independent of the content of an item: a baseline at chance level.
+    """Build the chance-level baseline: a random vector for each item.
 
     The vector of an item is drawn from a normal distribution. The seed is a hash of the config's seed, the modality and
     the bytes of the item's features. An item therefore always has the same vector, independently of other items. A

@@ -29,7 +29,7 @@ class ZeroShot(Method):
         """Do nothing."""
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Return the features (n, d) unchanged, on the CPU."""
+        """Return the features (n, d) as float32 on the CPU."""
         return as_vectors(features, "zero-shot").detach().cpu().float()
 
     def state(self) -> dict[str, Tensor]:
@@ -52,7 +52,7 @@ def zero_shot(context: Context, settings: Training) -> Method:
         settings: not used, since nothing is trained.
 
     Raises:
-        InputError: the features do not come from the towers of one model with a shared space.
+        InputError: there is only one modality, or the features do not come from one model with a shared space.
     """
     if len(context.modalities) < 2:
         raise InputError(
@@ -62,7 +62,7 @@ def zero_shot(context: Context, settings: Training) -> Method:
     how = _how(spaces)
     for modality, space in spaces.items():
         if space is None:
-            raise InputError(f"zero-shot: {_origin(context, modality)}, which has no shared space; {how}")
+            raise InputError(f"zero-shot: {_origin(context, modality)}, which has no known shared space; {how}")
     if len(set(spaces.values())) > 1:
         models = ", ".join(f"{m} {space.family} {space.weights[:12]}" for m, space in spaces.items() if space)
         raise InputError(f"zero-shot: the features come from different models ({models}); {how}")
@@ -71,7 +71,7 @@ def zero_shot(context: Context, settings: Training) -> Method:
 
 @dataclass(frozen=True)
 class SharedSpace:
-    """The space that the towers of one pretrained model share.
+    """The shared space of the towers of one pretrained model.
 
     Attributes:
         family: family of the model.
@@ -88,7 +88,7 @@ class SharedSpace:
 
 
 def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
-    """Return the shared space of the features of a modality, from their provenance, or None."""
+    """Return the shared space that the provenance of a modality's features names, or None."""
     family, weights = (str(inner(origin, "parameters", key) or "") for key in ("family", "weights"))
     shared = FAMILIES[family].shared if family in FAMILIES else ()
     is_tower = origin.get("extractor") == f"hf-{modality}" and modality in shared and weights
@@ -96,7 +96,7 @@ def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
 
 
 def _how(spaces: Mapping[Modality, SharedSpace | None]) -> str:
-    """Return a hint to choose modalities with a shared space, if there are two, or to extract such features."""
+    """Return a hint to choose the modalities that share a space, or to extract features if there are none."""
     for space in spaces.values():
         sharing = [modality for modality, other in spaces.items() if other == space]
         if space is not None and len(sharing) > 1:

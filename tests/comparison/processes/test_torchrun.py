@@ -115,7 +115,7 @@ def test_a_killed_process_ends_the_job_in_one_line_and_the_run_goes_on_to_the_sa
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["train", "--data", "synthetic:ave", "--method", "acmr"], "acmr: cannot be trained by several processes"),
+        (["train", "--data", "synthetic:ave", "--method", "acmr"], "acmr cannot be trained by several processes"),
         (["train", "--data", "nowhere.h5"], "nowhere.h5"),
         (["doctor"], "doctor was started by torchrun, but runs in one process; start the command without torchrun"),
     ],

@@ -178,3 +178,72 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, clotho):
 @pytest.mark.parametrize("name", ["none.csv", "none"])
 def test_what_is_not_there_is_no_captioned_sound(tmp_path, name):
     assert not is_captioned(tmp_path / name)
+
+
+def pack(path, names=("a", "b"), captions=(("one", "two"), ("three", "four")), rows=2):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        file["audio_name"], file["waveform"] = list(names), np.zeros((rows, 9), np.float32)
+        file["caption"] = np.asarray(captions, dtype=object) if isinstance(captions, tuple) else captions
+
+
+def test_of_packed_files_that_are_there_twice_the_first_place_is_read(tmp_path):
+    for split in ("train", "val", "test"):
+        pack(tmp_path / "hdf5s" / f"{split}.h5")
+        pack(tmp_path / f"{split}.h5", names=("c", "d"))
+    assert captioned_splits(tmp_path).train.class_names == ("a", "b")
+    assert is_captioned(tmp_path)
+    for changes, problem in (
+        ({"names": ["a"]}, r"1 names in 'audio_name', 2 rows in 'caption' and 2 rows in 'waveform'; store equal num"),
+        ({"rows": 3}, r"2 names in 'audio_name', 2 rows in 'caption' and 3 rows in 'waveform'; store equal numbers"),
+        ({"captions": np.zeros((2, 2))}, "cannot be read as captioned sound .*; store UTF-8 text in 'audio_name'"),
+    ):
+        pack(tmp_path / "hdf5s" / "val.h5", **changes)
+        with pytest.raises(InputError, match=rf"val\.h5: (contains )?{problem}"):
+            captioned_splits(tmp_path)
+
+
+def test_two_tables_of_a_split_and_a_manifest_without_captions_are_refused(clotho, tmp_path):
+    write_table(clotho / "a_test.csv", ["file_name", "caption"], [["a.wav", "b"]])
+    with pytest.raises(
+        InputError, match=r"has several tables of the split test \(a_test.csv, clotho_captions_evaluati"
+    ):
+        captioned_splits(clotho)
+    (tmp_path / "m.csv").write_text("id,media,split\na,a.wav,train\n")
+    with pytest.raises(InputError, match=r"m\.csv: has no captions; add a column caption, or caption_1, caption_2"):
+        captioned_splits(tmp_path / "m.csv")
+    (tmp_path / "m.csv").write_text("id,media,split,caption_1,caption_2\na,a.wav,train,,x\nb,a.wav,test, ,\n")
+    with pytest.raises(InputError, match="clip 'b' has no caption; add one, or remove the clip"):
+        captioned_splits(tmp_path / "m.csv")
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(InputError, match=r"a\.txt: is not a folder or manifest; pass a folder or a manifest of captio"):
+        captioned_splits(tmp_path / "a.txt")
+    write_table(tmp_path / "part" / "val.csv", ["file_name", "caption"], [["a.wav", "b"]])
+    with pytest.raises(InputError, match=r"has no captions of the split train \(found: valid\); add captions"):
+        captioned_splits(tmp_path / "part")
+
+
+def test_segments_of_a_recording_are_its_clips(tmp_path):
+    write_wav(tmp_path / "a.wav", noise(64_000))
+    rows = [
+        ["x", "a.wav", "train", "0", "1", "a"],
+        ["y", "a.wav", "val", "1", "2", "b"],
+        ["z", "a.wav", "test", "", "", "c"],
+    ]
+    write_table(tmp_path / "m.csv", ["id", "media", "split", "start", "end", "caption"], rows)
+    splits = captioned_splits(tmp_path / "m.csv")
+    whole = splits.test["audio"].batch(torch.tensor([0]))[0]
+    np.testing.assert_array_equal(splits.valid["audio"].batch(torch.tensor([0]))[0], whole[32_000:64_000])
+    assert [len(part["audio"].batch(torch.tensor([0]))[0]) for part in (splits.train, splits.test)] == [32_000, 64_000]
+
+
+def test_of_tables_in_several_folders_the_first_is_read(clotho):
+    header, row = ["file_name", "caption"], ["a file, 1.wav", "other"]
+    for folder, part in (("csv_files", "validation"), ("dataset", "evaluation"), ("dataset", "extra_dev")):
+        write_table(clotho / folder / f"clotho_captions_{part}.csv", header, [row])
+    splits = captioned_splits(clotho)
+    assert [len(splits[part].class_names) for part in ("valid", "test")] == [2, 2]
+    for part in ("validation", "evaluation"):
+        (clotho / f"clotho_captions_{part}.csv").unlink()
+    splits = captioned_splits(clotho)
+    assert [splits[part]["text"].texts for part in ("valid", "test")] == [("other",), ("other",)]

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aadml.data.captions.curriculum import _fill, objective, partition
+from aadml.data.captions.curriculum import _fill, check_partition, objective, partition
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -135,3 +135,35 @@ def test_the_items_without_duplicates_are_sought_among_the_nearest_four_batches(
         scores = torch.linspace(1, 0, count)
         scores[0] = -torch.inf
         assert _fill(size, codes, scores, 0) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "codes", "says"),
+    [
+        (20, 1, [], "batches of 1 cannot be built from 20 items; choose smaller batches .training.batch."),
+        (20, 21, [], "batches of 21 cannot be built from 20 items; choose smaller batches .training.batch."),
+        (20, 20, [], None), (20, 2, [], None), (20, 5, [[0] * 4 + [*range(1, 17)]], None),
+        (20, 5, [[*range(20)], [0] * 5 + [*range(1, 16)]],
+         "5 items are duplicates of each other, but there are only 4 batches to separate them; choose smaller batches"),
+    ],
+)  # fmt: skip
+def test_a_partition_is_checked_before_vectors_are_computed(count, size, codes, says):
+    tensors = [torch.tensor(code) for code in codes]
+    if says is None:
+        check_partition(count, size, tensors, seed=0)
+        return
+    with pytest.raises(InputError, match=f"curriculum: {says}"):
+        check_partition(count, size, tensors, seed=0)
+
+
+def test_the_items_that_a_seed_leaves_out_need_no_separation():
+    code = torch.tensor([0, 0, 0, 1, 2, 3, 4])  # of seven items, three share two batches
+    left_out = [
+        ({*range(7)} - {*partition(clustered(7), 3, hard=False, seed=s).ravel().tolist()}).pop() for s in range(7)
+    ]
+    for seed, item in enumerate(left_out):
+        if item < 3:
+            check_partition(7, 3, [code], seed=seed)
+        else:
+            with pytest.raises(InputError, match="3 items are duplicates of each other, but there are only 2 batches"):
+                check_partition(7, 3, [code], seed=seed)

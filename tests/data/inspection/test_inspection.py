@@ -156,3 +156,57 @@ def test_a_recording_with_clips_in_two_splits_is_reported_once(make_content):
     assert "recordings" not in warnings(content)
     content = replace(content, columns={"recording": ("a", "a", "a", "b", "c", "d")})
     assert "1 recordings have clips in both splits of train-test (a)" in warnings(content)
+
+
+BYTES = "values are whole numbers from 0 to 255, probably 8-bit; scale them before comparisons"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([[1, 31], [2, 3]], []),
+        ([[1, 32], [2, 3]], [BYTES]),
+        ([[0, 255], [0, 3]], [BYTES, "1 of 2 dimensions never change"]),
+        ([[1, 256], [2, 3]], []),
+        ([[-1, 200], [2, 3]], []),
+        ([[1, 200], [2, 3.5]], []),
+        ([[0, 1.5], [0, 2], [3, 4], [5, 6], [7, 8]], []),
+        ([[0, 1.5], [0, 2], [0, 4], [5, 6], [7, 8]], ["values are never negative and 30% are zeros, as after a ReLU"]),
+        ([[0, -1.5], [0, 2], [0, 4], [5, 6], [7, 8]], []),
+        ([[1000, -1000], [1, 2.5]], []),
+        ([[2000, 0.5], [1, 2]], ["values range from 0.5 to 2e+03; standardize them before training"]),
+        ([[-2000, 0], [0, 0]], ["1 clips have only zeros", "1 of 2 dimensions never change",
+                                "values range from -2e+03 to 0; standardize them before training"]),
+    ],
+)  # fmt: skip
+def test_warnings_of_values_begin_at_their_thresholds(make_content, rows, said):
+    splits = ["train", *["test"] * (len(rows) - 1)]
+    content = make_content([0] * len(rows), splits, features={"audio": np.asarray(rows, np.float32)})
+    found = [text for text in examine(content).warnings if text.startswith("audio: ")]
+    assert sorted(found) == sorted(f"audio: {text}" for text in said)
+
+
+def test_all_warnings_are_listed_in_order(make_content):
+    values = np.random.default_rng(0).normal(size=(8, 6)).astype(np.float32)
+    values[1], values[7] = values[0], values[2]
+    splits, ids = ["train"] * 5 + ["test"] * 3, [*"aacdefgd"]
+    content = make_content([0, 0, 1, 1, 2, 0, 0, 1], splits, features={"audio": values}, ids=ids)
+    assert examine(content).warnings == (
+        "there are no valid clips",
+        "classes have no test clips: class 2",
+        "1 ids repeat within train",
+        "1 ids are in both splits of train-test (d)",
+        "1 identical feature rows (audio) repeat within train",
+        "1 identical feature rows (audio) are in both splits of train-test (c)",
+        "1 test clips are also in train, up to noise or encoding (1 by audio); "
+        "`aadml convert IN OUT --drop-duplicates train` leaves them out",
+    )
+
+
+def test_clips_of_one_row_have_no_step_and_clips_without_rows_no_times(make_content):
+    content = make_content([0, 1], ["train", "test"])
+    for offsets, expected in (([0, 1, 2], (None, 0.5, 1.5)), ([0, 0, 0], (None, None, None))):
+        count = offsets[-1]
+        timeline = Timeline(np.ones((count, 2), np.float32), np.array(offsets), np.array([1.5, 0.5])[:count])
+        found = examine(replace(content, sequences={"audio": timeline})).sequences["audio"]
+        assert (found["step"], found["earliest"], found["latest"]) == expected

@@ -112,6 +112,14 @@ def test_a_task_is_loaded_by_its_name(name, asking, ranked, monkeypatch):
         repeated: 1
     }
     assert f"data failed: duplicate {repeated}, ties of test" in run("audit", "--mteb", name)[2]
+    other = {**test, "relevant_docs": {"0": {"0": 1, "1": 0}}}
+    known.dataset = {"en": {"test": test}, "de": {"test": other, "dev": test}}
+    splits = aadml.inspect(f"mteb:{name}").splits
+    assert {split: figures.judgments for split, figures in splits.items()} == {"en-test": 3, "de-test": 1, "de-dev": 3}
+    for wrong in ({"queries": sides["queries"]}, "data"):
+        known.dataset = {"default": {"test": wrong}}
+        with pytest.raises(InputError, match=f"mteb:{name}: is not a retrieval task; pass a task with queries and a c"):
+            aadml.inspect(f"mteb:{name}")
     with pytest.raises(InputError, match=r"^mteb:No: is neither a folder nor a task that mteb can load \('No'\); pass"):
         aadml.inspect("mteb:No")
     monkeypatch.setitem(sys.modules, "mteb", None)
@@ -206,3 +214,37 @@ def test_a_score_that_is_not_a_number_is_refused(tmp_path):
 def test_a_path_without_a_folder_does_not_ask_for_mteb(task):
     with pytest.raises(InputError, match=f"^mteb:{task}: the folder does not exist; pass a folder with corpus"):
         aadml.inspect(f"mteb:{task}")
+
+
+def test_one_corpus_serves_all_splits_and_other_splits_need_their_own(tmp_path):
+    tables = task()
+    tables["corpus"]["id"][1] = None
+    tables["corpus"]["_id"] = [None, "c1", "c9"]
+    tables["corpus"]["video"][2] = {"bytes": None, "path": "x"}
+    source = write(tmp_path, {"test": tables, "train": {key: tables[key] for key in ("queries", "qrels")}})
+    found = aadml.inspect(source).splits
+    assert {split: (figures.items, figures.absent) for split, figures in found.items()} == {
+        "test": (3, 0), "train": (3, 0)
+    }  # fmt: skip
+    assert aadml.inspect(source).duplicates["items"].within == {"test": 1, "train": 1}  # a path of equal text
+    write(tmp_path, {"valid": {"corpus": tables["corpus"]}})
+    with pytest.raises(InputError, match="corpus: has no split train, but test, valid; pass a complete copy"):
+        aadml.inspect(source)
+
+
+def test_a_task_without_judgments_or_ids_is_refused(tmp_path):
+    tables = task()
+    tables["qrels"] = {"query-id": ["q0"], "corpus-id": ["c0"], "score": [0]}
+    figures = only(aadml.inspect(write(tmp_path / "zero", {"test": tables})))
+    assert (figures.queries, figures.judgments, figures.chance, figures.ceiling) == (1, 0, 0.0, 0.0)
+    tables["qrels"] = {key: pa.array([], pa.string()) for key in ("query-id", "corpus-id", "score")}
+    with pytest.raises(InputError, match="has no judgments; pass a retrieval task"):
+        aadml.inspect(write(tmp_path / "none", {"test": tables}))
+    del tables["queries"]["id"]
+    with pytest.raises(InputError, match="a table has no column id, but audio; pass a table with ids"):
+        aadml.inspect(write(tmp_path / "unnamed", {"test": tables}))
+
+
+def test_the_only_item_is_found_by_chance(tmp_path):
+    figures = only(aadml.inspect(write(tmp_path, {"test": task(items="x", pairs=(("q0", "c0"),))})))
+    assert (figures.queries, figures.items, figures.chance, figures.chance_first) == (1, 1, 1.0, 1.0)

@@ -128,3 +128,13 @@ def test_a_list_of_class_names_that_is_none_is_refused(tmp_path, text, message):
         read_class_names(path)
     with pytest.raises(InputError, match="cannot be read"):
         read_class_names(tmp_path / "absent.txt")
+
+
+def test_at_most_twenty_values_of_classes_are_named(tmp_path):
+    labels = np.arange(100, 121)
+    features = {"audio": np.ones((21, 2))}
+    values = ", ".join(map(str, range(100, 120)))
+    with pytest.raises(
+        InputError, match=rf"there are 3 class names for 21 classes \(values {values}\); pass one name per"
+    ):
+        assembled(tmp_path, tuple("abc"), labels=labels, features=features, splits=["train"] * 21)

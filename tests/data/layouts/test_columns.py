@@ -218,3 +218,13 @@ def test_rows_of_one_id_that_differ_in_more_than_the_text_are_refused(tmp_path, 
     np.savez(tmp_path / "f.npz", **captioned(**changes))
     with pytest.raises(InputError):
         open_data(tmp_path / "f.npz")
+
+
+def test_at_most_thirty_arrays_of_a_file_are_named(tmp_path):
+    arrays = {f"a{number:02d}": np.ones((2, 3)) for number in range(31)}
+    np.savez(tmp_path / "f.npz", audio=np.ones((2, 3)), label=np.arange(2), **arrays)
+    named = ", ".join(["audio", "label", *list(arrays)[:28]])
+    with pytest.raises(
+        InputError, match=rf"contains only audio of .* but two are needed \(arrays: {named}\); rename an ar"
+    ):
+        open_data(tmp_path / "f.npz", layout="columns")

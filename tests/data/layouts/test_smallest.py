@@ -87,6 +87,13 @@ def test_every_layout_has_its_smallest_file_here():
     assert set(ARRAYS) == set(LAYOUTS)
 
 
+def test_each_layout_is_recorded_by_a_name_and_some_read_arrays_of_other_names():
+    names = {"columns-h5": "columns", "split-first-npz": "split-first"}
+    taking = {"columns", "columns-h5", "table", "views", "embedding-dump"}
+    recorded = {name: (layout.name, layout.takes_views) for name, layout in LAYOUTS.items()}
+    assert recorded == {name: (names.get(name, name), name in taking) for name in ARRAYS}
+
+
 @pytest.mark.parametrize("name", ARRAYS)
 def test_the_smallest_file_is_recognized_and_converts(name, tmp_path):
     path, views = written(name, ARRAYS[name], tmp_path)

@@ -99,7 +99,7 @@ def entries(root):
 def test_folders_of_sounds_and_pictures_are_pairs(tmp_path):
     names = [f"{label}/{kind}/{n}.{end}" for label in ("cat", "dog") for n in (1, 2)
              for kind, end in (("sound", "wav"), ("images", "jpg"))]  # fmt: skip
-    tree(tmp_path, *names, "cat/sound/lone.wav", "dog/images/lone.png", "dog/images/notes.txt")
+    tree(tmp_path, *names, "top.wav", "cat/sound/lone.wav", "dog/images/lone.png", "dog/images/notes.txt")
     found, listing = entries(tmp_path)
     assert found == {(label, "", f"{n}.wav", f"{n}.jpg") for label in ("cat", "dog") for n in (1, 2)}
     assert listing.notes[0].startswith("4 pairs of a sound and a picture")

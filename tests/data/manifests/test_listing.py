@@ -2,6 +2,7 @@ import os
 
 import pytest
 
+from aadml.data.manifests import listing
 from aadml.data.manifests.folder import folder
 from aadml.feature_extraction.ground.errors import InputError
 from tests.data.manifests.test_folder import tree
@@ -12,9 +13,9 @@ def test_what_is_left_aside_is_said(tmp_path):
     tree(tmp_path / "far", "d.mp4")
     (tmp_path / "data" / "birds").symlink_to(tmp_path / "far")
     (tmp_path / "data" / "dog" / "d.mp4").symlink_to(tmp_path / "far" / "d.mp4")
-    listing = folder(tmp_path / "data")
-    assert [entry.id for entry in listing.entries] == ["a", "b", "d"]
-    assert listing.notes == (
+    found = folder(tmp_path / "data")
+    assert [entry.id for entry in found.entries] == ["a", "b", "d"]
+    assert found.notes == (
         "links to folders are not followed (birds)",
         "files with other endings were left out (.gif 1, none 1)",
     )
@@ -43,3 +44,15 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "scandir", lambda path: denied(path) if str(path).endswith("dog") else scandir(path))
     with pytest.raises(InputError, match=r"dog: cannot be read \(Permission denied\)"):
         folder(tmp_path)
+
+
+def test_only_files_of_equal_size_are_read(tmp_path, monkeypatch):
+    for name, text in (("a", "one"), ("b", "two"), ("c", "one"), ("d", "longer")):
+        (tmp_path / name).write_text(text)
+    read = []
+    digest = listing.file_digest
+    monkeypatch.setattr(listing, "file_digest", lambda file: read.append(file.name) or digest(file))
+    equal = listing.equal_files([tmp_path / name for name in "abcde"])
+    assert [file.name for file in equal] == ["a", "c"]
+    assert len({*equal.values()}) == 1
+    assert read == ["a", "b", "c"]

@@ -1,3 +1,4 @@
+import hashlib
 import re
 from collections import Counter
 
@@ -6,6 +7,7 @@ import pytest
 from aadml.data.manifests.making import manifest
 from aadml.feature_extraction.ground.errors import InputError
 from tests.data.manifests.test_table import plain, rows_of, written
+from tests.data.manifests.trees import put
 
 
 @pytest.mark.parametrize("split", [None, "column:split"])
@@ -104,3 +106,53 @@ def test_an_empty_folder_and_a_lone_name_are_refused(tmp_path):
         manifest("ave")
     with pytest.raises(InputError, match="does not exist"):
         manifest(tmp_path / "none")
+
+
+@pytest.mark.parametrize("places", [(), ("vggsound", "a", "b")])
+def test_a_source_is_one_or_two_arguments(places):
+    with pytest.raises(InputError, match=f"there are {len(places)} arguments; pass a folder or a table, or the name"):
+        manifest(*places)
+
+
+def test_a_folder_may_have_the_name_of_a_data_set_and_hold_another_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    put(tmp_path / "ave", "cat/a.mp4", "dog/b.mp4", manifest__csv="id,media\n")
+    assert [row.label for row in rows_of(manifest("ave", split="random:1/0/0"))] == ["cat", "dog"]
+    (tmp_path / "ave" / "manifest.csv").write_text("\ufeffid,media,split\n")
+    with pytest.raises(
+        InputError, match=r"contains manifest\.csv, which is already a manifest; pass it to `aadml extr"
+    ):
+        manifest(tmp_path / "ave")
+
+
+def test_a_table_of_a_data_set_is_listed_with_the_columns_that_are_named(tmp_path):
+    put(tmp_path, "a.mp4", vggsound__csv="a,1,dog,train\n")
+    with pytest.raises(InputError, match="is a table of the data set vggsound; run `aadml manifest vggsound"):
+        manifest(tmp_path / "vggsound.csv")
+    made = manifest(tmp_path / "vggsound.csv", header="video,start,label,split", media_name="{video}")
+    assert rows_of(made)[0].columns["start"] == "1"
+
+
+def test_the_clips_of_a_data_set_without_a_file_are_left_out_or_listed(tmp_path):
+    rows = "".join(f"v{n},{n},{('dog', 'cat')[n % 2]},{('train', 'test')[n // 4]}\n" for n in range(8))
+    folder = put(tmp_path / "data", *(f"v{n}.mp4" for n in (0, 5)), vggsound__csv=rows)
+    listed = manifest("vggsound", folder, output=tmp_path / "all.csv", on_note=(notes := []).append)
+    digest, missing = hashlib.sha256(rows.encode()).hexdigest(), [f"v{n}_00000{n}.mp4" for n in (1, 2, 3, 4, 6, 7)]
+    assert notes == [
+        "8 clips, 2 classes (4 train, 0 valid, 4 test)",
+        f"missing media files: 6 ({', '.join(missing[:5])} and 1 more)",
+        "recordings in more than one row: 0",
+        *(f"recordings shared by {pair}: 0" for pair in ("train-valid", "train-test", "valid-test")),
+        f"sha256 {digest}  vggsound.csv",
+        f"the 6 missing videos are listed in {tmp_path / 'all.missing.txt'}",
+    ]
+    assert (tmp_path / "all.missing.txt").read_text() == "v1\nv2\nv3\nv4\nv6\nv7\n"
+    assert [row.id for row in rows_of(listed)] == [f"v{n}_00000{n}" for n in range(8)]
+    found = manifest("vggsound", folder, output=tmp_path / "found.csv", skip_missing=True, on_note=notes.append)
+    assert [row.id for row in rows_of(found)] == ["v0_000000", "v5_000005"]
+    files = ", ".join(str(folder / name) for name in missing[:5])
+    assert f"6 of 8 clips have no media file and were left out ({files} and 1 more)" in notes
+    for name in ("v0.mp4", "v5.mp4"):
+        (folder / name).unlink()
+    with pytest.raises(InputError, match="there are no clips to list; pass at least one clip"):
+        manifest("vggsound", folder, output=tmp_path / "none.csv", skip_missing=True)

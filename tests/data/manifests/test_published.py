@@ -128,7 +128,9 @@ def test_other_tables_are_refused_with_the_page(tmp_path):
     with pytest.raises(InputError, match=r"contains none of the tables vggsound\*\.csv; pass the tables of https:"):
         manifest("vggsound", tmp_path / "none")
     put(tmp_path / "other", train__csv="file_name,caption\nx.wav,a\n")
-    with pytest.raises(InputError, match="lacks the column 'youtube_id'"):
+    with pytest.raises(
+        InputError, match=r"lacks the column 'youtube_id' \(columns: file_name, caption\); pass a table"
+    ):
         manifest("audiocaps", tmp_path / "other")
 
 
@@ -139,3 +141,14 @@ def test_every_layout_cites_its_page():
         assert entry.page in documentation(MANIFESTS.places[name])
     assert "unverified" in documentation(MANIFESTS.places["vegas"])
     assert "https://github.com/YapengTian/AVE-ECCV18" in documentation(MANIFESTS.places["ave"])
+
+
+def test_classes_and_clips_with_several_captions_are_counted(tmp_path):
+    texts, media, _ = SETS["kinetics-sounds"]
+    manifest("kinetics-sounds", put(tmp_path / "data", *media, **texts), on_note=(notes := []).append)
+    assert "3 clips of other classes were left out" in notes
+    texts, media, _ = SETS["clotho"]
+    made = manifest("clotho", put(tmp_path / "clotho", *media, **texts))
+    header, first, *_ = made.read_text().splitlines()
+    assert header == "id,media,split,video," + ",".join(f"caption_{n}" for n in range(1, 6))
+    assert first == 'development/Rain.wav,clotho/development/Rain.wav,train,Rain.wav,a,b,"c, d",e,f'

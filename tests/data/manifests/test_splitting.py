@@ -1,6 +1,10 @@
+import re
 from collections import Counter
 
+import pytest
+
 from aadml.data.manifests.making import manifest
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import read_manifest
 from tests.data.manifests.test_table import plain, rows_of, written
 
@@ -53,3 +57,27 @@ def test_equal_files_stay_in_one_split(media):
         (media / "media" / f"{number + 1}.mp4").write_bytes((media / "media" / f"{number}.mp4").read_bytes())
     rows = rows_of(manifest(plain(media, "media,label"), split="random:0.5/0/0.5"))
     assert all(rows[number].split == rows[number + 1].split for number in range(0, 40, 2))
+
+
+@pytest.mark.parametrize(
+    ("split", "options", "message"),
+    [
+        ("dev,x,y", {}, "2 of 3 clips have no split, or a word other than train, valid, test ('2'); correct the col"),
+        ("test,x,x", {"split": "column:note"}, "3 of 3 cells are not splits ('b' occurs 2 times); write train, va"),
+        ("test,dev,train", {"split": "column:"}, "--split column: is not a division; write random:TRAIN/VALID/TEST"),
+        ("test,dev,train", {"split": "test"}, "--split test is not a division; write random:TRAIN/VALID/TEST, as in"),
+        ("test,dev,train", {"split_by": "note"}, "--split-by note: clips of the value 'b' are in several splits; pass"),
+    ],
+)  # fmt: skip
+def test_words_and_rules_that_are_not_splits_are_refused(media, split, options, message):
+    rows = zip((1, 2, 3), split.split(","), "abb", strict=True)
+    table = written(media, "media,split,note\n" + "".join(f"media/{n}.mp4,{word},{note}\n" for n, word, note in rows))
+    with pytest.raises(InputError, match=re.escape(message)):
+        manifest(table, **options)
+
+
+def test_a_column_named_split_is_a_rule_and_empty_cells_form_no_group(media):
+    rows = "".join(f"media/{n}.mp4,{('Train ', 'TEST')[n % 2]},{'' if n < 4 else f's{n}'}\n" for n in range(8))
+    table = written(media, "media,split,speaker\n" + rows)
+    made = manifest(table, split="column:split", split_by="speaker")
+    assert [row.split for row in rows_of(made)] == ["train", "test"] * 4

@@ -89,6 +89,15 @@ def test_sound_and_picture_may_be_two_files(media):
         ("media,label\na,b\nc,\n", {}, "no label in line 3"),
         ("id,media\nx,a\ny,b\nx,c\n", {}, "id 'x' occurs in lines 2, 4"),
         ("media,label\na,x\na,y\n", {}, "lines 2, 3 share media files"),
+        ("id,media\nx,a\nx,b\ny,c\ny,d\n", {}, "id 'x' occurs in lines 2, 3, and 1 more ids are repeated; make each"),
+        ("id,media\n,a\nx,b\n", {}, "id '' occurs in line 2; make each id unique"),
+        ("a,b\n1,2\n", {}, "(its columns are a, b); choose from these columns: --columns media=COLUMN,label=COLUMN"),
+        ("File Name,b\n1,2\n", {}, "choose from these columns: --columns media=File Name"),
+        ("audio,b\n1,2\n", {}, "has no column 'media'"),
+        ("media,..\na,b\n", {}, "'..' cannot name a column of a manifest"),
+        ("media,a\x01\na,b\n", {}, "'a\\x01' cannot name a column of a manifest"),
+        ("media,,label\na,x,b\n", {}, "line 2 has 3 cells, but the first line names 2 columns"),
+        ("a,b,c\n", {"header": "media,label"}, "line 1 has 3 cells, but --header names 2 columns"),
         ("media\n", {}, "a header but no rows"),
         ("", {}, "the file is empty"),
         ('media,label\n"a,b\n', {}, "is not CSV"),
@@ -126,12 +135,29 @@ def test_any_text_of_cells_comes_back(rows, separator, tmp_path_factory):
         ({"columns": 15}, "table: columns has type int; pass text"),
         ({"media": 15}, "media has type int; pass the path of a folder"),
         ({"folds": float("-inf")}, "folds has type float; pass the path of a folder"),
-        ({"clock_limit": "9" * 5000}, "--clock-limit: '9"),
+        ({"clock_limit": "9" * 10}, "--clock-limit: '9"),
+        ({"clock_limit": "9" * 9}, "clock_limit"),
     ],
 )
 def test_an_option_of_another_type_is_refused(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         manifest(plain(tmp_path), **options)
+
+
+def test_the_columns_of_a_table_are_copied_and_its_notes_are_complete(media):
+    table = written(media, "clip,File,class,more\na,media/1.mp4,x,1,,\nb,media/1.mp4,y,2\nc,media/2.mp4,y,\n")
+    options = {"columns": "id=clip,media=File,label=class", "split": "random:1/0/0", "on_note": (notes := []).append}
+    assert manifest(table, **options).read_text().splitlines() == [
+        "id,media,label,split,more", "a,media/1.mp4,x,train,1", "b,media/1.mp4,y,train,2", "c,media/2.mp4,y,train,",
+    ]  # fmt: skip
+    assert notes == [
+        "3 clips, 2 classes (3 train, 0 valid, 0 test)",
+        *(f"column '{old}' is read as '{new}'" for old, new in (("clip", "id"), ("File", "media"), ("class", "label"))),
+        "the split is drawn at random (seed 0); shares of 1/0/0 were wanted, and 1/0/0 were reached",
+        "missing media files: 0",
+        "recordings in more than one row: 1 (1.mp4)",
+        *(f"recordings shared by {pair}: 0" for pair in ("train-valid", "train-test", "valid-test")),
+    ]
 
 
 def test_a_table_without_a_header_and_files_named_by_its_cells(media):

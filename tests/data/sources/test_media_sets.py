@@ -52,6 +52,10 @@ def test_a_cache_distinguishes_segments_and_a_failure_leaves_the_others(recordin
         np.testing.assert_array_equal(sound, again)
     assert len(set(files.sums(range(4)))) == 4
     assert files.sums([3]) == MediaFiles((recording,), torch.arange(1)).sums([0])
+    assert files.decoded([]) == []
+    part = files.select(torch.tensor([3, 1, 3]))
+    assert list(part.content()) == [*files.sums([1, 3]), np.asarray([1, 0, 1]).tobytes()]
+    assert MediaFiles(("none.wav",), torch.arange(1)).sums([0]) == [b""]
 
 
 def test_segments_of_one_file_in_two_splits_are_one_shared_recording(recording):

@@ -225,3 +225,6 @@ def test_a_joint_fingerprint_weighs_modalities_by_their_usual_distances(monkeypa
     expected = np.concatenate([prints[m] / usual[m] for m in split_duplicates.FINGERPRINT_SHARES], axis=1)
     np.testing.assert_allclose(rows.batch(torch.arange(135)).numpy(), expected, rtol=1e-5)
     assert usual["visual"] > 5 * usual["audio"] > 0
+    prints["audio"][:] = 9  # equal sounds have no usual distance, and their fingerprints count as they are
+    list(split_duplicates._compared(drawn(fingerprints=prints), every))
+    np.testing.assert_array_equal(seen[1][0].batch(torch.arange(135))[:, :256].numpy(), prints["audio"])

@@ -4,7 +4,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.data.splitting.splits import stratified, to_splits, without_classes, without_incomplete_classes
+from aadml.data.splitting.splits import (
+    clips_of,
+    stratified,
+    to_splits,
+    without_classes,
+    without_incomplete_classes,
+)
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -119,3 +125,31 @@ def test_notes_of_the_reader_are_passed_on(make_content):
     origin = {"audio": {"notes": ["read from afar"]}, "visual": {"notes": ["read from afar"]}}
     told = make_content(content.labels, content.splits, provenance=origin)
     assert to_splits(told).notes == ("read from afar", "classes have only one train clip: class 0, class 1")
+
+
+def test_several_labels_and_no_labels_are_refused_where_one_is_needed(make_content):
+    several = np.asarray([[1, 1], [1, 0], [0, 1], [1, 1], [0, 0]], np.uint8)
+    names, splits = ("class 0", "class 1"), ["train", "train", "train", "test", "test"]
+    content = make_content([0, 0, 1, 0, -1], splits, all_labels=several, class_names=names)
+    refusal = (
+        r"a b: 2 clips have several labels, but incomplete_classes=drop needs one .*: `aadml convert 'a b' OUT\.h5 --f"
+    )
+    with pytest.raises(InputError, match=refusal):
+        without_incomplete_classes(content, "a b")
+    content = make_content([-1] * 5, splits, class_names=())
+    with pytest.raises(
+        InputError, match="a: its clips have no labels, but incomplete_classes=drop needs classes; leave"
+    ):
+        without_incomplete_classes(content, "a")
+
+
+def test_clips_of_some_modalities_keep_their_masks_and_labels(make_content):
+    several = np.asarray([[1, 1], [1, 0], [0, 1]], np.uint8)
+    present = {"visual": np.asarray([True, False, True])}
+    content = make_content([0, 0, 1], ["train"] * 3, all_labels=several, present=present)
+    clips = clips_of(content)
+    assert clips.modalities == ("audio", "visual")
+    assert clips.all_labels.tolist() == [[True, True], [True, False], [False, True]]
+    assert {m: mask.tolist() for m, mask in clips.present.items()} == {"visual": [True, False, True]}
+    assert clips_of(content, ["audio"]).modalities == ("audio",)
+    assert clips_of(content, ["audio"]).present == {}

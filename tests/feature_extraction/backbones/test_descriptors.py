@@ -176,3 +176,12 @@ def test_descriptions_stay_the_same():
         [[0.112, 0.8271, 2.6746, 0.9393, 0.7858, 0.3328]],
         atol=1e-3,
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "seconds", "times"), [(1, 0.001, [0]), (2, 1.96, [0, 0.97]), (3, 3.0, [0, 1.0, 2.0]), (1, 0.96, [0])]
+)
+def test_patches_begin_at_equal_parts_of_the_frames(rows, seconds, times):
+    assert extractor("log-mel", "audio").times(rows, seconds).tolist() == pytest.approx(times, abs=0.011)
+    description = describe_sound(noise(seconds))
+    assert len(description) == rows

@@ -222,7 +222,7 @@ def fitted(made, clips, splits):
 
 def test_too_few_training_frames_for_1024_dimensions_are_refused():
     clips = [np.zeros((600, 2048), dtype=np.float32)] * 2
-    with pytest.raises(InputError, match=r"there are 600 training frames; pass at least 1,024"):
+    with pytest.raises(InputError, match=r"there are 600 training frames, but at least 1,024 are needed"):
         fitted(reduced(), clips, ["train", "test"])
 
 
@@ -254,7 +254,7 @@ def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path,
         ({"last_pool": "some"}, r"inception-v3\.last_pool is \"some\"; pass one of average, max or null"),
         ({"transform_input": 1}, r"inception-v3\.transform_input is 1; pass true or false or null"),
         ({"precision": "float16"}, "pass one of float32, bfloat16, auto"),
-        ({"eight_bit": True}, "choose reduction own-pca or youtube-8m"),
+        ({"eight_bit": True}, "but reduction is none; set reduction to own-pca or youtube-8m"),
         ({"matrices": "pca"}, 'inception-v3.matrices is "pca", but this option of inception-v3 was removed'),
         ({"weights": "inception-v4"}, "neither a file nor the name of a published file"),
         ({"wieghts": "auto"}, "did you mean 'weights'"),

@@ -91,3 +91,47 @@ def test_untrained_vectors_do_not_depend_on_the_order_of_words():
     one, other = untrained_table(["b", "a"], dimension=8), untrained_table(["a", "b", "a"], dimension=8)
     assert one.words == other.words
     np.testing.assert_array_equal(one.vectors, other.vectors)
+
+
+def test_the_spellings_of_a_word_are_looked_up_in_order():
+    assert variants("co-operise-colour-grey") == (
+        "co-operise-colour-grey", "Co-operise-colour-grey", "CO-OPERISE-COLOUR-GREY", "co_operise_colour_grey",
+        "cooperisecolourgrey", "co-operise-color-grey", "co-operise-colour-gray",
+    )  # fmt: skip
+    assert variants("organised") == ("organised", "Organised", "ORGANISED", "organized")
+    assert variants("our") == ("our", "Our", "OUR")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"2 1\nab \0\0\x80?", "is truncated in word 2 of 2; download the file again"),
+        (b"1 1\nab \0\0\x80", "is truncated in word 1 of 1; download the file again"),
+        (b"3 2\na 1 2\nb 3 4\n", "is truncated after word 2 of 3; download the file again"),
+        (b"a 1 2\nb 3\n", "word 2 has 1 values instead of 2; pass a Word2Vec file"),
+        (b"2 2\na 1 2\nb 3 4 5\n", "word 2 has 3 values instead of 2; pass a Word2Vec file"),
+        (b"a\nb\n", "word 1 has 0 values instead of at least 1; pass a Word2Vec file"),
+        (
+            b"a 1 2\nb 3 x\n",
+            r"word 2 has an invalid value \(could not convert string to float: b'x'\); pass a Word2Vec file",
+        ),
+    ],
+)
+def test_the_word_at_which_a_file_ends_or_errs_is_named(tmp_path, content, problem):
+    (tmp_path / "v").write_bytes(content)
+    with pytest.raises(InputError, match=problem):
+        read_vectors(tmp_path / "v")
+
+
+def test_the_first_vector_of_a_word_is_kept_and_random_vectors_of_a_seed_stay_the_same(tmp_path):
+    (tmp_path / "v").write_text("a 1 2\na 3 4\n")
+    assert read_vectors(tmp_path / "v")["a"].tolist() == [1, 2]
+    drawn = untrained_table(["a"])
+    assert drawn.words == ("<pad>", "a", "<missing>")
+    assert drawn.vectors.shape == (3, 300)
+    assert np.linalg.norm(drawn.vectors, axis=1).tolist() == pytest.approx([0, 1, 1], abs=1e-5)
+    assert drawn.vectors[1, :3].tolist() == pytest.approx([0.0071275, -0.0074889, 0.0363050], abs=1e-6)
+    assert untrained_table(["a"], seed=1).vectors[1, 0] != drawn.vectors[1, 0]
+    assert table(["a"], {"a": np.ones(200, np.float32)}).vectors[2, :3].tolist() == pytest.approx(
+        [0.0301341, -0.1426861, -0.1407600], abs=1e-6
+    )

@@ -2,6 +2,7 @@ import importlib
 import os
 import signal
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -206,3 +207,35 @@ def test_parts_are_prepared_pooled_and_reported_in_their_order(monkeypatch):
     assert (last.prepared.tolist(), last.fingerprint) == ([1, 1], None)
     for part, modality in ((first, "audio"), (last, "text")):
         assert (part.modality, part.warnings, part.start, part.seconds) == (modality, ("cut",), 0.5, 2.0)
+
+
+def test_decoders_have_the_limits_of_their_settings(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        decoding_workers, "worker_pool", lambda work, *given: seen.append((work.args, *given)) or "pool"
+    )
+    settings = DecodingSettings({"text": "wanted"}, 2.0, Limits(seconds=3.0), gives_way=True, watch=print)
+    assert decoding_workers.decoders(settings, 4) == "pool"
+    ((arguments, workers, conditions, watch),) = seen
+    assert (arguments, workers, watch) == (({"text": "wanted"}, Limits(seconds=3.0)), 4, print)
+    assert (conditions.time_limit, conditions.processor_limit, conditions.gives_way) == (60.0, 2.0, True)
+    assert (conditions.one_thread, conditions.grace, conditions.setup.args) == (True, 0.0, (None,))
+
+
+@pytest.mark.parametrize(("workers", "clips", "count"), [(None, 9, 3), (2, 9, 2), (5, 4, 4)])
+def test_there_are_no_more_processes_than_clips_and_one_for_each_suspect(monkeypatch, workers, clips, count):
+    pools = []
+
+    def decoded(pool, tasks, suspects=None):
+        if suspects is not None:
+            suspects.extend(tasks)
+        else:
+            yield from ((task, []) for task in tasks)
+
+    monkeypatch.setattr(decoding_workers, "processors", lambda: 3)
+    monkeypatch.setattr(decoding_workers, "decoders", lambda _, number: pools.append(number) or nullcontext())
+    monkeypatch.setattr(decoding_workers, "decoded_by", decoded)
+    tasks = [Task(number, {}) for number in range(2)]
+    done = decode_all(iter(tasks), DecodingSettings({}, 2.0, Limits()), clips=clips, workers=workers)
+    assert [task for task, _ in done] == tasks
+    assert pools == [count, 1, 1]

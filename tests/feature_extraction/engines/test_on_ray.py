@@ -122,7 +122,7 @@ def test_without_ray_the_engine_says_how_to_get_it(manifest, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("rey", "did you mean 'ray'"), ("local:host", "does not have an address"), ("", "no engine")]
+    ("name", "reason"), [("rey", "did you mean 'ray'"), ("local:host", "does not accept an address"), ("", "no engine")]
 )
 def test_other_engines_are_refused(name, reason):
     with pytest.raises(InputError, match=reason):
@@ -219,3 +219,90 @@ def test_the_number_of_actors_is_bounded_by_clips(monkeypatch, workers, cluster,
     settings = DecodingSettings({}, time_limit=10.0, limits=Limits(), watch=print)
     assert list(on_ray.decode(iter(()), settings, clips=clips, workers=workers)) == []
     assert seen == [1, DecodingSettings({}, time_limit=10.0, limits=Limits()), count, 900.0]
+
+
+class _Package:
+    """Stand-in for the package, whose first starts fail."""
+
+    def __init__(self, failures=0, initialized=False):
+        self.failures, self.initialized, self.calls, self.stopped = failures, initialized, [], 0
+
+    def is_initialized(self):
+        return self.initialized
+
+    def init(self, **options):
+        self.calls.append(options)
+        if len(self.calls) <= self.failures:
+            raise ConnectionError("no\nanswer")
+
+    def shutdown(self):
+        self.stopped += 1
+
+
+@pytest.fixture
+def connecting(monkeypatch):
+    """Set a stand-in for the package and the environment of a cluster; return a function that connects."""
+
+    def connecting(package, address="", cluster=None, workers=5):
+        for name in (*on_ray._SETTINGS, "RAY_ADDRESS"):
+            monkeypatch.delenv(name, raising=False)
+        if cluster:
+            monkeypatch.setenv("RAY_ADDRESS", cluster)
+        monkeypatch.setenv("RAY_agent_register_timeout_ms", "7")
+        monkeypatch.setattr(on_ray, "package", lambda: package)
+        with on_ray._connected(address, workers) as ray:
+            assert ray is package
+            assert package.initialized or sys.stdout is sys.stderr
+            return {name: os.environ.get(name) for name in on_ray._SETTINGS}
+
+    return connecting
+
+
+@pytest.mark.parametrize(
+    ("address", "cluster", "where"),
+    [("", None, "local"), ("auto", None, "auto"), ("", "10.0.0.7:1", "10.0.0.7:1"), ("auto", "10.0.0.7:1", "auto")],
+)
+def test_ray_is_started_here_or_found_at_an_address(connecting, address, cluster, where):
+    package = _Package()
+    settings = connecting(package, address, cluster)
+    assert settings == {"RAY_USAGE_STATS_ENABLED": "0", "RAY_agent_register_timeout_ms": "7"}  # the user's value stays
+    (options,) = package.calls
+    paths = options.pop("runtime_env")["env_vars"]["PYTHONPATH"].split(os.pathsep)
+    assert paths == [path for path in sys.path if path]
+    new = (
+        {"num_cpus": 5, "include_dashboard": False}
+        if where == "local"
+        else {"num_cpus": None, "include_dashboard": None}
+    )
+    assert options == {"address": where, "log_to_driver": False, "logging_level": "ERROR", **new}
+    assert package.stopped == 1
+
+
+@pytest.mark.parametrize(("address", "failures", "tries"), [("", 2, 3), ("", 3, 3), ("auto", 1, 1)])
+def test_a_start_on_this_machine_is_tried_three_times(connecting, address, failures, tries):
+    package = _Package(failures)
+    if failures < tries:
+        connecting(package, address)
+    else:
+        problem, remedy = ("there is no cluster at auto", ", or ray to") if address else ("Ray cannot be st", "$")
+        with pytest.raises(
+            InputError, match=rf"engine ray: {problem}.* \(.*no.*\); pass ray:ADDRESS of a running cluster{remedy}"
+        ):
+            connecting(package, address)
+    assert (len(package.calls), package.stopped) == (tries, 3 if address == "" else 1)
+
+
+def test_a_running_connection_is_used_and_not_ended(connecting):
+    package = _Package(initialized=True)
+    connecting(package)
+    assert (package.calls, package.stopped) == ([], 0)
+
+
+def test_an_address_is_given_to_ray_alone(monkeypatch):
+    monkeypatch.setattr(on_ray, "package", lambda: None)
+    assert engine_of("ray") is on_ray.decode
+    assert (engine_of("ray:auto").func, engine_of("ray:auto").keywords) == (on_ray.decode, {"address": "auto"})
+    with pytest.raises(
+        InputError, match="engine local:x: local does not accept an address; choose ray:ADDRESS, ray or l"
+    ):
+        engine_of("local:x")

@@ -23,8 +23,12 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
         ({"features": {"audio": np.array([[0], [1], [np.nan], [0]], np.float32)}}, "/audio: row 2 contains NaN"),
         ({"features": {"audio": np.array([[0], [np.inf], [1], [0]], np.float32)}}, "/audio: row 1 contains NaN"),
         ({"labels": np.array([0, 1, 0])}, "/label is int64 (3,), but must be int64 (4,)"),
-        ({"labels": np.array([0, 1, 2, 0])}, "/label is 2 in row 2, but there are 2 class names"),
-        ({"labels": np.array([0, -2, 1, 0])}, "/label is -2 in row 1"),
+        ({"features": {"audio": np.ones((4, 0), np.float32)}}, "/audio is float32 (4, 0), but must be float32 (4, d)"),
+        (
+            {"labels": np.array([0, 1, 2, -2])},
+            "/label is 2 in row 2, but there are 2 class names; write 0 to 1, or -1 for a clip without a label",
+        ),
+        ({"labels": np.array([0, -2, 2, 0])}, "/label is -2 in row 1, but"),
         ({"labels": np.array([0.0, 1, 1, 0])}, "/label is float64"),
         ({"labels": np.full(4, -2)}, "/label is -2 in row 0"),
         ({"all_labels": np.ones((4, 3), np.uint8)}, "/labels is uint8 (4, 3), but must be uint8 (4, 2)"),
@@ -33,10 +37,33 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
             {"all_labels": np.array([[1, 1]] * 3 + [[1, 0]], np.uint8)},
             "/labels and /label contradict each other in row 3",
         ),
+        (
+            {"labels": np.array([0, 1, -1, 1]), "all_labels": np.array([[1, 0], [1, 1], [0, 1], [0, 1]], np.uint8)},
+            "/labels and /label contradict each other in row 2; write in /label the first class of /labels",
+        ),
         ({"splits": ("train", "test")}, "/split has 2 rows"),
+        ({"splits": ("train",) * 5}, "/split has 5 rows, but there are 4 ids; write one row per id"),
+        (
+            {"fingerprints": {"audio": np.zeros((3, 2), np.uint8)}},
+            "/fingerprint/audio is uint8 (3, 2), but must be uint8 (4, width)",
+        ),
         ({"splits": ("train", "train", "exam", "test")}, "/split contains 'exam'; choose from train, valid, test"),
         ({"columns": {"speaker": ("x",)}}, "/column/speaker has 1 rows"),
-        ({"sequences": {"text": Timeline(np.ones((1, 1), np.float32), np.arange(5))}}, "without pooled features"),
+        (
+            {"sequences": dict.fromkeys(("text", "pose"), Timeline(np.ones((1, 1), np.float32), np.arange(5)))},
+            "/pose_sequence is present without pooled features; add /pose",
+        ),
+        (
+            {"sequences": {"audio": Timeline(np.ones((6, 3)), np.array([0, 2, 2, 5, 6]))}},
+            "/audio_sequence is float64 (6, 3), but must be float32 (total, width)",
+        ),
+        *(
+            (
+                {"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([first, 2, 2, 5, 6]))}},
+                "/audio_offsets do not ascend from 0 to 6; write ascending offsets",
+            )
+            for first in (-1, 1)
+        ),
         (
             {"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([0, 2, 1, 5, 6]))}},
             "/audio_offsets do not ascend from 0 to 6",
@@ -50,6 +77,8 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
     ],
 )
 def test_refuses_content_that_contradicts_itself(tmp_path, changes, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        check(content(**changes), "f.h5")
     with pytest.raises(InputError, match=re.escape(message)):
         write_features(tmp_path / "f.h5", content(**changes))
     assert list(tmp_path.iterdir()) == []
@@ -73,10 +102,26 @@ def test_refuses_a_file_without_clips():
 )
 def test_refuses_times_that_cannot_be(tmp_path, times, message):
     with pytest.raises(InputError, match=re.escape(message)):
+        check(timed(times), "f.h5")
+    with pytest.raises(InputError, match=re.escape(message)):
         write_features(tmp_path / "f.h5", timed(times))
 
 
-@pytest.mark.parametrize("changes", [{"ids": ("a", "b", "a", "d")}, {"class_names": ("x", "x")}])
+@pytest.mark.parametrize(
+    "content",
+    [
+        content(labels=np.array([0, 1, -1, 1]), all_labels=np.array([[1, 0], [1, 1], [0, 0], [0, 1]], np.uint8)),
+        content(sequences={"audio": Timeline(np.ones((0, 3), np.float32), np.zeros(5, np.int64), np.zeros(0))}),
+        with_texts(rows=(1, 1, 3)),
+        with_texts(rows=()),
+    ],
+    ids=["labels", "rows over time", "texts", "no texts"],
+)
+def test_content_with_gaps_is_consistent(content):
+    check(content, "f.h5")
+
+
+@pytest.mark.parametrize("changes", [{"ids": ("b", "a", "a", "d")}, {"class_names": ("y", "x", "x")}])
 def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
     with pytest.raises(InputError, match=r"contains '[ax]' 2 times; write each name once"):
         write_features(tmp_path / "f.h5", content(**changes))
@@ -90,8 +135,19 @@ def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
         ({"present": {"text": np.ones(4, bool)}}, "/text_present is present without its features"),
         ({"present": {"audio": np.array([True, True, False, True])}}, "/audio: row 2 contains values, but "),
         (
-            {"features": {"audio": np.zeros((4, 1), np.float32)}, "present": {"audio": np.zeros(4, bool)}},
-            "has no modality; leave out",
+            {"features": {"audio": np.zeros((4, 1), np.float32)}, "present": {"audio": np.array([1, 0, 0, 1], bool)}},
+            "clip 'clip 1 é\\n' has no modality; leave out",
+        ),
+        (
+            {"present": {"audio": np.arange(4) > 0}, "sequences": content().sequences},
+            "/audio_present is false for a clip that has rows in /audio_sequence; write true, or remove the rows",
+        ),
+        (
+            {
+                "present": {"audio": np.arange(4) > 0},
+                "sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([0, 0, 2, 2, 5, 6]))},
+            },
+            "/audio_offsets is int64 (6,), but must be int64 (5,)",
         ),
     ],
 )
@@ -105,6 +161,7 @@ def test_refuses_masks_that_contradict_the_features(tmp_path, changes, message):
     ("texts", "reason"),
     [
         (Texts(np.ones((2, 2), np.float32), np.array([0, 4])), "clips from 0 to 3 in asc"),
+        (Texts(np.ones((2, 2), np.float32), np.array([-1, 0])), "clips from 0 to 3 in ascending order; sort the texts"),
         (Texts(np.ones((2, 2), np.float32), np.array([1, 0])), "clips from 0 to 3 in asc"),
         (Texts(np.ones((2, 2), np.float32), np.array([0])), r"/text_row is int64 \(1,\)"),
         (Texts(np.full((1, 2), np.nan, np.float32), np.array([0])), "/text contains NaN"),
@@ -136,8 +193,8 @@ def test_the_row_that_is_not_finite_is_named_in_any_block(tmp_path, row):
 def test_times_that_go_back_are_found_within_and_between_blocks(tmp_path):
     offsets = set(nine_clips().sequences["audio"].offsets.tolist())
     for row in range(1, 20):
-        times = np.full(20, 5.0)
-        times[row:] = 4.0
+        times = 1.0 + 0.5 * np.arange(20)
+        times[row:] -= 0.75  # below the row before it, above all others
         if row in offsets:
             write_features(tmp_path / "f.h5", nine_clips(times=times))
         else:

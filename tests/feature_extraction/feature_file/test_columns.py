@@ -34,19 +34,47 @@ def test_the_singular_key_is_preferred():
 
 
 def test_several_texts_are_those_of_a_third_axis_or_of_text_row(tmp_path):
-    texts, rows = columns(tmp_path, text=np.arange(12.0).reshape(3, 2, 2)).several_texts(3)
-    assert texts.shape == (6, 2)
+    texts, rows = columns(tmp_path, text=np.arange(30.0).reshape(3, 2, 5)).several_texts(3)
+    assert texts.tolist() == np.arange(30.0).reshape(6, 5).tolist()
     assert rows.tolist() == [0, 0, 1, 1, 2, 2]
     texts, rows = columns(tmp_path, text=AUDIO, text_row=np.array([0, 0, 1])).several_texts(2)
     assert rows.tolist() == [0, 0, 1]
     assert columns(tmp_path, text=AUDIO).several_texts(3) is None
-    with pytest.raises(InputError, match="but must contain 3 clip numbers from 0 to 1"):
-        columns(tmp_path, text=AUDIO, text_row=np.array([0, 0, 2])).several_texts(2)
+    assert columns(tmp_path, audio=AUDIO, text_row=np.arange(3)).several_texts(3) is None
+    for wrong, given in (
+        (np.array([0, 0, 2]), "int64 (3,)"),
+        (np.zeros(3), "float64 (3,)"),
+        (np.arange(2), "int64 (2,)"),
+    ):
+        with pytest.raises(InputError) as caught:
+            columns(tmp_path, text=AUDIO, text_row=wrong).several_texts(2)
+        assert str(caught.value) == (
+            f"{tmp_path / 'c.npz'}: text_row contains {given}, but must contain 3 clip numbers from 0 to 1, one for "
+            "each text; correct these numbers"
+        )
+    with pytest.raises(InputError, match="but must contain 0 clip numbers from 0 to 1, one"):
+        columns(tmp_path, text=np.array(1.0), text_row=np.array([0])).several_texts(2)
 
 
 @pytest.mark.parametrize(
-    ("labels", "expected"), [([0, 1, -1], True), ([[0], [1], [1]], True), ([0, 2, 1], False), ([0.0, 1.0, 1.0], False)]
+    ("labels", "expected"),
+    [
+        ([0, 1, -1], True),
+        ([[0], [1], [1]], True),
+        ([0, 2, 1], False),
+        ([0.0, 1.0, 1.0], False),
+        ([-2, 0, 1], False),
+        ([[0, 1], [1, 0], [1, 1]], False),
+        (np.zeros(0, int), False),
+    ],
 )
 def test_labels_are_positions_only_where_all_of_them_can_be(tmp_path, labels, expected):
     found = columns(tmp_path, audio=AUDIO, label=np.asarray(labels), class_names=np.array(["a", "b"]))
     assert found.labels_are_positions() is expected
+    assert not columns(tmp_path, audio=AUDIO, label=np.asarray(labels)).labels_are_positions()
+    assert not columns(tmp_path, audio=AUDIO, class_names=np.array(["a", "b"])).labels_are_positions()
+
+
+def test_a_listed_name_that_cannot_be_a_modality_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"c\.npz: modalities: 'Pose' cannot be the name of a modality"):
+        columns(tmp_path, audio=AUDIO, modalities=np.array(["flow", "Pose"]))

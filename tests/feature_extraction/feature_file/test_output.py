@@ -1,3 +1,4 @@
+import errno
 import resource
 from contextlib import contextmanager
 
@@ -26,12 +27,16 @@ def test_writes_after_a_failed_one_are_dropped_and_read_as_zeros(tmp_path):
         assert output.write(b"y" * 8) == 8
         assert output.failure is not None
         assert output.write(b"z") == 1
-        assert output.truncate(4) == 4
+        assert [output.truncate(4), output.truncate()] == [4, 0]
         buffer = bytearray(12)
         output.seek(0)
         assert output.readinto(buffer) == 12
     assert bytes(buffer) == b"xxxxxxxxyy\0\0"
     assert path.read_bytes() == b"xxxxxxxxyy"
+    with Output(path, "r+b") as output, file_size_limit(20):
+        assert [output.truncate(16), output.truncate(24), output.truncate(2)] == [16, 24, 2]
+        assert output.failure.errno == errno.EFBIG
+    assert path.stat().st_size == 16
 
 
 def test_the_first_failed_write_is_raised_once_the_file_is_closed(tmp_path):

@@ -1,5 +1,6 @@
 import dataclasses
 import itertools
+import json
 import resource
 
 import h5py
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.feature_file import rows
-from aadml.feature_extraction.feature_file.content import Shard
+from aadml.feature_extraction.feature_file.content import PendingFit, Shard
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
@@ -40,6 +41,22 @@ def test_gives_back_any_utf8_names(tmp_path_factory, ids):
     path = tmp_path_factory.mktemp("any") / "f.h5"
     write_features(path, content(ids=tuple(ids)))
     assert read_features(path).ids == tuple(ids)
+
+
+def test_a_shard_describes_its_part_of_the_job_and_origins_are_text(tmp_path):
+    part = {"index": 0, "count": 2, "total": 9, "manifest": "abc", "failures": []}
+    later = {"pending": {"audio": {"name": "pca", "dimension": 3, "eight_bit": True}}, "sequence": True}
+    shard = Shard(0, 2, 9, "abc", rows=np.arange(4))
+    pending = dataclasses.replace(shard, pending={"audio": PendingFit("pca", 3, True)}, sequence=True)
+    for written, described in ((shard, part), (pending, part | later)):
+        named = content(shard=written, provenance={"visual": {"weights": "ä"}})
+        write_features(tmp_path / "f.h5", named)
+        read = read_features(tmp_path / "f.h5")
+        assert same(read.shard, written)
+        assert read.provenance == {"audio": {}, "visual": {"weights": "ä"}}
+        with h5py.File(tmp_path / "f.h5") as file:
+            assert json.loads(file["shard"].asstr()[()]) == described
+            assert file["visual"].attrs["provenance"] == '{"weights": "ä"}'
 
 
 def test_equal_content_gives_equal_bytes(tmp_path):
@@ -73,7 +90,11 @@ def test_keeps_the_times_of_a_sequence_in_version_2_and_reads_version_1(tmp_path
 
 
 FIRST_VERSION, SECOND_VERSION = (
-    {"plain": content(sequences={}), "columns": content(sequences={}, columns={"speaker": ("a", "b", "c", "d")})},
+    {
+        "plain": content(sequences={}, columns={}),
+        "columns": content(sequences={}, columns={"speaker": ("a", "b", "c", "d")}),
+        "fingerprints": content(fingerprints={"audio": np.arange(1024, dtype=np.uint8).reshape(4, 256)}),
+    },
     {
         "masks": masked(),
         "names": content(
@@ -86,13 +107,14 @@ FIRST_VERSION, SECOND_VERSION = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_file_is_written_in_the_lowest_version_that_holds_it_and_comes_back_as_it_was(tmp_path, version):
     for name, written in (FIRST_VERSION, SECOND_VERSION)[version - 1].items():
         write_features(tmp_path / f"{name}.h5", written)
         with h5py.File(tmp_path / f"{name}.h5") as file:
             assert file.attrs["version"] == version, name
+            assert ("modalities" in file.attrs) == (name == "names")
+            assert sorted(file["column"]) == sorted(written.columns)
         read = read_features(tmp_path / f"{name}.h5")
         assert same(read, written), name
         assert {m: there.tolist() for m, there in read.present.items()} == {

@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -11,7 +14,7 @@ from aadml.feature_extraction.feature_file.content import FeatureFile
 from aadml.feature_extraction.feature_file.reading import is_feature_file, read_features
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.foreign import hdf5
-from aadml.feature_extraction.foreign.hdf5 import open_hdf5
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, open_hdf5, require_keys
 from aadml.feature_extraction.ground.errors import InputError
 from tests.edited_hdf5 import edited
 
@@ -338,3 +341,50 @@ except InputError:
     pass
 """
     assert peak_bytes(program) < 2**28
+
+
+def test_arrays_are_of_numbers_or_text_with_rows(tmp_path):
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        file["array"], file["complex"], file["empty"] = np.arange(3), np.zeros(2, complex), h5py.Empty("f4")
+        file.create_group("group")
+        for number in range(40):
+            file[f"n{number:02}"] = number
+    assert hdf5_arrays(path, ("array",))["array"].tolist() == [0, 1, 2]
+    keys = ["array", "complex", "empty", "group", *(f"n{number:02}" for number in range(26))]
+    for key, problem in {
+        "group": "'group' is a group, but must be an array; write an array",
+        "empty": "'empty' is empty, but must contain one row per clip; write the rows",
+        "complex": "'complex' contains complex128, but must contain real numbers or text; write numbers or text",
+        "none": f"contains no 'none'; pass a file with this key (keys found: {', '.join(keys)})",
+    }.items():
+        with pytest.raises(InputError) as caught:
+            hdf5_arrays(path, (key,))
+        assert str(caught.value) == f"{path}: {problem}"
+    with pytest.raises(InputError, match=r"keys found: none\)$"):
+        require_keys("f.h5", ("a",), ())
+
+
+@pytest.mark.parametrize(
+    ("size", "status", "problem"),
+    [
+        (10**6, subprocess.TimeoutExpired("look", 1.0), "cannot be inspected in 152 s"),
+        (10**8, subprocess.TimeoutExpired("look", 1.0), "cannot be inspected in 1530 s"),
+        (10**6, -signal.SIGPROF, "cannot be inspected in 1.6 s of processor time, so the file is damaged or malicious"),
+        (10**6, -signal.SIGSEGV, "crashes its reader (SIGSEGV), so the file is damaged"),
+        (10**6, 1, "cannot be inspected (last)"),
+        (10**6, 2, "cannot be inspected (no message)"),
+        (10**6, 0, "x" * 500),
+    ],
+)
+def test_an_inspection_has_time_for_the_size_of_the_file(monkeypatch, looks_in_processes, size, status, problem):
+    def run(program, *, env, timeout, **_):
+        assert program[-2:] == ["f.h5", "1.6" if size == 10**6 else "70.5"]
+        assert timeout == (152.0 if size == 10**6 else 1530.0)
+        assert env["OMP_NUM_THREADS"] == "1"
+        if isinstance(status, Exception):
+            raise status
+        return SimpleNamespace(returncode=status, stdout=b"x" * 501, stderr=b"first\nlast\n" if status == 1 else b"")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert hdf5._inspected.__wrapped__("f.h5", size, 0, 0) == problem

@@ -2,6 +2,7 @@
 
 import resource
 import signal
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -96,10 +97,24 @@ def test_the_process_has_limits_on_time_memory_and_core_files(monkeypatch, hard,
     monkeypatch.setattr(resource, "setrlimit", lambda *call: calls.append(call))
     monkeypatch.setattr(signal, "signal", lambda *call: calls.append(call))
     monkeypatch.setattr(signal, "setitimer", lambda *call: calls.append(call))
+    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     LIMIT(3.5)
     assert calls[:3] == [
         (resource.RLIMIT_CORE, (0, 0)), (signal.SIGPROF, signal.SIG_DFL), (signal.ITIMER_PROF, 3.5)
     ]  # fmt: skip
     ((kind, (limit, upper)),) = calls[3:]
     assert (kind, upper) == (resource.RLIMIT_AS, hard)
-    assert limit == most or 2**29 < limit < 2**46  # half a gibibyte in addition to what is in use
+    assert limit == (most or pytest.approx(used + 2**29, abs=2**24))
+
+
+def test_files_may_declare_64_mebibytes_or_200_times_what_they_store(tmp_path, monkeypatch):
+    monkeypatch.setattr(hdf5_look, "_limit", lambda _: None)
+    problems = []
+    for stored, declared in ((0, 1 << 26), (0, (1 << 26) + 1), (1 << 19, 200 << 19), (1 << 19, (200 << 19) + 1)):
+        with h5py.File(tmp_path / "f", "w") as file:
+            dataset = file.create_dataset("a", (declared,), "u1", chunks=(1 << 19,))
+            dataset[:stored] = 1
+        problems.append(hdf5_look.main(str(tmp_path / "f"), 1.0))
+    assert problems == [
+        "", "/a: declares 67,108,865 bytes, but stores 0", "", "/a: declares 104,857,601 bytes, but stores 524,288",
+    ]  # fmt: skip

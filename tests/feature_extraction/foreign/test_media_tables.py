@@ -15,7 +15,7 @@ import pytest
 
 import aadml
 from aadml.feature_extraction.feature_file.reading import read_features
-from aadml.feature_extraction.foreign import tables
+from aadml.feature_extraction.foreign import media_tables, tables
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.manifest import open_manifest
@@ -287,3 +287,15 @@ def test_one_row_group_of_a_parquet_file_is_in_memory(tmp_path):
         patch.setattr("aadml.feature_extraction.foreign.media_tables.copy_of", watched)
         assert len(open_manifest(tmp_path / "a.parquet").rows) == count
     assert 0 < most["bytes"] < 48 * size
+
+
+def test_values_of_a_row_become_cells():
+    names = ["cat", "dog"]
+    row = {"id": "a", "text": None, "speed": 1.5, "captions": ["x", "y"], "more": [1], "label": 1}
+    cells = {"id": "a", "text": "", "speed": "1.5", "caption_1": "x", "caption_2": "y", "label": "dog"}
+    assert media_tables._values(row, names) == cells
+    assert media_tables._values({"label": -1}, names) == {"label": ""}
+    assert media_tables._values({"label": 0}, names) == {"label": "cat"}
+    assert media_tables._values({"labels": [1, -1, 0]}, names) == {"labels": "dog|cat"}
+    assert media_tables._values({"label": ["a", None]}, []) == {"labels": "a"}
+    assert media_tables._values({"label": 3}, []) == {"label": "3"}

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aadml.data.reading import open_data
-from aadml.feature_extraction.foreign.numpy_files import npy_array, npz_arrays, npz_keys
+from aadml.feature_extraction.foreign.numpy_files import npy_array, npz_arrays, npz_keys, refuse_zip_bomb
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.weights.tensor_files import read_tensors
@@ -133,7 +134,9 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.npz")
     for path in (tmp_path / "pipe.npz", tmp_path / "none.npz", f"{tmp_path}/a\0b"):
         for read in (npz_arrays, npy_array, open_data, read_embeddings, read_manifest):
-            with pytest.raises(InputError, match=r"does not exist|contains a zero byte|device or a pipe"):
+            with pytest.raises(
+                InputError, match=r"does not exist|contains a zero byte|device or a pipe|is a pipe; pass a"
+            ):
                 read(path)
 
 
@@ -160,3 +163,29 @@ def test_labels_of_many_digits_are_names(tmp_path):
 def test_an_absent_file_is_named_without_its_zero_bytes(name, shown):
     with pytest.raises(InputError, match=rf"{shown}: does not exist; check the path"):
         npy_array(name)
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with pytest.raises(InputError, match="is a folder; pass a file"):
+        npy_array(tmp_path)
+
+
+def test_an_archive_may_declare_200_times_its_size_in_ten_thousand_members():
+    def problem(count=1, stored=1, declared=1, size=20_000, names=None):
+        members = [
+            SimpleNamespace(filename=str(n % (names or count)), compress_size=stored, file_size=declared)
+            for n in range(count)
+        ]
+        try:
+            refuse_zip_bomb(SimpleNamespace(infolist=lambda: members), size)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    assert problem(10_000) is problem(stored=20_000) is problem(declared=1 << 26) is None
+    assert problem(declared=200_000_000, size=1_000_000) is None
+    assert problem(10_001) == "it has 10,001 members with 10,001 names"
+    assert problem(2, names=1) == "it has 2 members with 1 names"
+    assert problem(stored=20_001) == "its members overlap"
+    assert problem(declared=(1 << 26) + 1) == "it declares 67,108,865 bytes, but stores 20,000"
+    assert problem(declared=200_000_001, size=1_000_000) == "it declares 200,000,001 bytes, but stores 1,000,000"

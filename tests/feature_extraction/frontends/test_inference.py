@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from aadml.feature_extraction.frontends import inference
-from aadml.feature_extraction.frontends.inference import bfloat16_units, chosen_device, seeded, uses_bfloat16
+from aadml.feature_extraction.frontends.inference import batched, bfloat16_units, chosen_device, seeded, uses_bfloat16
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -15,7 +15,8 @@ from aadml.feature_extraction.ground.errors import InputError
     ("device", "count", "chosen"),
     [
         ("auto", 0, "cpu"), ("auto", 2, "cuda"), ("cpu", 2, "cpu"), ("cuda", 1, "cuda"), ("cuda:0", 1, "cuda:0"),
-        ("cuda:1", 2, "cuda:1"), ("cuda:2", 2, None), ("cuda:x", 2, None), ("cuda", 0, None), ("tpu", 2, None),
+        ("cuda:1", 2, "cuda:1"), ("cuda:2", 2, None), ("cuda:1", 1, None),
+        ("cuda:x", 2, None), ("cuda", 0, None), ("tpu", 2, None),
     ],
 )  # fmt: skip
 def test_a_device_is_chosen_among_those_of_the_machine(monkeypatch, device, count, chosen):
@@ -24,7 +25,10 @@ def test_a_device_is_chosen_among_those_of_the_machine(monkeypatch, device, coun
     if chosen is not None:
         assert chosen_device(device, "config") == torch.device(chosen)
         return
-    known = "auto, cpu, cuda:0 to cuda:1" if count else r"auto, cpu \(this machine has no CUDA device\)"
+    known = {
+        0: r"auto, cpu \(this machine has no CUDA device\)", 1: "auto, cpu, cuda, cuda:0",
+        2: "auto, cpu, cuda, cuda:0 to cuda:1",
+    }[count]  # fmt: skip
     with pytest.raises(InputError, match=rf"config.device is {device}; choose from {known}$"):
         chosen_device(device, "config")
 
@@ -62,3 +66,12 @@ def test_seeded_weights_have_the_spread_of_their_inputs_and_the_identity_as_norm
         "conv.bias": [0], "bn.weight": [1], "bn.bias": [0], "bn.running_mean": [0], "bn.running_var": [1],
         "bn.num_batches_tracked": [0],
     }  # fmt: skip
+
+
+def test_batches_of_one_shape_are_filled_with_zeros_and_give_each_clip_its_rows():
+    seen = []
+    clips = [torch.full((count, 2), float(number)) for number, count in enumerate((3, 1, 0, 3), start=1)]
+    found = batched(lambda batch: seen.append(batch[:, 0].tolist()) or 2 * batch[:, :1].double(), clips, 4)
+    assert seen == [[1, 1, 1, 2], [4, 4, 4, 0]]
+    assert [rows.ravel().tolist() for rows in found] == [[2, 2, 2], [4], [], [8, 8, 8]]
+    assert {rows.dtype.name for rows in found} == {"float32"}

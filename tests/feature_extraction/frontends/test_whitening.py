@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
+from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.frontends.whitening import (
+    PcaWhitening,
     Whitening,
     fit_whitening,
     vggish_pca,
@@ -52,7 +54,9 @@ def test_training_rows_come_out_uncorrelated_with_unit_variance():
 
 
 def test_too_few_training_frames_are_an_error_that_suggests_all_dimensions():
-    with pytest.raises(InputError, match=r"there are 1,023 training frames; pass at least 1,024 .*use all 2048"):
+    with pytest.raises(
+        InputError, match=r"1,023 training frames, but at least 1,024 are needed; .*set reduction to none"
+    ):
         fit_whitening([np.zeros((1000, 1100)), np.zeros((23, 1100))], 1024)
 
 
@@ -146,3 +150,26 @@ def test_a_matrix_in_a_tar_that_declares_more_than_is_there_is_one_line(tmp_path
         archive.addfile(member, content)
     with pytest.raises(InputError, match=r"mean\.npy cannot be read \(it declares float64"):
         youtube8m_whitening(path, 2)
+
+
+def test_the_epsilon_of_youtube_8m_is_stored_and_eight_bits_are_an_option():
+    train = rows(60, 6).astype(np.float32)
+    arrays = PcaWhitening(3).arrays([train])
+    assert {name: values.shape for name, values in arrays.items()} == {
+        "mean": (6,), "components": (6, 3), "variance": (3,), "epsilon": (1,)
+    }  # fmt: skip
+    assert arrays["epsilon"] == np.float32(1e-4)
+    assert (arrays["components"][np.abs(arrays["components"]).argmax(0), range(3)] > 0).all()
+    white = Whitening.of_arrays(arrays).transform(train)
+    np.testing.assert_array_equal(PcaWhitening(3).transformation(arrays)(train), white)
+    coarse = PcaWhitening(3, eight_bit=True).transformation(arrays)(train)
+    np.testing.assert_array_equal(coarse, dequantize(quantize(white, rounding="nearest")))
+
+
+@pytest.mark.parametrize(("count", "least"), [(1, 2), (3, 4)])
+def test_as_many_rows_as_dimensions_are_needed_and_two_at_least(count, least):
+    with pytest.raises(InputError, match=f"there are {count} training frames, but at least {least} are"):
+        fit_whitening([rows(count, 5)], 1 if count == 1 else 4)
+    assert fit_whitening([rows(least, 5)], least // 2).variance.shape == (least // 2,)
+    with pytest.raises(InputError, match="PCA to 6 dimensions: the features have only 5 dimensions; choose at most 5"):
+        fit_whitening([rows(9, 5)], 6)

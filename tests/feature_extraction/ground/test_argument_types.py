@@ -3,6 +3,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -30,6 +31,7 @@ def function(
     options: Mapping[str, object] | None = None,
     kind: Kind | None = None,
     pair: tuple[int, int] = (0, 1),
+    sizes: tuple[int, ...] = (),
 ):
     return path, count, share, mode, names, values, options, kind
 
@@ -45,6 +47,7 @@ public = checked(function, __name__, "public")
         (np.bool_(True), True),
         (np.str_("a"), "a"),
         (np.array(3), 3),
+        (Fraction(1, 4), 0.25),
         (np.array([1, 2]), [1, 2]),
         ({"a": np.float64(1), "b": [np.int8(2), {"c": np.arange(2)}]}, {"a": 1.0, "b": [2, {"c": [0, 1]}]}),
         ({"a": Path("b")}, {"a": "b"}),
@@ -77,6 +80,9 @@ def test_numpy_values_become_python_values(value, expected):
         ({"pair": "ab"}, r"^public: pair has type str; pass \(a whole number, a whole number\)$"),
         ({"pair": (1, 2, 3)}, "^public: pair has type tuple"),
         ({"pair": (1, 2.5)}, "^public: pair has type tuple"),
+        ({"pair": (1,)}, "^public: pair has type tuple"),
+        ({"sizes": (1, "x")}, "^public: sizes has type tuple"),
+        ({"names": b"a"}, "^public: names has type bytes; pass names$"),
     ],
 )
 def test_wrong_types_are_refused(arguments, message):
@@ -171,3 +177,15 @@ def test_a_closed_pipe_stays_a_closed_pipe():
 
     with pytest.raises(BrokenPipeError):
         checked(closed, __name__, "closed")()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *({"names": names} for names in ("a", ("a",), {"a"}, {"a": 1}.keys(), iter(["a"]), np.array(["a"]))),
+        *({"sizes": sizes} for sizes in ((), [1], (1, 2, 3))),
+        {"pair": [1, np.int64(2)]},
+    ],
+)
+def test_items_come_in_any_container_of_the_right_length(arguments):
+    public(**arguments)

@@ -1,9 +1,17 @@
 import os
+import re
 import stat
+from pathlib import Path
 
 import pytest
 
-from aadml.feature_extraction.ground.atomic import remove_leftovers, write_text
+from aadml.feature_extraction.ground.atomic import (
+    atomic_path,
+    refuse_other_kind,
+    remove_leftovers,
+    write_bytes,
+    write_text,
+)
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -86,7 +94,7 @@ def test_a_link_to_a_folder_is_refused_as_the_folder(tmp_path):
     assert link.is_symlink()
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o664])
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o777])
 def test_what_is_replaced_hands_on_its_permissions(tmp_path, mode):
     file = tmp_path / "file.txt"
     file.write_text("old")
@@ -94,3 +102,61 @@ def test_what_is_replaced_hands_on_its_permissions(tmp_path, mode):
     write_text(file, "new")
     assert stat.S_IMODE(file.stat().st_mode) == mode
     assert file.read_text() == "new"
+
+
+def test_the_temporary_file_is_private_and_on_the_disk_before_it_replaces_the_file(tmp_path, monkeypatch):
+    flushed, before = [], os.umask(0o027)
+    monkeypatch.setattr(os, "fsync", lambda handle: flushed.append(Path(f"/proc/self/fd/{handle}").resolve()))
+    final = tmp_path / "deep" / "new" / f"{'a' * 240}.txt"
+    try:
+        with atomic_path(final) as temporary:
+            assert temporary.parent == final.parent
+            assert re.fullmatch(r"\.a{80}\.[0-9a-f]{8}\.partial\.txt", temporary.name)
+            assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
+            assert not flushed
+        assert flushed == [temporary]
+        assert stat.S_IMODE(final.stat().st_mode) == 0o640
+        with atomic_path(final, durable=False) as hasty:
+            pass
+        write_bytes(final, b"x", durable=False)
+        assert flushed == [temporary]
+        opened = sorted(Path("/proc/self/fd").iterdir())
+        write_text(final, "x")
+        assert sorted(Path("/proc/self/fd").iterdir()) == opened
+        assert len(flushed) == 2
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    for left in (hasty, temporary):
+        left.touch()
+    remove_leftovers(final)
+    assert [*final.parent.iterdir()] == [final]
+
+
+@pytest.mark.parametrize("raised", [OSError("no space"), KeyboardInterrupt()])
+def test_a_failed_write_keeps_the_old_file(tmp_path, raised):
+    (tmp_path / "file.txt").write_text("old")
+    message = r"file\.txt: cannot be written \(no space\); choose another path, or free some space$"
+    expected = pytest.raises(InputError, match=message) if isinstance(raised, OSError) else pytest.raises(type(raised))
+    with expected, atomic_path(tmp_path / "file.txt") as temporary:
+        temporary.write_text("new")
+        raise raised
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file.txt", "old")]
+
+
+def test_only_a_file_of_the_same_kind_or_an_empty_file_is_replaced(tmp_path):
+    def refuse(name):
+        refuse_other_kind(tmp_path / name, "a list", lambda path: path.read_text() == "[]")
+
+    for name, text in (("list", "[]"), ("empty", ""), ("other", "x")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "link").symlink_to("other")
+    for name in ("list", "empty", "absent"):
+        refuse(name)
+    for name in ("other", "link"):
+        with pytest.raises(InputError, match="other: exists, is not a list, and is not overwritten; choose another"):
+            refuse(name)
+    with pytest.raises(InputError, match="is a folder; pass the path of a file"):
+        refuse(".")
+    with pytest.raises(InputError, match=r": cannot be written \(File name too long\); choose another path$"):
+        refuse("a" * 300)

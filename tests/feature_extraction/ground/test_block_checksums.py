@@ -1,10 +1,13 @@
 """Checksums of blocks against their definition, and files with every kind of damage."""
 
+import hashlib
 import os
 import random
+from pathlib import Path
 
 import pytest
 
+from aadml.feature_extraction.ground import block_checksums
 from aadml.feature_extraction.ground.block_checksums import (
     BLOCK,
     CheckedReader,
@@ -44,7 +47,10 @@ def test_content_is_read_as_it_was_written(tmp_path, size):
     assert read(path) == content
 
 
-def test_any_stretch_is_read_from_verified_blocks(tmp_path):
+@pytest.mark.parametrize(("kept", "piece"), [(64, 64), (1, 2)])
+def test_any_stretch_is_read_from_verified_blocks(tmp_path, monkeypatch, kept, piece):
+    monkeypatch.setattr(block_checksums, "_CACHED", kept)
+    monkeypatch.setattr(block_checksums, "_PIECE", piece)
     draw = random.Random(0)
     content = draw.randbytes(5 * BLOCK + 3)
     path = written(tmp_path / "file", content)
@@ -55,6 +61,7 @@ def test_any_stretch_is_read_from_verified_blocks(tmp_path):
             reader.seek(start)
             buffer = bytearray(length)
             assert buffer[: reader.readinto(buffer)] == content[start : start + length]
+            assert len(reader._blocks) <= kept
 
 
 def test_a_partial_read_verifies_its_blocks_alone(tmp_path):
@@ -67,6 +74,9 @@ def test_a_partial_read_verifies_its_blocks_alone(tmp_path):
         with pytest.raises(InputError, match="is damaged, as bytes 131,072 to 196,607"):
             reader.readinto(bytearray(1))
         assert "is damaged" in reader.failure
+        reader.seek(0)
+        with pytest.raises(InputError, match="is damaged, as bytes 131,072 to 196,607"):
+            reader.readinto(bytearray(4 * BLOCK))
 
 
 def test_every_changed_byte_is_found(tmp_path):
@@ -109,8 +119,16 @@ def test_appended_bytes_hide_the_trailer_and_a_cut_start_damages_it(tmp_path):
     path.write_bytes(whole + b"more")
     assert not has_checksums(path)
     path.write_bytes(whole[8:])
-    with pytest.raises(InputError, match="checksums are damaged"):
+    forged = tmp_path / "forged"
+    sums = hashlib.sha256((5).to_bytes(8, "little")).digest()  # of no checksums
+    forged.write_bytes(b"abcde" + sums + (5).to_bytes(8, "little") + whole[-16:])
+    with pytest.raises(DamagedFileError, match="checksums are damaged"):
+        read(forged)
+    opened = sorted(Path("/proc/self/fd").iterdir())
+    with pytest.raises(InputError) as caught:
         read(path)
+    assert str(caught.value) == f"{path}: its checksums are damaged; restore the file from a copy, or create it again"
+    assert sorted(Path("/proc/self/fd").iterdir()) == opened
 
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK + 1, 2**64 - 1])
@@ -127,3 +145,32 @@ def test_a_damaged_size_is_found_without_reading_the_content(tmp_path, monkeypat
     with pytest.raises(DamagedFileError, match="damaged"):
         read(path)
     assert max(lengths) < 100
+
+
+def test_a_reader_is_a_file_whose_position_can_be_set(tmp_path):
+    path = written(tmp_path / "file", b"0123456789")
+    with CheckedReader(path) as reader:
+        assert (reader.readable(), reader.seekable(), reader.writable()) == (True, True, False)
+        assert [reader.seek(4), reader.read(2)] == [4, b"45"]
+        assert [reader.seek(1, os.SEEK_CUR), reader.read(1)] == [7, b"7"]
+        assert [reader.seek(-3, os.SEEK_END), reader.read()] == [7, b"789"]
+        assert [reader.seek(20), reader.read()] == [20, b""]
+    assert reader._file.closed
+
+
+def test_the_first_damaged_block_is_reported_with_its_bytes(tmp_path):
+    path = written(tmp_path / "file", bytes(2 * BLOCK + 3))
+    data = bytearray(path.read_bytes())
+    data[2 * BLOCK] = 1
+    path.write_bytes(data)
+    message = "bytes 131,072 to 131,074 do not match their checksum; restore the file from a copy, or create it again"
+    with CheckedReader(path) as reader:
+        reader.seek(5)
+        with pytest.raises(DamagedFileError) as caught:
+            reader.verify()
+        assert str(caught.value) == reader.failure == f"{path}: is damaged, as {message}"
+        os.truncate(path, 10)
+        reader.seek(0)
+        with pytest.raises(DamagedFileError, match="bytes 10 to 131,071 do not"):
+            reader.readinto(bytearray(2 * BLOCK))
+        assert "131,074" in reader.failure

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.feature_extraction.ground.checksummed_json import CHECKSUM, FileSum, seal, unseal
+from aadml.feature_extraction.ground.checksummed_json import CHECKSUM, FileSum, read_sealed, seal, unseal
 from aadml.feature_extraction.ground.errors import InputError
 
 PLACE = Path("run/manifest.json")
@@ -70,3 +70,24 @@ def test_a_sum_knows_its_file_and_no_other(one, other):
     if one != other:
         with pytest.raises(InputError, match=r"manifest\.json: is damaged"):
             found.check(other, PLACE)
+
+
+def test_a_sealed_file_is_read_by_its_format_and_version(tmp_path):
+    path = tmp_path / "sealed.json"
+    path.write_bytes(seal({"format": "index", "version": 2, "ä": [1]}))
+    assert path.read_text(encoding="utf-8").splitlines()[:2] == ["{", '  "format": "index",']
+    assert '"ä"' in path.read_text(encoding="utf-8")
+    assert read_sealed(path, "index", 2) == {"format": "index", "version": 2, "ä": [1]}
+    for form, version in (("index", 3), ("run", 2)):
+        with pytest.raises(InputError) as caught:
+            read_sealed(path, form, version)
+        assert str(caught.value) == (
+            f"{path}: has the format index version 2, but this version of aadml reads {form} version {version}; "
+            "use the version of aadml that wrote the file"
+        )
+    with pytest.raises(FileNotFoundError):
+        read_sealed(tmp_path / "none", "index", 2)
+    with pytest.raises(NotADirectoryError):
+        read_sealed(path / "inner", "index", 2)
+    with pytest.raises(InputError, match=r": cannot be read \(Is a directory\); check the permissions of the file$"):
+        read_sealed(tmp_path, "index", 2)

@@ -1,3 +1,4 @@
+import contextvars
 import threading
 
 import pytest
@@ -36,6 +37,10 @@ from aadml.feature_extraction.ground.errors import InputError
         ("[a:b, c:d]", ["a:b", "c:d"]),
         (",".join(["a:b"] * 1000), ["a:b"]),
         ("a sound of a:b and rain", []),
+        ("sound a:b", []),
+        ("a:b,folder/x", []),
+        ("a:b,folder\\x", []),
+        ("aa-hf:clap", []),
         ("note:this is a dog", []),
         ("synthetic:ave", []),
         ("--data=synthetic:ave", []),
@@ -69,10 +74,11 @@ def test_a_refusal_names_the_name_the_file_and_the_consent():
     with named_in("run/config.yaml"), named_in(""), pytest.raises(UntrustedCodeError) as caught:
         require_consent("a:b", "loss")
     message = str(caught.value)
-    assert message.startswith("run/config.yaml names loss a:b")
-    assert "--trust-code" in message
-    assert "trust_code=True" in message
-    assert "\n" not in message
+    advice = "was not run; read that code, then consent with --trust-code (in Python: trust_code=True)"
+    assert message == f"run/config.yaml names loss a:b, which is code from outside aadml and {advice}"
+    with pytest.raises(UntrustedCodeError) as caught:
+        require_consent("a:b")
+    assert str(caught.value).startswith("a file or a program, and not the user, names a:b, which is code")
 
 
 def test_consent_lasts_as_long_as_the_call_and_is_not_seen_by_other_threads():
@@ -121,6 +127,12 @@ def test_a_process_takes_over_the_decision_of_its_parent(monkeypatch):
     assert consent.folders == ["entered"]
     assert is_consented("a:b")
     assert not is_consented("c:d")
+    with trusting():
+        parent = decision()
+    inside = contextvars.copy_context()
+    inside.run(inherit, parent)
+    assert inside.run(is_trusting)
+    assert not is_trusting()
 
 
 @pytest.mark.parametrize("typed", ["{}", "--data={}", "data={}", "--set=data={}", ["train", "--data", "{}"]])

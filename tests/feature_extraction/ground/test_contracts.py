@@ -1,7 +1,9 @@
 """Contracts of registries: signatures and results."""
 
 import operator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Protocol
 
 import numpy as np
@@ -42,6 +44,24 @@ class ToNamed(Protocol):
     def __call__(self, left: int, /, **options: Any) -> Named: ...
 
 
+class Shape(ABC):
+    @abstractmethod
+    def width(self) -> int: ...
+
+    @abstractmethod
+    def area(self) -> int: ...
+
+
+class ToShape(Protocol):
+    def __call__(self) -> Shape: ...
+
+
+@dataclass(frozen=True)
+class Loose:
+    first: int = 0
+    second: int = 1
+
+
 class Module:
     def __init__(self, *, width=1):
         self.width = width
@@ -61,7 +81,9 @@ def variadic(*numbers, **options):
         (ToNumber, "(*, options) -> a positive int"),
         (ToList, "(*, options) -> list of Pair"),
         (ToNamed, "(left, *, options) -> Named with name, size"),
+        (ToShape, "(*, options) -> Shape with area, width"),
         (Pair, "an object Pair(first, second)"),
+        (Loose, "an object Loose(first, second)"),
     ],
 )
 def test_a_contract_has_a_text(contract, text):
@@ -96,6 +118,8 @@ def test_a_result_is_returned(contract, value):
         (ToNumber, -1, "returned an int; a pair is"),
         (ToList, [Pair(1, 2), 3], "returned a list; a pair is"),
         (ToNamed, Pair(1, 2), "returned a Pair without name, size; a pair is"),
+        (ToNamed, Named, "returned a _ProtocolMeta without name; a pair is"),
+        (ToNumber, "1", "returned a str; a pair is"),
         (ToPair, np.zeros(3), r"returned a ndarray of shape \(3,\); a pair is"),
     ],
 )
@@ -108,3 +132,22 @@ def test_a_callable_without_signature_is_checked_by_its_result():
     require_contract(operator.itemgetter, ToPair, "pair", "some:entry")
     with pytest.raises(InputError, match="pair operator:itemgetter returned None"):
         require_result(None, ToPair, "pair", operator.itemgetter)
+
+
+def test_an_entry_is_named_by_its_function_or_class():
+    for entry, name in ((partial(partial(variadic, 1), 2), "variadic"), (Module, "Module"), (Module(), "Module")):
+        with pytest.raises(InputError, match=f"^pair [a-z._]*test_contracts:{name} returned None; a pair is"):
+            require_result(None, ToPair, "pair", entry)
+
+
+def test_an_object_is_of_its_class_and_a_function_can_be_called():
+    require_contract(Pair(1, 2), Pair, "pair", "some:entry")
+    require_contract(len, None, "encoder", "some:entry")
+    with pytest.raises(
+        InputError, match=r"^encoder some:entry is None, which cannot be called; pass a function or a cl"
+    ):
+        require_contract(None, None, "encoder", "some:entry")
+    with pytest.raises(
+        InputError, match=r"^encoder some:entry is a function; an encoder is an object Pair\(first, sec"
+    ):
+        require_contract(variadic, Pair, "encoder", "some:entry")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aadml.feature_extraction.ground.errors import InputError, one_line
+from aadml.feature_extraction.ground.errors import InputError, cause, one_line
 
 LONG_COMMAND = f"no such index; build it by `aadml index SOURCE -o '{'a b' * 90}.db'`"
 
@@ -21,3 +21,15 @@ LONG_COMMAND = f"no such index; build it by `aadml index SOURCE -o '{'a b' * 90}
 def test_unprintable_characters_are_escaped_and_long_values_shortened(text, expected):
     assert one_line(text) == expected
     assert str(InputError(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError(" \n first \nsecond"), "first"),
+        (ValueError("a" * 301), "a" * 300),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+    ],
+)
+def test_the_cause_of_an_error_is_its_first_line(error, expected):
+    assert cause(error) == expected

@@ -1,12 +1,18 @@
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 from aadml.feature_extraction.ground import import_paths
 from aadml.feature_extraction.ground.consent import consent_to, is_place, trusting
 from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
-from aadml.feature_extraction.ground.import_paths import first_line, imported_with_consent, search_beside
+from aadml.feature_extraction.ground.import_paths import (
+    first_line,
+    imported_with_consent,
+    search_beside,
+    source_with_consent,
+)
 
 MODULE = '''
 """Of the module."""
@@ -19,6 +25,11 @@ over two lines."""
 typed: int = 4
 """A typed number."""
 bare = 5
+made = learned(Thing)
+own = learned(Thing)
+"""Its own."""
+several = learned(Thing, 3)
+empty = learned()
 
 
 def function():
@@ -62,7 +73,8 @@ def test_a_place_is_a_dotted_module_a_colon_and_a_name(text, expected):
 @pytest.mark.parametrize(
     ("name", "line"),
     [("function", "Do it."), ("Thing", "Be it."), ("plain", "A number"), ("typed", "A typed number."),
-     ("told_there", "From within."), ("bare", ""), ("absent", ""), ("Callable", "")],
+     ("told_there", "From within."), ("bare", ""), ("absent", ""), ("made", "Be it."),
+     ("own", "Its own."), ("several", ""), ("empty", ""), ("Callable", "")],
 )  # fmt: skip
 def test_documentation_is_read_without_importing(folder, name, line):
     put(folder, "outer_of_places", MODULE)
@@ -79,6 +91,8 @@ def test_documentation_inside_packages_is_read_without_importing_them(folder):
     put(package, "module", 'X = 1\n"""Deep."""\n')
     search_beside(folder)
     assert first_line("package_of_places.deep.module:X") == "Deep."
+    (folder / "plain_of_places").mkdir()
+    assert first_line("plain_of_places:X") == ""
     assert first_line("package_of_places.shallow.module:X") == first_line("nowhere_of_places:X") == ""
 
 
@@ -128,6 +142,56 @@ def test_a_folder_without_a_module_gives_way_to_a_module_of_its_name(folder):
     put(data, "file_of_places", "x = 3\n")
     search_beside(data)
     assert imported_with_consent("file_of_places:x") == 3
+
+
+def test_a_module_without_readable_source_has_no_documentation(folder, monkeypatch):
+    put(folder, "wrong_of_places", "def f(:\n")
+    monkeypatch.setitem(sys.modules, "specless_of_places", ModuleType("specless_of_places"))
+    search_beside(folder)
+    assert [first_line(place) for place in ("wrong_of_places:f", "specless_of_places:f", "sys:exit")] == ["", "", ""]
+
+
+def test_the_source_of_an_object_is_found_without_importing_it(folder):
+    for name in ("package_of_places", "plain_of_places"):
+        (folder / name / "deep").mkdir(parents=True)
+        put(folder / name / "deep", "inner", "raise RuntimeError\n")
+    put(folder / "package_of_places", "__init__", "raise RuntimeError\n")
+    put(folder, "file_of_places", "raise RuntimeError\n")
+    package, plain = "package_of_places.deep.inner:f", "plain_of_places.deep.inner:f"
+    with trusting():
+        assert source_with_consent("file_of_places:f") == ("file_of_places:f", folder / "file_of_places.py")
+        assert source_with_consent(package) == (package, folder / "package_of_places")
+        assert source_with_consent(plain) == ("inner:f", folder / "plain_of_places/deep/inner.py")
+        assert source_with_consent("plain_of_places.none:f") == ("none:f", None)
+        assert source_with_consent("plain_of_places:f") == ("plain_of_places:f", None)
+        with pytest.raises(
+            InputError, match=r"^nowhere_of_places.a:f: there is no module 'nowhere_of_places'; install"
+        ):
+            source_with_consent("nowhere_of_places.a:f")
+    with pytest.raises(UntrustedCodeError, match="names encoder file_of_places:f"):
+        source_with_consent("file_of_places:f", "encoder")
+
+
+def test_a_folder_with_a_module_of_an_installed_name_does_not_enter_the_path(folder, monkeypatch):
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    put(folder, "colorsys", "rgb_to_hsv = 1\n")
+    consent_to("colorsys:rgb_to_hsv")
+    assert callable(imported_with_consent("colorsys:rgb_to_hsv"))
+    assert str(folder) not in sys.path
+
+
+def test_a_missing_name_is_answered_with_twenty_names_of_the_module(folder):
+    put(folder, "made_of_places", "".join(f"n{number:02} = _p{number} = 1\n" for number in range(30)))
+    names = ", ".join(f"n{number:02}" for number in range(20))
+    with trusting(), pytest.raises(InputError, match=f"but defines {names}; pass a name that the module defines$"):
+        imported_with_consent("made_of_places:f")
+
+
+def test_names_of_a_package_are_imported_on_first_use():
+    attribute = import_paths.imported_on_demand("aadml.feature_extraction.ground", {"is_place": "consent"})
+    assert attribute("is_place") is is_place
+    with pytest.raises(AttributeError, match=r"^module 'aadml.feature_extraction.ground' has no attribute 'consent'$"):
+        attribute("consent")
 
 
 def test_without_consent_nothing_is_imported_and_no_folder_enters_the_path(folder):

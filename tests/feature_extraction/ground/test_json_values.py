@@ -59,6 +59,10 @@ def test_a_file_name_that_is_not_utf8_does_not_make_a_record_unreadable():
     assert read_as(Record, RECORD | {"name": "f\udcff.h5"}, "here").name == "f?.h5"
 
 
+def test_values_are_written_as_indented_lines():
+    assert to_bytes({"a": [1]}) == b'{\n  "a": [\n    1\n  ]\n}\n'
+
+
 def test_an_integer_is_a_valid_float():
     assert read_as(Record, RECORD | {"share": 1}, "here").share == 1
 
@@ -94,9 +98,23 @@ def test_anything_else_is_refused_with_its_place(change, place):
     assert place in str(caught.value)
 
 
-def test_a_missing_field_is_named():
-    with pytest.raises(InputError, match=r"Record\.name: Field required"):
-        read_as(Record, {key: value for key, value in RECORD.items() if key != "name"}, "here")
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({key: value for key, value in RECORD.items() if key != "name"}, "name: Field required"),
+        (
+            RECORD | {"name": [7] * 30, "share": "1"},
+            f"name: Input should be a valid string, not '{str([7] * 30)[:40]}'",
+        ),
+    ],
+)
+def test_the_first_problem_is_named_with_its_place_and_value(content, problem):
+    with pytest.raises(InputError) as caught:
+        read_as(Record, content, "here")
+    assert str(caught.value) == (
+        f"here: is of another version, or is damaged (Record.{problem}); use the version of aadml that wrote the file, "
+        "or restore the file from a copy"
+    )
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.text()
@@ -131,8 +149,9 @@ def test_keys_lead_to_what_is_nested():
 def test_a_value_of_another_type_is_refused_by_its_key():
     assert typed(RECORD, "name", str) == "a"
     assert number(3) == 3.0
-    with pytest.raises(InputError, match=r"^name is "):
-        typed(RECORD, "name", int)
+    with pytest.raises(InputError) as caught:
+        typed({"name": "a" * 50}, "name", int)
+    assert str(caught.value) == f"name is '{'a' * 40}', but must be of type int; restore the file from a copy"
     with pytest.raises(InputError, match=r"^nothing is "):
         typed(RECORD, "nothing", int)
     with pytest.raises(TypeError, match="not a number"):

@@ -7,6 +7,7 @@ import time
 import psutil
 import pytest
 
+from aadml.feature_extraction.ground import kept_workers
 from aadml.feature_extraction.ground.kept_workers import keep_workers, worker_pool
 from aadml.feature_extraction.ground.worker_pool import Lost
 from aadml.feature_extraction.ground.worker_process import Conditions
@@ -56,3 +57,57 @@ def test_a_kept_worker_that_died_while_idle_is_replaced():
             time.sleep(0.01)
         (second,) = run("b")
     assert second not in (None, first)
+
+
+@pytest.fixture
+def pools(monkeypatch):
+    """The pools that are built instead of real ones."""
+    built = []
+
+    class Pool:
+        def __init__(self, *arguments):
+            self.arguments, self.open, self.alive = arguments, True, True
+            built.append(self)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.open = False
+
+        def is_alive(self):
+            return self.alive
+
+    monkeypatch.setattr(kept_workers, "WorkerPool", Pool)
+    return built
+
+
+def test_a_pool_is_reused_in_the_innermost_context_and_ends_with_it(pools):
+    with worker_pool(process_of, 2, None, print) as alone:
+        assert alone.arguments == (process_of, 2, None, print)
+    assert not alone.open
+    with keep_workers():
+        with worker_pool(process_of, 1) as first, worker_pool(process_of, 1) as second:
+            assert first is not second
+        with keep_workers():
+            with worker_pool(process_of, 1) as inner:
+                assert inner not in (first, second)
+            with worker_pool(process_of, 1) as again:
+                assert again is inner
+            with worker_pool(process_of, 2) as other:
+                assert other is not inner
+        assert [pool.open for pool in pools] == [False, True, True, False, False]
+        first.alive = second.alive = False
+        with worker_pool(process_of, 1) as third:
+            assert third not in (first, second)
+            assert [first.open, second.open].count(False) == 1
+    assert not any(pool.open for pool in pools)
+
+
+def test_a_pool_that_is_used_longer_than_the_context_is_closed(pools):
+    with keep_workers():
+        using = worker_pool(process_of, 1)
+        pool = using.__enter__()
+    assert pool.open
+    using.__exit__(None, None, None)
+    assert not pool.open

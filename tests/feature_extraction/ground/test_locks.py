@@ -76,7 +76,9 @@ def test_without_flock_a_file_holds_host_and_process(tmp_path, handle, no_flock)
     [
         (f"{socket.gethostname()} 999999999", "was left behind by process 999999999 of this machine, which has ended"),
         ("elsewhere 12", "is the lock of process 12 on elsewhere; if that process has ended, remove that file"),
-        ("", "of an unknown process"),
+        ("", "lock is the lock of an unknown process; if no process is running, remove that file$"),
+        ("elsewhere 1x", "of an unknown process"),
+        (" 12", "of an unknown process"),
         ("\xff\n", "of an unknown process"),
     ],
 )
@@ -95,8 +97,23 @@ def test_a_stale_lock_file_is_not_waited_for(tmp_path, handle, no_flock):
 
 def test_a_lock_file_of_a_living_process_is_waited_for(tmp_path, handle, no_flock, monkeypatch):
     (tmp_path / "lock").write_text(f"{socket.gethostname()} {os.getpid()}\n")
-    monkeypatch.setattr(time, "sleep", lambda _: (tmp_path / "lock").unlink())
+    pauses = []
+    monkeypatch.setattr(time, "sleep", lambda pause: pauses.append(pause) or (tmp_path / "lock").unlink())
     with locked(handle, tmp_path / "lock", "busy", wait=True):
+        (tmp_path / "lock").unlink()  # the lock ends without an error
+    assert pauses == [1.0]
+    (tmp_path / "lock").touch()  # of a process that has not yet written its number
+    with locked(handle, tmp_path / "lock", "busy", wait=True):
+        pass
+    assert len(pauses) == 2
+
+
+def test_a_lock_file_that_cannot_be_written_is_an_input_error(tmp_path, handle, no_flock):
+    place = tmp_path / "none" / "lock"
+    with (
+        pytest.raises(InputError, match=r"lock: cannot be written \(No such file or directory\); choose another path$"),
+        locked(handle, place, "busy"),
+    ):
         pass
 
 

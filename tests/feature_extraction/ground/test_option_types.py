@@ -1,16 +1,20 @@
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import pytest
-from annotated_types import Ge, Gt, Interval, Len, Lt, MultipleOf, Unit
+from annotated_types import Ge, Gt, Interval, Len, Lt, MinLen, MultipleOf, Unit
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import (
     Choice,
     OnlyWith,
+    OwnSection,
     Tuning,
     Written,
     metadata_of,
     possible,
 )
+from aadml.feature_extraction.ground.validation import checked
 from tests.option_leaves import is_bounded, leaves
 
 
@@ -32,6 +36,11 @@ from tests.option_leaves import is_bounded, leaves
         (Annotated[tuple[int, ...], Len(2, 2)], "a list of 2, each a whole number"),
         (tuple[int, ...], "a list of 0 or more, each a whole number"),
         (tuple[int, int], "a list of 2, each a whole number"),
+        (Annotated[int, Lt(3)], "a whole number to below 3"),
+        (Annotated[tuple[int, ...], MinLen(2)], "a list of 2 or more, each a whole number"),
+        (Annotated[float, Tuning(0.1), Ge(1e6)], "a number from 1e+06"),
+        (Literal["a"] | None, "one of a or null"),
+        (dict, "dict"),
     ],
 )
 def test_possible_values_are_described(kind, expected):
@@ -54,3 +63,19 @@ def test_groups_of_metadata_are_expanded():
 def test_conditions_are_written_as_text():
     assert str(OnlyWith("optimizer", "sgd")) == "optimizer sgd"
     assert str(OnlyWith("optimizer", "sgd", "adam", "lbfgs")) == "optimizer sgd, adam or lbfgs"
+
+
+def test_names_and_prefixes_are_checked():
+    name, place = Annotated[str, Choice(["relu", "tanh"])], Annotated[str, Written("h.f:", "h.f:MODEL")]
+    assert [checked(name, "tanh", "key"), checked(place, "h.f:a", "key")] == ["tanh", "h.f:a"]
+    for kind, value in ((name, "elu"), (place, "h.f:"), (place, "hxf:a"), (place, "x h.f:a"), (place, 3)):
+        with pytest.raises(InputError, match=r"^key is .*; pass (one of relu, tanh|h\.f:MODEL)$"):
+            checked(kind, value, "key")
+
+
+def test_a_section_is_written_as_its_fields():
+    @dataclass(frozen=True)
+    class Section(OwnSection):
+        size: int = 3
+
+    assert Section().plain() == {"size": 3}

@@ -1,10 +1,18 @@
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.processor_time import reached_limit, require_seconds
+from aadml.feature_extraction.ground.processor_time import (
+    limit_processor_time,
+    processor_seconds,
+    reached_limit,
+    require_seconds,
+)
 
 SPIN = """
 from aadml.feature_extraction.ground.processor_time import limit_processor_time
@@ -25,6 +33,21 @@ def test_a_process_ends_at_its_limit_and_runs_on_once_the_limit_is_removed():
     assert code("limit_processor_time(0)") == 0
     assert not reached_limit(0)
     assert not reached_limit(None)
+    assert not any(reached_limit(code) for code in (-signal.SIGPROF - 1, -signal.SIGKILL, signal.SIGPROF))
+
+
+def test_a_limit_sets_the_timer_of_the_process(monkeypatch):
+    calls = []
+    monkeypatch.setattr(signal, "signal", lambda *call: calls.append(call))
+    monkeypatch.setattr(signal, "setitimer", lambda *call: calls.append(call))
+    limit_processor_time(2.5)
+    assert calls == [(signal.SIGPROF, signal.SIG_DFL), (signal.ITIMER_PROF, 2.5)]
+
+
+def test_the_processor_time_of_a_process_is_that_of_its_clock():
+    before = time.process_time()
+    assert before <= processor_seconds(os.getpid()) <= time.process_time()
+    assert processor_seconds(2**22 + 1) == 0.0  # no process has this id
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e308])

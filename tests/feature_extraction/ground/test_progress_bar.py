@@ -23,6 +23,21 @@ def test_a_log_gets_whole_lines_now_and_then(clock, capsys):
     assert lines[-1].endswith(", loss 110]")
 
 
+def test_a_bar_that_starts_later_shows_counts_and_is_closed_once(clock, capsys):
+    bar = Bar(4000, "clip", "extract")
+    clock[0] += LOG_SECONDS
+    bar.start_from(1000)
+    bar.show(2000)
+    bar.close()
+    bar.show(3000)
+    bar.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" [")[0] for line in lines] == [
+        "extract:   0% 0/4000", "extract:  25% 1000/4000", "extract:  50% 2000/4000",
+    ]  # fmt: skip
+    assert LOG_SECONDS == 30.0
+
+
 def test_a_log_says_nothing_twice(clock, capsys):
     with Bar(2, "clip", "extract") as bar:
         bar.show(2)

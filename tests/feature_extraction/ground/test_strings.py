@@ -2,7 +2,7 @@
 
 import pytest
 
-from aadml.feature_extraction.ground.strings import listed
+from aadml.feature_extraction.ground.strings import as_text, listed
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,12 @@ from aadml.feature_extraction.ground.strings import listed
 )
 def test_names_are_read_one_by_one_and_between_commas(given, names):
     assert listed(given) == names
+
+
+def test_bytes_are_utf8_and_other_values_are_written():
+    assert [as_text(value) for value in ("ö".encode(), b"a\xff", "b", 3)] == [
+        "ö",
+        "a\N{REPLACEMENT CHARACTER}",
+        "b",
+        "3",
+    ]

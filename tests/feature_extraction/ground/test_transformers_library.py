@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.transformers_library import silent, transformers_for
+from aadml.feature_extraction.ground.transformers_library import refuse_kernels, silent, transformers_for
 
 
 def test_the_message_about_the_missing_library_tells_how_to_install_it(monkeypatch):
@@ -16,7 +16,7 @@ def test_the_message_about_the_missing_library_tells_how_to_install_it(monkeypat
 
 
 @pytest.mark.parametrize("bars", [True, False])
-def test_verbosity_and_bars_are_restored(bars):
+def test_verbosity_and_bars_are_restored(capsys, bars):
     state = {"verbosity": 20, "bars": bars}
     log = SimpleNamespace(
         get_verbosity=lambda: state["verbosity"],
@@ -28,4 +28,17 @@ def test_verbosity_and_bars_are_restored(bars):
     )
     with silent(SimpleNamespace(utils=SimpleNamespace(logging=log))):
         assert state == {"verbosity": 40, "bars": False}
+        sys.stdout.write("not shown")
+    assert capsys.readouterr().out == ""
     assert state == {"verbosity": 20, "bars": bars}
+
+
+def test_a_kernel_of_the_hub_is_refused():
+    refuse_kernels({"attn_implementation": "sdpa", "model": "org/name", "implementation": {"size": 3}}, "config.json")
+    kernel = "org/" + "k" * 90
+    with pytest.raises(InputError) as caught:
+        refuse_kernels({"text": {"attn_implementation": kernel}}, "config.json")
+    assert str(caught.value) == (
+        f"config.json: text.attn_implementation is '{kernel[:80]}', which is code on the hub and is not run; "
+        "remove that line"
+    )

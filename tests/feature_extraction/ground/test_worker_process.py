@@ -46,9 +46,17 @@ def test_a_process_answers_with_messages_and_exits_when_the_connection_is_closed
     assert os.environ["OMP_NUM_THREADS"] == "7"
 
 
-@pytest.mark.parametrize(("code", "words"), [(-9, "SIGKILL"), (3, "exit status 3")])
+@pytest.mark.parametrize(
+    ("code", "words"), [(-9, "SIGKILL"), (3, "exit status 3"), (0, "exit status 0"), (None, "exit status None")]
+)
 def test_an_ending_is_a_signal_or_a_status(code, words):
     assert ending(code) == words
+
+
+def test_workers_have_one_thread_and_no_limits_by_default():
+    assert Conditions() == Conditions(
+        time_limit=None, processor_limit=None, one_thread=True, gives_way=False, grace=0.0, setup=None
+    )
 
 
 class _Pipe:

@@ -1,5 +1,8 @@
 """Files of a model of the hub, by a stand-in for its client: what is downloaded, and what each error says."""
 
+import hashlib
+import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -117,3 +120,88 @@ def test_the_files_of_a_model_of_the_hub_are_listed_with_their_checks(monkeypatc
 def test_models_of_the_hub_are_only_downloaded(action, folder):
     with pytest.raises(InputError, match=f"weights {action} hf:owner/tiny: models of .* can only be downloaded; run"):
         jobs_weights._of_the_hub(action, "hf:owner/tiny", folder)
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A folder of a model whose weights are in two files."""
+    contents = {
+        "config.json": '{"model_type": "bert", "hidden_size": 3, "torch_dtype": "float32", "_name_or_path": "x"}',
+        "model-2.safetensors": "b", "model-1.safetensors": "a", "pytorch_model.bin": "c", "vocab.txt": "words",
+        "model.safetensors.index.json": "{}", "README.md": "---\nlicense: mit\n---\n", "other.py": "1 / 0",
+    }  # fmt: skip
+    for name, content in contents.items():
+        (tmp_path / "tiny" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "tiny" / name).write_text(content)
+    return tmp_path / "tiny"
+
+
+def sha(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_snapshot_has_the_checksums_of_its_files_and_of_the_settings_of_its_network(model):
+    found = snapshot.find(str(model), None)
+    assert (found.model, found.revision, found.license, found.model_type) == ("tiny", None, "mit", "bert")
+    assert [path.name for path in found.weights] == ["model-1.safetensors", "model-2.safetensors"]
+    assert found.weights_checksum() == sha(sha("a") + sha("b"))
+    assert found.config_checksum() == sha('{"hidden_size": 3, "model_type": "bert"}')
+    read = ["README.md", "config.json", "model-1.safetensors", "model-2.safetensors", "model.safetensors.index.json"]
+    assert found.checksums() == {name: sha((model / name).read_text()) for name in [*read, "vocab.txt"]}
+    assert found.small_files() == {name: (model / name).read_bytes() for name in ("config.json", "vocab.txt")}
+    assert (found.settings("config.json")["hidden_size"], found.settings("none.json")) == (3, {})
+    origin = {"model": "tiny", "license": "mit", "files": found.checksums()}
+    assert found.provenance() == origin | {"source": {"model": found.weights_checksum()}}
+    of_hub = replace(found, model="owner/tiny", revision="abc").provenance()
+    commit = {"revision": "abc", "source": {"model": "owner/tiny", "revision": "abc"}}
+    assert of_hub == origin | {"model": "owner/tiny"} | commit
+    for name in ("model-1.safetensors", "model-2.safetensors"):
+        (model / name).unlink()
+    assert snapshot.find(str(model), None).weights_checksum() == sha("c")
+    (model / "pytorch_model.bin").unlink()
+    assert snapshot._opened(model, "tiny", None, weights=False).weights == ()
+    with pytest.raises(
+        InputError, match=r"tiny: contains no weights \(model.*safetensors or pytorch_model.*bin\); copy"
+    ):
+        snapshot.find(str(model), None)
+
+
+@pytest.mark.parametrize(
+    ("card", "license_of"),
+    [
+        ("---\nlicense: other\nlicense_name: ours\n---\n", "ours"), ("---\ntags: [a]\n---\n", "not stated"),
+        ("# no metadata", "not stated"), ("---\nlicense: [\n---\n", "not stated"), (None, "not stated"),
+    ],
+)  # fmt: skip
+def test_the_license_is_that_of_the_model_card(model, card, license_of):
+    (model / "README.md").unlink() if card is None else (model / "README.md").write_text(card)
+    assert snapshot.find(str(model), None).license == license_of
+
+
+def test_weights_are_found_by_their_checksum_in_the_folder_of_their_last_use(model, tmp_path, monkeypatch):
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
+    found = snapshot.find(str(model), None)
+    checksum, register = found.weights_checksum(), tmp_path / "cache" / "weights" / "models.json"
+    with pytest.raises(
+        InputError, match=f"weights {checksum[:16]}... were never used on this machine, or have been mo"
+    ):
+        snapshot.find(checksum, None)
+    register.parent.mkdir(parents=True)
+    for damaged in ("[]", "{", json.dumps({"0" * 64: "elsewhere"})):
+        register.write_text(damaged)
+        snapshot.remember(found, checksum)
+        assert snapshot.find(checksum, None).folder == model
+    assert json.loads(register.read_text()) == {"0" * 64: "elsewhere", checksum: str(model)}
+    written = register.stat().st_mtime_ns
+    snapshot.remember(found, checksum)
+    assert register.stat().st_mtime_ns == written
+    with pytest.raises(InputError, match="were never used on this machine, or have been moved"):
+        snapshot.find("0" * 64, None)
+
+
+@pytest.mark.parametrize("name", ["owner", "a/b/c", "/owner/tiny"])
+def test_a_name_on_the_hub_has_an_owner(name):
+    with pytest.raises(
+        InputError, match=f"^{name}: is neither a folder nor a name on the Hugging Face Hub; pass a fol"
+    ):
+        snapshot.find(name, None)

@@ -3,8 +3,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.engines.decoding_workers import DecodedPart
-from aadml.feature_extraction.jobs.batching import Describer
+from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, Wanted
+from aadml.feature_extraction.jobs.batching import Describer, wanted_of
+from aadml.feature_extraction.media import Sound
 
 
 def run(values, batch_clips=2, fail=False):
@@ -16,7 +18,8 @@ def run(values, batch_clips=2, fail=False):
         return [array * 2 for array in prepared]
 
     def record(number, part, description):
-        recorded.append((number, part.reason, None if description is None else description.tolist()))
+        reason = f"{part.reason}: {part.detail}" if part.reason else ""
+        recorded.append((number, reason, None if description is None else description.tolist()))
 
     extractors = {"audio": SimpleNamespace(describe=describe, batch_clips=batch_clips)}
     with Describer(extractors, record) as describer:
@@ -35,7 +38,17 @@ def test_full_batches_and_the_rest_are_described_in_order():
 
 def test_a_description_that_is_not_finite_is_a_failure_of_its_clip():
     _, recorded = run([1.0, np.nan])
-    assert recorded == [(0, "", [2.0]), (1, "corrupt", None)]
+    assert recorded == [(0, "", [2.0]), (1, "corrupt: the features contain NaN or infinity", None)]
+    assert run([1.0, 2.0], batch_clips=1)[0] == [1, 1]
+
+
+@pytest.mark.parametrize(("describe", "keeps_time"), [(None, False), (None, True), (np.asarray, False)])
+def test_a_worker_pools_if_no_network_and_no_features_over_time_follow(describe, keeps_time):
+    extractor = Extractor("a", "audio", 3, Sound(8000), {}, np.asarray, describe, minimum_seconds=0.5)
+    wanted = wanted_of(extractor, keeps_time=keeps_time)
+    pool = extractor.pool if describe is None and not keeps_time else None
+    assert wanted == Wanted(extractor.inputs, extractor.prepare, 0.5, pool)
+    assert wanted_of(extractor) == wanted_of(extractor, keeps_time=False)
 
 
 def test_the_rest_is_dropped_after_an_exception():

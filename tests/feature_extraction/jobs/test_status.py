@@ -27,10 +27,19 @@ def test_a_job_that_was_killed_says_how_far_it_was_and_how_to_go_on(tmp_path):
         Progress(1020.0, 40, 0, {"corrupt": 1, "no-audio": 2}),
     ]
     found = status(noted(tmp_path / "f.h5", *notes))
-    assert (found.state, found.clips, found.done, found.reused) == ("stopped", 100, 40, 0)
-    assert found.failed == {"corrupt": 1, "no-audio": 2}
-    assert (found.rate, found.rate_overall, found.seconds_left) == (2.0, 2.0, 30.0)
-    assert (found.command, found.folder) == ("aadml extract m.csv -o f.h5", "/data")
+    failed = {"corrupt": 1, "no-audio": 2}
+    assert found == Status(
+        str(tmp_path / "f.h5"), "stopped", 100, 40, failed, reused=0, rate=2.0, rate_overall=2.0, running=(),
+        seconds_left=30.0, command="aadml extract m.csv -o f.h5", folder="/data", shards=(),
+    )  # fmt: skip
+
+
+def test_clocks_that_stand_or_go_back_are_no_time(tmp_path):
+    back = status(noted(tmp_path / "f.h5", Progress(1.0, 9), Beginning(100.0, 10), Progress(50.0, 5)))
+    assert (back.done, back.rate, back.rate_overall) == (5, pytest.approx(5000.0), None)
+    assert back.seconds_left == pytest.approx(0.001)
+    more = status(noted(tmp_path / "g.h5", Beginning(0.0, 10), Progress(10.0, 15)))
+    assert (more.seconds_left, more.rate) == (0.0, 1.5)
 
 
 def test_what_was_known_before_is_no_work(tmp_path):
@@ -120,9 +129,13 @@ def test_what_is_no_job_is_said_in_one_line(tmp_path):
     with open_ledger(tmp_path / "notes.h5.work"):
         pass
     for name, message in [
-        ("f.h5", "no extraction was started"),
-        ("old.h5", "contains no ledger of this version"),
-        ("notes.h5", "does not describe a job"),
+        (
+            "f.h5",
+            r"f\.h5: no extraction was started \(there is no f\.h5\.work beside it\); pass the output of",
+        ),
+        ("old.h5", "old.h5.work contains no ledger of this version; use the version of aadml that started the job$"),
+        ("notes.h5", r"notes.h5.work/records.jsonl does not describe a job; run the command of the extraction again$"),
+        ("", "is a folder; pass the output of `aadml extract`$"),
     ]:
         with pytest.raises(InputError, match=message) as caught:
             status(tmp_path / name)
@@ -184,4 +197,5 @@ def test_the_rate_of_a_job_is_that_of_its_running_shards(shards, state, rate, le
         {"corrupt": count},
         2 * count,
     )
+    assert (found.path, found.command, found.folder, found.rate_overall) == ("f.h5", "", "", None)
     assert found.running == tuple(seconds for one in parts for seconds in one.running)

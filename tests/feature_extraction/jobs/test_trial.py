@@ -11,9 +11,15 @@ from aadml.feature_extraction.media import Frames, Pictures, Sound, Text
 from tests.feature_extraction.small_jobs import write_manifest
 
 INPUTS = {
-    "audio": [Sound(8000), Sound(8000, seconds=0.5)],
-    "visual": [Frames(), Frames(2.0, 20, 30), Pictures(shortest=32, crop=(24, 24)), Pictures(patches=(16, 4))],
-    "text": [Text()],
+    "audio": {Sound(8000): [(16_000,), (24_000,)], Sound(8000, seconds=0.5): [(4000,)] * 2},
+    "visual": {
+        Frames(): [(2, 96, 128, 3), (3, 96, 128, 3)],
+        Frames(2.0, 20, 30): [(4, 20, 30, 3), (6, 20, 30, 3)],
+        Frames(limit=2): [(2, 96, 128, 3)] * 2,
+        Pictures(shortest=32, crop=(24, 24)): [(2, 24, 24, 3), (3, 24, 24, 3)],
+        Pictures(patches=(16, 4)): [(2, 32, 32, 3), (3, 32, 32, 3)],
+    },
+    "text": {Text(): [(11,)] * 2},
 }
 
 
@@ -22,7 +28,7 @@ def own(modality="audio", inputs=None, **changes):
         return [np.ones((2, 7), np.float32) for _ in clips]
 
     settings = {"prepare": np.asarray, "describe": describe, "pool": mean_over_time} | changes
-    inputs = inputs or INPUTS[modality][0]
+    inputs = inputs or next(iter(INPUTS[modality]))
     return Extractor(name="mine:own", modality=modality, dimension=7, inputs=inputs, parameters={}, **settings)
 
 
@@ -32,16 +38,29 @@ def raising(clips):
 
 @pytest.mark.parametrize(("modality", "inputs"), [(name, kind) for name, kinds in INPUTS.items() for kind in kinds])
 def test_extractors_of_all_inputs_pass(modality, inputs):
-    shapes = []
-    try_out(own(modality, inputs, prepare=lambda clip: shapes.append((clip.shape, clip.dtype.name)) or clip))
-    assert len(shapes) == 2
-    assert all(shape[-1] == 3 for shape, _ in shapes) == (modality == "visual")
-    assert {kind for _, kind in shapes} == {"float32" if modality == "audio" else "uint8"}
+    clips = []
+    try_out(own(modality, inputs, prepare=lambda clip: clips.append(clip) or clip))
+    assert [clip.shape for clip in clips] == INPUTS[modality][inputs]
+    assert {clip.dtype.name for clip in clips} == {"float32" if modality == "audio" else "uint8"}
+    if type(inputs) in (Sound, Frames):
+        ends = (min(float(clip.min()) for clip in clips), max(float(clip.max()) for clip in clips))
+        assert ends == pytest.approx((-0.5, 0.5) if modality == "audio" else (0, 255), abs=0.01)
+    try_out(own(modality, inputs, prepare=lambda clip: clips.append(clip) or clip))
+    assert all(np.array_equal(*pair) for pair in zip(clips[:2], clips[2:], strict=True))
+
+
+def test_noise_has_the_least_length_of_the_extractor():
+    lengths = []
+    try_out(own(minimum_seconds=2.5, prepare=lambda clip: lengths.append(len(clip)) or clip))
+    assert lengths == [20_000, 24_000]
 
 
 WRONG = {
     "an error": (raising, r"^mine:own: fails on a trial of noise \(RuntimeError: no such layer\); correct the"),
-    "another width": (lambda clips: [np.ones((2, 9))] * len(clips), r"values of shape \(9,\) per clip, .* is 7"),
+    "another width": (
+        lambda clips: [np.ones((2, 9))] * len(clips),
+        r"returns values of shape \(9,\) per clip, but its dimension is 7; set the dimension to that of the pooled",
+    ),
     "no time": (lambda clips: [np.ones(7)] * len(clips), r"returns shapes \[\(7,\), \(7,\)\] for 2 clips"),
     "too few clips": (lambda clips: [np.ones((2, 7))], r"returns shapes \[\(2, 7\)\] for 2 clips"),
     "no rows": (lambda clips: [np.ones((0, 7))] * len(clips), "t at least 1"),

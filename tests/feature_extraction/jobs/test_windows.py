@@ -9,9 +9,11 @@ import aadml
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import Segment
+from aadml.feature_extraction.ground.worker_pool import Finished
+from aadml.feature_extraction.jobs import windows
 from aadml.feature_extraction.jobs.merge import merge
 from aadml.feature_extraction.jobs.windows import Windows, read_windows, windowed, without_window
-from aadml.feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.manifest import Manifest, Row, read_manifest
 from tests.feature_extraction.small_jobs import decoded, failures
 from tests.sound_files import RATE, noise, write_wav
 
@@ -47,10 +49,74 @@ def test_windows_of_a_recording():
     assert times("0.1s", 0.0, 0.35) == [(0.0, 0.1), (0.1, 0.2), (0.2, 0.3), (0.3, 0.35)]
 
 
-@pytest.mark.parametrize("text", ["", "0", "10m", "-1s", "1s/0s", "1s/", "a", "nan", "1e9", "10s/5s/2s", "٣s"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0",
+        "10m",
+        "-1s",
+        "1s/0s",
+        "1s/",
+        "a",
+        "nan",
+        "1e9",
+        "10s/5s/2s",
+        "٣s",
+        "0.009s",
+        "1s/0.009s",
+        "1000001s",
+        "x" * 90,
+    ],
+)
 def test_other_lengths_of_windows_are_refused(text):
-    with pytest.raises(InputError, match="pass LENGTH or LENGTH/STEP in seconds, such as 10s or 10s/5s"):
+    with pytest.raises(InputError) as caught:
         read_windows(text)
+    advice = "pass LENGTH or LENGTH/STEP in seconds, such as 10s or 10s/5s"
+    assert str(caught.value) == f"windows {text[:80]}: is not a length of windows; {advice}"
+
+
+def test_windows_have_a_hundredth_of_a_second_at_least_and_a_million_seconds_at_most():
+    assert read_windows("0.01s/1000000s") == Windows(0.01, 1e6)
+    assert read_windows("2.5/1.25") == Windows(2.5, 1.25)
+
+
+@pytest.mark.parametrize(("workers", "count", "opened"), [(None, 2, 2), (1, 2, 1), (None, 0, 1), (9, 2, 2)])
+def test_recordings_are_read_by_as_many_workers_as_there_are_files(monkeypatch, workers, count, opened):
+    pools = []
+
+    class Pool:
+        def __init__(self, work, workers, conditions):
+            pools.append((workers, conditions.processor_limit))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def work_off(self, paths):
+            return [Finished(path, len(path) * 2.0) for path in paths]
+
+    monkeypatch.setattr(windows, "WorkerPool", Pool)
+    monkeypatch.setattr(windows, "processors", lambda: 3)
+    media = [{"audio": "aa", "visual": "bbb"}, {"audio": "aa", "visual": ""}][:count]
+    rows = tuple(Row(str(number), files, "", "test", {}) for number, files in enumerate(media))
+    found = windowed(Manifest("m.csv", rows, ()), Windows(4.0, 4.0), workers)
+    assert pools == [(opened, 600.0)]
+    assert [row.id for row in found.rows] == ["0@0.0-4.0", "0@4.0-6.0", "1@0.0-4.0"][: 3 * count]
+
+
+def test_a_recording_of_a_million_windows_or_without_an_end_is_one_clip():
+    def ids(end, **columns):
+        row = Row("a", {"audio": "a", "visual": ""}, "", "test", {"recording": "r", **columns})
+        return [(clip.id, clip.columns) for clip in windows._clips(row, Windows(0.01, 1e-5), {"a": end})]
+
+    whole = [("a", {"start": "", "end": "", "recording": "r"})]
+    assert ids(10.0) == ids(0.0) == whole
+    assert len(ids(0.012345678)) > 1
+    assert ids(4.0, start="5") == [("a", {"start": "5", "end": "", "recording": "r"})]
+    assert ids(5.0012345678, start="5") == [("a@5.0-5.001235", {"start": "5.0", "end": "5.001235", "recording": "r"})]
 
 
 def test_windows_are_clips_with_times_and_the_name_of_their_recording(recordings, tmp_path):

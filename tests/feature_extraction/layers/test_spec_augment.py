@@ -53,3 +53,12 @@ def test_sounds_shorter_than_a_stripe_survive():
     generator = torch.Generator().manual_seed(3)
     for _ in range(20):
         assert spec_augment(torch.ones(1, 1, 5, 64), generator=generator).shape == (1, 1, 5, 64)
+
+
+def test_the_stripes_of_a_seed_stay_the_same():
+    lengths = torch.tensor([200, 90])
+    frames, bands = zeros_of(
+        spec_augment(torch.ones(2, 1, 200, 64), lengths, generator=torch.Generator().manual_seed(8))
+    )
+    assert [row.nonzero()[:, 0].tolist() for row in frames] == [[*range(21, 24), *range(34, 54)], [*range(16, 74)]]
+    assert [row.nonzero()[:, 0].tolist() for row in bands] == [[*range(25, 30), *range(44, 48)], [23, 52, 53, 54]]

@@ -11,6 +11,7 @@ def test_positions_are_those_of_a_dictionary_of_lists(keys, recent):
     for place, key in enumerate(keys):
         positions.add(key, place)
         wanted.setdefault(key, []).insert(0, place)
+        assert positions._count < max(recent, len(positions) // 8)  # most positions are in compact arrays
         assert {each: positions.of(each) for each in range(7)} == {each: wanted.get(each, []) for each in range(7)}
     assert list(positions.all()) == [(key, place) for place, key in enumerate(keys)]
     assert len(positions) == len(keys)

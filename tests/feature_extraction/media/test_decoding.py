@@ -1,18 +1,32 @@
 import contextlib
 import csv
+import io
 import os
 import re
 import socket
+from fractions import Fraction
+from types import SimpleNamespace
 
 import av
 import cv2
 import numpy as np
 import pytest
+from av.format import Flags
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.file_content import stamp_of
-from aadml.feature_extraction.media import REASONS, Frames, Limits, MediaFailure, Sound, Text, decode, decoder_versions
+from aadml.feature_extraction.media import (
+    REASONS,
+    Frames,
+    Limits,
+    MediaFailure,
+    Sound,
+    Text,
+    decode,
+    decoder_versions,
+    decoding,
+)
 
 SOUND, FRAMES, LIMITS, DROP = Sound(16_000), Frames(), Limits(), Limits(damaged="drop")
 
@@ -324,3 +338,102 @@ def test_a_file_may_have_as_many_streams_as_allowed(tmp_path, render):
     path = render(tmp_path / "a.mp4", seconds=0.2)
     assert reason(path, SOUND, Limits(streams=2)) == "ok"
     assert reason(path, SOUND, Limits(streams=1)) == "too-large"
+
+
+def held(packets=(), duration=None, flags=0, begin=500_000, kinds=("audio", "data")):
+    """A planted container of packets (pts, duration) in tenths of a second."""
+    tenth = Fraction(1, 10)
+    planted = [SimpleNamespace(pts=pts, duration=lasts, time_base=tenth) for pts, lasts in packets]
+    return SimpleNamespace(
+        streams=[SimpleNamespace(type=kind) for kind in kinds], duration=duration, start_time=begin,
+        format=SimpleNamespace(flags=flags, name="mov,mp4"), demux=lambda streams: planted[: len(streams) * 9],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("container", "seconds"),
+    [
+        (held([(10, 5), (None, 9), (30, None), (20, 9)]), 2.5),
+        (held([(10, 5), (30, 4)], begin=None), 3.4),
+        (held([(30, 4)], duration=4_000_000), 4.0),
+        (held([(30, 4)], duration=4_000_000, flags=Flags.generic_index.value, kinds=["video"]), 2.9),
+        (held(begin=0), 0.0),
+    ],
+)
+def test_the_length_of_a_recording_is_stated_or_ends_with_its_last_packet(monkeypatch, container, seconds):
+    monkeypatch.setattr(decoding, "_container", lambda *_: contextlib.nullcontext((container, None)))
+    assert decoding.recording_seconds("a") == pytest.approx(seconds)
+
+
+def test_a_file_without_sound_and_video_has_no_length(monkeypatch):
+    monkeypatch.setattr(decoding, "_container", lambda *_: contextlib.nullcontext((held(kinds=["data"]), None)))
+    with pytest.raises(MediaFailure) as failure:
+        decoding.recording_seconds("a")
+    assert (failure.value.reason, failure.value.detail) == ("corrupt", "the file has neither sound nor video")
+
+
+@pytest.mark.parametrize(
+    ("name", "streams", "reason", "detail"),
+    [
+        ("mov,concat", 1, "refused", "files of format mov,concat refer to other files"),
+        ("hls", 1, "refused", "files of format hls refer to other files"),
+        ("mov", 65, "too-large", "the file has 65 streams; the limit is 64"),
+        ("mov", 64, None, None),
+    ],
+)
+def test_formats_that_refer_to_other_files_and_many_streams_are_refused(name, streams, reason, detail):
+    container = SimpleNamespace(format=SimpleNamespace(name=name), streams=[None] * streams)
+    if reason is None:
+        decoding._check_container(container, LIMITS)
+        return
+    with pytest.raises(MediaFailure) as failure:
+        decoding._check_container(container, LIMITS)
+    assert (failure.value.reason, failure.value.detail) == (reason, detail)
+
+
+@pytest.mark.parametrize(
+    ("content", "detail"),
+    [
+        (b" \r\n\t#EXTM3U\n#EXT", "the file is a playlist that begins with b'#EXTM3U\\n#EXT'"),
+        (b"\xef\xbb\xbfffconcat version 1.0", "the file is a playlist that begins with b'ffconcat ver'"),
+        (b" " * 57 + b"#EXTM3U", "the file is a playlist that begins with b'#EXTM3U'"),
+        (b" " * 58 + b"#EXTM3U", None),
+        (b"a #EXTM3U", None),
+    ],
+)
+def test_a_playlist_is_recognized_by_its_beginning(content, detail):
+    file = io.BytesIO(content)
+    if detail is None:
+        decoding._refuse_pointers(file)
+        assert file.tell() == 0
+        return
+    with pytest.raises(MediaFailure) as failure:
+        decoding._refuse_pointers(file)
+    assert (failure.value.reason, failure.value.detail) == ("refused", detail)
+
+
+def test_a_path_that_cannot_be_opened_says_why(tmp_path, monkeypatch):
+    def detail(path):
+        with pytest.raises(MediaFailure) as failure:
+            decode(str(path), SOUND, LIMITS, 0.0)
+        assert failure.value.reason == "missing"
+        return failure.value.detail
+
+    assert detail(tmp_path / "none") == "the file does not exist"
+    assert detail(tmp_path / ("n" * 300)) == "File name too long"
+    assert detail(tmp_path) == "the path is a folder"
+    (tmp_path / "a.wav").write_bytes(b"RIFF")
+
+    def denied(path, mode):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(decoding.Path, "open", denied)
+    assert detail(tmp_path / "a.wav") == "Permission denied"
+
+
+def test_remarks_on_the_end_of_a_file_come_before_those_on_its_sound(tmp_path, encode):
+    path = encode(tmp_path / "a.wav", np.zeros((1, 4800), np.float32), "pcm_s16le")
+    path.write_bytes(path.read_bytes()[:-6])
+    assert decode(str(path), SOUND, LIMITS, 0.0).remarks == (
+        "the file states 6 bytes more than it contains", "all samples of the sound are zero"
+    )  # fmt: skip

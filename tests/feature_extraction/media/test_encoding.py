@@ -1,3 +1,4 @@
+import av
 import numpy as np
 import pytest
 
@@ -5,6 +6,7 @@ from aadml.feature_extraction.media import Frames, Limits, Sound, decode
 from aadml.feature_extraction.media.encoding import Encoding, encode
 
 WEBM = Encoding(container="webm", video="libvpx", audio="libopus", options={"fflags": "+bitexact"})
+MP4 = Encoding(container="mp4", video="libx264", audio="aac")
 
 
 @pytest.fixture
@@ -35,3 +37,17 @@ def test_a_file_may_hold_pictures_or_sound_alone(tmp_path, arrays):
 def test_a_missing_encoder_is_not_available():
     assert WEBM.is_available()
     assert not Encoding(container="mp4", video="no-such-encoder", audio="aac").is_available()
+
+
+def test_files_have_their_encoders_rates_and_sizes(tmp_path, arrays):
+    pictures, sound = arrays
+    encode(tmp_path / "a.mp4", MP4, pictures=pictures[..., ::-1], sound=sound[:24_000], frame_rate=5, rate=24_000,
+           colors="bgr24")  # fmt: skip
+    with av.open(str(tmp_path / "a.mp4")) as file:
+        video, audio = file.streams.video[0], file.streams.audio[0]
+        assert (video.codec_context.name, video.average_rate, video.width, video.height) == ("h264", 5, 48, 32)
+        assert (audio.codec_context.name, audio.rate, audio.codec_context.layout.name) == ("aac", 24_000, "mono")
+        assert float(video.duration * video.time_base) == 5.0
+    assert WEBM.audio_bit_rate == 64_000
+    assert not Encoding(container="mp4", video="libx264", audio="none").is_available()
+    assert (WEBM.video_options, MP4.options) == ({}, {})

@@ -4,10 +4,12 @@ from types import SimpleNamespace
 import av
 import numpy as np
 import pytest
+from av.stream import Disposition
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Pictures, Sound, decode
 from aadml.feature_extraction.media import frames as module
 
@@ -176,3 +178,137 @@ def test_a_clip_longer_than_what_is_looked_at_is_remarked_on(tmp_path, slides):
     (remark,) = frames(path, limit=10, frames_per_second=4.0).remarks
     assert "only its first 10 frames (2.5 s)" in remark
     assert frames(path, limit=12).remarks == frames(path).remarks == ()
+
+
+PLAIN, NO_LIMITS = Frames(), Limits()
+
+
+class Track:
+    """A planted track of frames at some times, of one frame per second, which records its remarks."""
+
+    def __init__(self, times, announced=None, beginning=0.0, lost=0, size=(4, 3)):
+        self.planted, self.stated, self.beginning, self.size = times, announced, beginning, size
+        self.damage = SimpleNamespace(lost=lost, cause="")
+        context = SimpleNamespace(width=size[0], height=size[1])
+        self.stream = SimpleNamespace(average_rate=1, codec_context=context)
+        self.read, self.remarked, self.checked = 0, [], []
+
+    def frames(self, since):
+        for number, time in enumerate(self.planted):
+            self.read += 1
+            yield SimpleNamespace(time=time, number=number, width=4, height=3, duration=None, time_base=None)
+
+    def announced(self):
+        return self.stated
+
+    def start(self, first):
+        return max(0.0, first - self.beginning)
+
+    def remarks(self, end, lost, segment, *, complete):
+        self.remarked.append((end, lost, complete))
+        return ("a remark",)
+
+    def check_segment(self, segment, end):
+        self.checked.append(end)
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """Return a function that decodes a planted track, whose pictures are the numbers of their frames."""
+
+    def planted(track, inputs=PLAIN, limits=NO_LIMITS, minimum=0.0, segment=WHOLE):
+        tolerant = []
+        monkeypatch.setattr(module, "MediaSource", lambda *given: tolerant.append(given[-1]) or track)
+        monkeypatch.setattr(module, "_stream", lambda _: None)
+        monkeypatch.setattr(module._Grid, "_picture", lambda _, frame: np.asarray(frame.number))
+        clip = module.decoded_frames(None, inputs, limits, minimum, segment, None)
+        assert tolerant == [limits.damaged == "keep"]
+        return clip.values.tolist(), clip.start, clip.seconds, clip.remarks
+
+    return planted
+
+
+SIX = [float(number) for number in range(6)]
+
+
+def part(start, end):
+    return {"segment": Segment(start, end)}
+
+
+CUT = "the video lasts {} s, but only its first 2 frames (2 s) are used"
+
+
+@pytest.mark.parametrize(
+    ("track", "options", "clip", "remarked", "read"),
+    [
+        (Track([0.0, 1.0, 2.0]), {}, ([0, 1, 2], 0.0, 3.0, ()), (3.0, 0.0, False), 3),
+        (Track([5.0, 6.0], beginning=3.0), {}, ([0, 1], 2.0, 2.0, ()), (2.0, 0.0, False), 2),
+        (Track([0.0, 1.0, 4.0]), {}, ([0, 1, 1, 1, 2, 2, 2], 0.0, 7.0, ()), (7.0, 4.0, False), 3),
+        (Track([None, None, None], lost=1), {}, ([0, 1, 2], 1.0, 3.0, ()), (3.0, 0.0, False), 3),
+        (Track([0.0, 1.0, 2.0]), {"inputs": Frames(limit=2)}, ([0, 1], 0.0, 2.0, ()), (2.0, 0.0, True), 2),
+        (Track([0.0, 1.0, 2.0], 9.0), {"inputs": Frames(limit=2)}, ([0, 1], 0.0, 2.0, (CUT.format("9.0"),)),
+         (2.0, 0.0, True), 2),
+        (Track([0.0, 1.0, 2.0, 3.0]), {"inputs": Frames(limit=2), "minimum": 2.0},
+         ([0, 1], 0.0, 3.0, (CUT.format("3.0"),)), (3.0, 0.0, True), 3),
+        (Track([0.0, 1.0], 9.0), {}, ([0, 1], 0.0, 2.0, ()), (2.0, 0.0, False), 2),
+        (Track(SIX), part(1.0, 3.0), ([1, 2], 0.0, 2.0, ()), (2.0, 0.0, False), 4),
+        (Track(SIX), part(1.5, 3.5), ([2, 3], 0.0, 2.0, ()), (2.0, 0.0, False), 5),
+        (Track([0.0, 4.0, 8.0]), part(2.0, 6.0), ([0, 0, 1, 1], 0.0, 4.0, ()), (4.0, 0.0, False), 3),
+        (Track([0.0, 4.0, 8.0], lost=1), part(2.0, 6.0), ([0, 0, 1, 1], 0.0, 4.0, ()), (4.0, 3.0, False), 3),
+        (Track([2.0, 3.0, 4.0]), part(1.0, 4.0), ([0, 1], 1.0, 2.0, ()), (2.0, 0.0, False), 3),
+        (Track([3.0, 4.0, 5.0], beginning=2.0), part(2.0, 4.0), ([1, 2], 0.0, 2.0, ()), (2.0, 0.0, False), 3),
+    ],
+)  # fmt: skip
+def test_a_clip_has_its_frames_its_start_its_length_and_remarks(planted, track, options, clip, remarked, read):
+    assert planted(track, **options) == (*clip[:3], ("a remark", *clip[3]))
+    assert track.remarked == [remarked]
+    assert track.read == read
+
+
+@pytest.mark.parametrize(
+    ("track", "options", "reason", "detail"),
+    [
+        (Track([]), {}, "corrupt", "the video stream yields no frames"),
+        (Track([0.0, 1.0, 2.0]), {"minimum": 3.1}, "too-short", "the video lasts 3.000 s, but 3.1 s are needed"),
+        (Track([0.0, 1.0, 2.0]), {"limits": Limits(seconds=1.5)}, "too-large", "the video is longer than 1.5 s"),
+        (Track([0.0, 1.0], 9.0), {"inputs": Frames(limit=1), "limits": Limits(seconds=8.9)}, "too-large",
+         "the video is longer than 8.9 s"),
+        (Track([0.0], size=(5, 3)), {"limits": Limits(pixels=14)}, "too-large",
+         "frames have 5 x 3 pixels; the limit is 14"),
+        (Track([0.0], size=(2, 2)), {"limits": Limits(pixels=11)}, "too-large",
+         "a frame has 4 x 3 pixels; the limit is 11"),
+    ],
+)  # fmt: skip
+def test_a_clip_beyond_the_limits_is_refused(planted, track, options, reason, detail):
+    with pytest.raises(MediaFailure) as failure:
+        planted(track, **options)
+    assert (failure.value.reason, failure.value.detail) == (reason, detail)
+
+
+def test_a_clip_at_the_limits_is_decoded(planted):
+    assert planted(Track([0.0, 1.0]), limits=Limits(seconds=1.0, pixels=12), minimum=2.0)[2] == 2.0
+    assert planted(Track([0.0, 1.0], 9.0), Frames(limit=1), Limits(seconds=9.0, damaged="drop"))[0] == [0]
+
+
+def test_a_cover_is_not_a_video():
+    cover, video = (SimpleNamespace(disposition=Disposition(d)) for d in (Disposition.attached_pic, 0))
+    for streams, detail in (
+        ([cover] * 2, "the file has only cover pictures (2)"),
+        ([], "the file has no video stream"),
+    ):
+        with pytest.raises(MediaFailure) as failure:
+            module._stream(SimpleNamespace(streams=SimpleNamespace(video=streams)))
+        assert (failure.value.reason, failure.value.detail) == ("no-video", detail)
+    assert module._stream(SimpleNamespace(streams=SimpleNamespace(video=[cover, video, cover]))) is video
+
+
+def test_frames_without_a_stated_rate_are_25_a_second():
+    clock = module._Clock(SimpleNamespace(stream=SimpleNamespace(average_rate=None), damage=SimpleNamespace(lost=2)))
+    for _ in range(3):
+        clock.advance(SimpleNamespace(time=None, duration=None, time_base=None))
+    assert (clock.rate, clock.begin, clock.seconds, clock.held) == (
+        25.0,
+        0.08,
+        pytest.approx(0.08),
+        pytest.approx(0.12),
+    )

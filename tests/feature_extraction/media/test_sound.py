@@ -1,4 +1,5 @@
 import io
+import math
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -6,6 +7,7 @@ import av
 import numpy as np
 import pytest
 
+from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.media import Limits, MediaFailure, Sound, decode
 from aadml.feature_extraction.media import sound as sound_file
 
@@ -205,3 +207,68 @@ def test_sound_beyond_full_scale_is_a_remark_from_a_share_on(loud, remarks):
 def test_only_as_much_is_trimmed_as_an_encoder_pads(duration, skipped, length):
     track = SimpleNamespace(stream=SimpleNamespace(duration=duration, time_base=Fraction(1, 1000)))
     assert len(sound_file._trimmed(np.zeros(1000, np.float32), track, 1000, skipped)) == length
+
+
+class Track:
+    """A planted track of 10 samples a second, whose frames have (samples, time, packets lost so far)."""
+
+    def __init__(self, *frames, beginning=0.0, first_time=0.0, time_base=Fraction(1, 10)):
+        self.planted, self.beginning, self.first_time = frames, beginning, first_time
+        self.damage = SimpleNamespace(lost=0, timed=True)
+        self.stream = SimpleNamespace(time_base=time_base, rate=10)
+        self.gaps, self.since, self.checked = [], [], []
+
+    def frames(self, since=0.0):
+        self.since.append(since)
+        for number, (samples, time, lost) in enumerate(self.planted):
+            self.damage.lost = lost
+            yield SimpleNamespace(samples=samples, sample_rate=10, time=time, pts=5, number=number)
+
+    def gap(self, *given):
+        self.gaps.append(tuple(round(number, 6) if number is not None else None for number in given))
+        return 0.4
+
+    def check_segment(self, segment, end):
+        self.checked.append(end)
+
+
+def test_lost_packets_leave_silence_and_jumps_make_times_unusable():
+    track = Track((5, 2.0, 0), (5, 2.5, 0), (5, 3.4, 2), (5, None, 3), (5, 9.0, 3))
+    times = sound_file._Times(track)
+    taken = [(frame.number, frame.pts, gap) for frame, gap in times.taken()]
+    assert taken == [(0, None, 0.0), (1, None, 0.0), (2, None, 0.4), (3, None, 0.4), (4, None, 0.0)]
+    assert track.gaps == [(0.4, 1.0, 1.0), (None, 1.9, 0.5)]
+    assert (times.begin, times.time, times.silence, track.damage.timed) == (2.0, 9.0, 0.8, True)
+    for jump, timed in ((0.09, True), (-0.09, True), (0.11, False), (-0.11, False)):
+        track = Track((5, None, 0), (5, 0.0, 0), (5, 0.5 + jump, 0))
+        list(sound_file._Times(track).taken())
+        assert track.damage.timed is timed
+    late = Track((5, 7.0, 0), (5, 7.5, 1), first_time=6.0)
+    list(sound_file._Times(late).taken(6.0))
+    assert (late.since, late.gaps) == ([6.0], [(0.0, 1.5, 0.5)])
+
+
+TEN = [(10, float(second), 0) for second in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("segment", "beginning", "parts", "begin", "checked"),
+    [
+        (Segment(0.0, math.inf), 0.0, [(n, 0, 10) for n in range(6)], 0.0, []),
+        (Segment(0.3, 1.2), 0.0, [(0, 3, 10), (1, 0, 2)], 0.3, []),
+        (Segment(0.0, 1.0), 0.0, [(0, 0, 10)], 0.0, []),
+        (Segment(4.5, math.inf), 0.0, [(4, 5, 10), (5, 0, 10)], 4.5, [6.0]),
+        (Segment(5.5, 9.0), 0.0, [(5, 5, 10)], 5.5, [6.0]),
+        (Segment(0.5, 0.9), 0.3, [(0, 8, 10), (1, 0, 2)], 0.8, []),
+    ],
+)  # fmt: skip
+def test_a_segment_is_cut_to_the_sample(monkeypatch, segment, beginning, parts, begin, checked):
+    monkeypatch.setattr(sound_file, "_part", lambda frame, first, last: (frame.number, first, last))
+    track = Track(*TEN, beginning=beginning)
+    times = sound_file._Times(track)
+    found = [part for part, _ in sound_file._cut(track, segment, times)]
+    if segment.is_whole:
+        found = [(frame.number, 0, frame.samples) for frame in found]
+    assert found == parts
+    assert times.begin == pytest.approx(begin)
+    assert track.checked == pytest.approx(checked)

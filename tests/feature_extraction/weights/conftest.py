@@ -16,6 +16,7 @@ def server(monkeypatch, tmp_path):
         running.daemon_threads = False
         running.asked, running.breaks, running.tag, running.continues = [], [], None, True
         running.content, running.status = CONTENT, 200
+        running.header, running.length = "ETag", True
         thread = threading.Thread(target=running.serve_forever, args=[0.01])
         thread.start()
         url = f"http://127.0.0.1:{running.server_port}/toy.bin"

@@ -30,7 +30,10 @@ def test_other_names_are_unchanged():
     assert expanded("mine:make", "audio") == ("mine:make", {})
 
 
-def test_a_folder_is_shortened_to_its_last_part_and_a_name_on_the_hub_is_not(tmp_path):
+def test_a_folder_is_shortened_to_its_last_part_and_a_name_on_the_hub_is_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deep" / "clap").mkdir(parents=True)
     (tmp_path / "clap").mkdir()
+    assert without_folder("hf:deep/clap@deep/clap") == "hf:clap@deep/clap"
     assert without_folder(f"hf:{tmp_path / 'clap'}#projection") == "hf:clap#projection"
     assert without_folder("hf:laion/clap@main") == "hf:laion/clap@main"

@@ -93,20 +93,28 @@ def test_the_features_are_equal_to_the_last_bit(install, tmp_path, name):
     assert not np.array_equal(built(name, str(renamed)).describe([255 - frames])[0], expected)
 
 
-@pytest.mark.slow
-def test_a_folder_with_one_weight_file_is_that_file(tmp_path, install):
-    write_tensors(tmp_path / "folder/own.safetensors", seeded(VGGish).state_dict())
-    (tmp_path / "folder/readme.txt").write_text("hello")
-    found = load_weights(str(tmp_path / "folder"), "vggish")
-    alone = load_weights(str(tmp_path / "folder/own.safetensors"), "vggish")
-    assert (found.sha256, found.name) == (alone.sha256, alone.name)
-    write_tensors(tmp_path / "folder/other.safetensors", {"a": torch.ones(1)})
-    with pytest.raises(
-        InputError, match=r"one weight file \(.*\), but contains other.safetensors, own.safetensors; pass the path"
-    ):
-        load_weights(str(tmp_path / "folder"), "vggish")
-    published = install("vggish").rename(tmp_path / "folder" / WEIGHTS["vggish"].file)
-    assert load_weights(str(tmp_path / "folder"), "vggish").name == published.name
+def test_a_folder_with_one_weight_file_is_that_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
+    folder, tensors = tmp_path / "folder", {"a": torch.ones(1)}
+    write_tensors(folder / "own.safetensors", tensors)
+    (folder / "readme.txt").write_text("hello")
+    (folder / "old.pth").mkdir()
+    found = load_weights(str(folder), "vggish")
+    assert (found.published, found.name) == (None, "own.safetensors")
+    assert found.sha256 == hashlib.sha256((folder / "own.safetensors").read_bytes()).hexdigest()
+    write_tensors(folder / "other.safetensors", tensors)
+    choice = "the folder must contain one weight file (.safetensors, .pth, .pt, .ckpt, .npz), but contains"
+    with pytest.raises(InputError) as caught:
+        load_weights(str(folder), "vggish")
+    names = "other.safetensors, own.safetensors"
+    assert str(caught.value) == f"weights {folder}: {choice} {names}; pass the path of the file"
+    torch.save(tensors, folder / WEIGHTS["vggish"].file)
+    assert load_weights(str(folder), "vggish").name == WEIGHTS["vggish"].file
+    for file in folder.iterdir():
+        file.rmdir() if file.is_dir() else file.unlink()
+    (folder / "model.h5").mkdir()
+    with pytest.raises(InputError, match="but contains none; pass the path of the file"):
+        load_weights(str(folder), "vggish")
 
 
 def test_a_folder_of_a_saved_model_is_refused(tmp_path):

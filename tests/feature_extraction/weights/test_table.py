@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import re
 import threading
 
 import pytest
@@ -12,7 +13,7 @@ from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.weights import table as weights
 from aadml.feature_extraction.weights.download import download
 from aadml.feature_extraction.weights.resolve import load_weights
-from aadml.feature_extraction.weights.table import WEIGHTS, verify, weights_folder, weights_path
+from aadml.feature_extraction.weights.table import WEIGHTS, recognize, verify, weights_folder, weights_path
 from aadml.feature_extraction.weights.tensor_files import write_tensors
 from tests.feature_extraction.weights.toy_server import CONTENT, leftovers, toy
 
@@ -43,6 +44,7 @@ def test_a_connection_that_breaks_leaves_nothing_and_the_next_call_starts_again(
         ({"sha256": "00000000"}, r"its sha256 is [0-9a-f]{64}, not the published 00000000"),
         ({"md5": "0" * 32}, r"its md5 is [0-9a-f]{32}, not the published 0{32}"),
         ({"size": 5}, r"has 1,024,000 bytes, but the published file has 5"),
+        ({"size": 2_000_000}, r"has 1,024,000 bytes, but the published file has 2,000,000; pass an undamaged copy"),
     ],
 )
 def test_what_is_not_the_published_file_is_discarded(server, changes, message):
@@ -59,7 +61,7 @@ def test_without_connection_one_error_names_file_address_and_folder(server):
         weights_path("toy")
     assert str(caught.value) == (
         f"toy: the file toy.bin is not in {weights_folder()} and was not downloaded "
-        "(the connection failed (Connection refused); check the network); "
+        "(http://127.0.0.1:9/toy.bin: the connection failed (Connection refused); check the network); "
         "download the file from http://127.0.0.1:9/toy.bin and run `aadml weights get toy --from FOLDER` with its "
         "folder"
     )
@@ -95,10 +97,60 @@ def test_a_file_without_published_checksum_is_trusted_once_and_compared_ever_aft
     assert verify("toy") == hashlib.sha256(CONTENT).hexdigest()
     assert not caplog.text
     path.write_bytes(b"another")
-    with pytest.raises(
-        InputError, match=r"at first use; if the change is intended, delete the line of the file in .*checksums.json"
-    ):
+    digests = [hashlib.sha256(data).hexdigest()[:16] for data in (b"another", CONTENT)]
+    with pytest.raises(InputError) as caught:
         weights_path("toy")
+    assert str(caught.value) == (
+        f"{path}: its SHA-256 is {digests[0]}..., but was {digests[1]}... at first use; if the change is intended, "
+        f"delete the line of the file in {path.parent / 'checksums.json'}"
+    )
+
+
+def test_a_file_is_copied_from_a_folder_and_verified_first(server, tmp_path, caplog):
+    cache = weights_folder()
+    with pytest.raises(InputError) as caught:
+        weights_path("toy", tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'toy.bin'}: does not exist; download the file from {WEIGHTS['toy'].url} into {tmp_path}"
+    )
+    (tmp_path / "toy.bin").write_bytes(CONTENT[1:])
+    with pytest.raises(DamagedFileError, match="not the published"):
+        weights_path("toy", tmp_path)
+    assert not cache.exists() or leftovers() == []
+    (tmp_path / "toy.bin").write_bytes(CONTENT)
+    assert weights_path("toy", tmp_path).read_bytes() == CONTENT
+    (tmp_path / "a.bin").write_bytes(CONTENT)
+    toy(file="a.bin", md5=hashlib.md5(CONTENT).hexdigest(), sha256=None)
+    weights_path("toy", tmp_path)
+    assert list(json.loads((cache / "checksums.json").read_text())) == ["a.bin", "toy.bin"]
+    assert server.asked == []
+    assert caplog.text == ""
+    (cache / "checksums.json").unlink()
+    assert recognize("0" * 64, cache / "a.bin") == "toy"
+    assert recognize("0" * 64, cache) is None
+
+
+@pytest.mark.parametrize(("text", "problem"), [("{", "is not JSON (Expecting"), ("[]", "is not a JSON object; delete")])
+def test_damaged_records_of_checksums_are_an_error(server, text, problem):
+    weights_folder().mkdir(parents=True)
+    (weights_folder() / "checksums.json").write_text(text)
+    with pytest.raises(DamagedFileError, match=re.escape(problem)):
+        weights_path("toy")
+
+
+def test_the_facts_that_a_download_is_checked_against_are_listed(server):
+    newest = "the address is of the newest revision, not of a fixed one"
+    for changes, expected in (
+        ({"sha256": None}, "no published checksum"),
+        ({"sha256": "0" * 64, "size": 3}, "the size and the SHA-256"),
+        (
+            {"sha256": "0" * 8, "md5": "1"},
+            "the size and the MD5 of the publisher and the first 8 digits of the SHA-256",
+        ),
+        ({"sha256": None, "url": "https://hub/a/resolve/main/b"}, f"the size and the MD5 of the publisher; {newest}"),
+    ):
+        toy(**changes)
+        assert WEIGHTS["toy"].check == expected
 
 
 def test_a_cache_that_cannot_be_written_is_good_enough_to_read(server, caplog, monkeypatch):
@@ -128,7 +180,7 @@ def test_several_that_want_the_same_file_have_it_whole(server):
 def test_a_file_to_download_by_hand_is_an_error_with_its_page(server):
     toy(direct=False, url="https://example.org/page")
     with pytest.raises(
-        InputError, match=r"only a page for downloads\); download the file from https://example.org/page"
+        InputError, match=r"org/page: is a page for downloads, .*\); download the file from https://example.org/page"
     ):
         weights_path("toy")
     assert server.asked == []
@@ -174,6 +226,8 @@ def test_auto_is_the_default_of_the_table(server, tmp_path):
 
 
 def test_the_table_says_where_every_file_is_and_under_which_license():
+    assert {name: entry.size for name, entry in WEIGHTS.items() if entry.size} == {"panns-cnn14": 327_428_481}
+    assert [name for name, entry in WEIGHTS.items() if not entry.direct] == ["word2vec"]
     files = [entry.file for entry in WEIGHTS.values()]
     assert len(set(files)) == len(files)
     for entry in WEIGHTS.values():

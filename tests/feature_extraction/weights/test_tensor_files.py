@@ -67,9 +67,13 @@ def test_a_file_cut_short_is_one_line(tmp_path, name):
 def test_other_content_is_refused_by_what_it_is(tmp_path):
     torch.save([1, 2], tmp_path / "list.pth")
     torch.save({"epoch": 3}, tmp_path / "empty.pth")
+    torch.save({}, tmp_path / "none.pth")
+    torch.save({"a": torch.ones(2).to_sparse()}, tmp_path / "sparse.pth")
     for file, message in (
         ("list.pth", "contains a list; pass a state dict"),
-        ("empty.pth", r"contains no tensors \(its keys are epoch\)"),
+        ("empty.pth", r"contains no tensors \(keys found: epoch\)"),
+        ("none.pth", r"contains no tensors \(keys found: none\)"),
+        ("sparse.pth", "a is a tensor of layout torch.sparse_coo on the device cpu; save dense tensors on the CPU"),
         ("absent.pth", "is not a file"),
         (".", "is not a file"),
     ):

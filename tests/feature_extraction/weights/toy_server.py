@@ -13,7 +13,8 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 class Handler(BaseHTTPRequestHandler):
     """Serve `server.content` for every path.
 
-    Attributes of the server: `tag` is the ETag, None for none; `continues` tells whether ranges are honored; `breaks`
+    Attributes of the server: `tag` is the value of `header`, None for none; `length` tells whether the length is sent;
+    `continues` tells whether ranges are honored; `breaks`
     lists after how many bytes the next answers end; `asked` collects paths and ranges.
     """
 
@@ -26,9 +27,10 @@ class Handler(BaseHTTPRequestHandler):
         start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and server.continues else 0
         body = server.content[start:]
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(body)))
+        if server.length:
+            self.send_header("Content-Length", str(len(body)))
         if server.tag is not None:
-            self.send_header("ETag", server.tag)
+            self.send_header(server.header, server.tag)
         self.end_headers()
         cut = server.breaks.pop(0) if server.breaks else len(body)
         try:

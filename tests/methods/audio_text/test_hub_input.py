@@ -148,7 +148,7 @@ def test_equal_seeds_give_equal_weights(tones, context, towers):
     [
         (
             {"heads": "none", "dimension": 8},
-            r"dimension is 8, but without heads .* audio network is needed; pass 12",
+            r"dimension is 8, but the audio network has dimension 12 and no head; set method.dimension to 12",
         ),
         ({"blocks": 9}, r"blocks is 9, but the number of blocks of this network is 4; choose 0 to 4"),
         ({"blocks": "some"}, r"blocks is \"some\"; pass a whole number .* or one of all"),

@@ -65,7 +65,7 @@ def test_the_gradient_is_finite_where_a_modality_is_constant_or_ranks_lack():
 
 @pytest.mark.parametrize("name", ["dcca", "c-dcca"])
 def test_a_batch_smaller_than_the_outputs_is_refused_with_a_remedy(name):
-    with pytest.raises(InputError, match=r"for example 80$"):
+    with pytest.raises(InputError, match=r"set training\.batch to 80, for example$"):
         made(name, Context({"audio": 4, "visual": 5}, 3), Training(batch=8), outputs=20)
 
 

@@ -65,7 +65,7 @@ def test_a_criterion_beyond_the_validation_clips_or_beside_the_stages_of_a_metho
         run(Training(epochs=1, batch=8, criterion="recall@13"))
     learner = Linear()
     learner.takes_criterion = False
-    with pytest.raises(InputError, match="have different scores; choose auto"):
+    with pytest.raises(InputError, match=r"have different scores; set training\.criterion to auto"):
         run(Training(epochs=1, batch=8, criterion="recall@2"), learner=learner)
 
 

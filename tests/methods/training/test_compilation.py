@@ -44,9 +44,9 @@ def test_the_steps_that_compute_gradients_twice_are_not_compiled(features, monke
 
 
 def test_a_method_or_a_loss_that_cannot_be_compiled_is_refused_before_training(features):
-    with pytest.raises(InputError, match=r"training\.compile: this method has no metric loss"):
+    with pytest.raises(InputError, match=r"training\.compile is true, but this method has no metric loss"):
         prepare(assemble(data=features, method="acmr", settings={"training.compile": True}))
-    with pytest.raises(InputError, match=r"training\.compile: a loss with a generator cannot be compiled"):
+    with pytest.raises(InputError, match=r"training\.compile is true, but a loss with a generator cannot be compiled"):
         prepare(assemble(data=features, loss="daml-triplet", settings={"training.compile": True}))
 
 

@@ -257,7 +257,7 @@ def test_a_metric_loss_without_active_terms_warns():
             return super()._loss(batch) | {"metric_loss": torch.tensor(1.2), "active": torch.tensor(0.0)}
 
     _, session = run(Training(epochs=12, batch=8), learner=Saturated())
-    assert any("have been active" in warning for warning in session.warnings)
+    assert any("was active" in warning for warning in session.warnings)
 
 
 def test_embeddings_that_are_one_point_are_told_by_their_modality():

@@ -143,7 +143,7 @@ def test_auto_begins_at_the_layer_that_the_measurements_name():
 def test_methods_either_take_fewer_bits_or_refuse_them_in_one_line(features, method, asked):
     learner = learner_of(features, method)
     if learner.in_bfloat16 == "no":
-        with pytest.raises(InputError, match=rf"training\.precision is {asked}, but this method needs float32"):
+        with pytest.raises(InputError, match=rf"training\.precision is {asked}, but this method supports only float32"):
             resolved(asked, learner)
     else:
         assert resolved(asked, learner) == asked

@@ -10,7 +10,7 @@ from aadml.data.samples.sound import click, hiss, lay
 def rain(scene: Scene, generator: np.random.Generator) -> Event:
     """Return the event of rain, with 8 to 40 big drops a second over a hiss."""
     rate, low = scene.between(8, 40), scene.tone(400, 2000)
-    hits = np.sort(generator.uniform(0, scene.seconds, max(int(rate * scene.seconds), 1)))
+    hits = np.sort(generator.uniform(0, scene.seconds, int(rate * scene.seconds)))
     places, louds = generator.uniform(-0.85, 0.85, hits.size), generator.uniform(0.4, 1.6, hits.size)
     patter = [
         (float(hit), float(loud) * click(generator, 0.03, low, min(4 * low, 7800)))

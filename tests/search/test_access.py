@@ -208,4 +208,7 @@ def test_a_root_path_is_a_plain_path():
     for path in ("clips", "/cl ips", "//x", "/a?b", f"/{'?' * 80}"):
         with pytest.raises(InputError) as refused:
             access.checked_root(path)
-        assert str(refused.value) == f"--root-path '{path[:80]}': is not a path; pass a path such as /clips"
+        assert str(refused.value) == (
+            f"--root-path '{path[:80]}': does not consist of slashes, each followed by letters, digits, - . or _; "
+            "pass a path such as /clips"
+        )

@@ -238,7 +238,9 @@ def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarit
         }  # fmt: skip
     few = ValidationQueries(queries.vectors, queries.labels[:29], queries.numbers[:29])
     assert fit_calibration._curves(index, few, 0.8, "there", notes.append) == []
-    assert notes[0].startswith("no probabilities: there has 29 of the 30 validation clips that are needed; ")
+    assert notes[0].startswith(
+        "the probabilities are not fitted: there has 29 of the 30 validation clips that are needed; "
+    )
 
 
 @pytest.mark.parametrize(("items", "hits"), [(1, None), (2, 1), (6, 5), (10, 8)])

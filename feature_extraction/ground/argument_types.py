@@ -9,6 +9,7 @@ import inspect
 import numbers
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from fractions import Fraction
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, UnionType
@@ -133,7 +134,7 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    if isinstance(value, numbers.Real) and not isinstance(value, int | float):  # a fraction
+    if isinstance(value, Fraction):
         return float(value)
     if isinstance(value, Mapping):
         return {plain(key): str(item) if isinstance(item, Path) else plain(item) for key, item in value.items()}

@@ -1,4 +1,4 @@
-"""Towers for training: networks and the preparation of their inputs, from files of the hub or a saved model."""
+"""Towers for training: networks and the preparation of their inputs, from a published or a saved model."""
 
 import json
 from dataclasses import dataclass
@@ -54,7 +54,8 @@ def open_tower(name: str, modality: Kind, device: torch.device) -> OpenedTower:
         device: device of the network.
 
     Raises:
-        InputError: there is no such model, its family is unknown, or its files cannot be read.
+        InputError: the model, the revision or the pooling does not exist, the family of the model is unknown, or the
+            files of the model cannot be read.
     """
     options = expanded(name, modality)[1]
     snapshot = find(options["model"], options.get("revision"))
@@ -79,7 +80,8 @@ def check_tower(name: str, modality: str) -> None:
         modality: modality of the tower.
 
     Raises:
-        InputError: there is no such model, its family is unknown, or its settings cannot be read.
+        InputError: the model, the revision, the pooling or the class of the network does not exist, the family of the
+            model is unknown, or the settings cannot be read.
     """
     options = expanded(name, modality)[1]
     snapshot = find(options["model"], options.get("revision"), weights=False)

@@ -1,4 +1,4 @@
-"""Extraction from a manifest to a feature file: decode clips, compute features, record them in a ledger, assemble them.
+"""Extraction from a manifest to a feature file: decode clips, record features in a ledger, assemble the file.
 
 The file is assembled from the ledger in the order of the manifest. The same command therefore produces the same bytes
 after any number of interruptions, and with any number of processes.
@@ -191,7 +191,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
 
 
 def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Record | None:
-    """Return the valid record of a clip and modality; without a record, store the checksum of the file and segment.
+    """Return the valid record of a clip and modality; without a record, store the checksum of the content for later.
 
     A clip with the content of another clip, as after renaming, receives a copy of the record of that clip.
     """

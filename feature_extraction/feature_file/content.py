@@ -224,7 +224,7 @@ class FeatureFile:
         return rows
 
     def notes(self) -> tuple[str, ...]:
-        """Return notes on the features: readers' notes, random numbers, untrained networks, modalities, texts."""
+        """Return notes of readers, and on random numbers, untrained networks, missing modalities and several texts."""
         notes = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
         drawn = [modality for modality, origin in self.provenance.items() if origin.get("extractor") == DRAWN]
         if drawn:

@@ -1,7 +1,7 @@
 """Type checks of the arguments of public functions.
 
 NumPy values become Python values. Wrong types, and numbers outside of an `Interval` of their type, raise InputError. An
-OSError of the function becomes an InputError as well.
+OSError of the function, except for a closed pipe, becomes an InputError as well.
 
 `checked` also consents to external code (`module:name`) among the arguments, because a person typed its name.
 """
@@ -183,7 +183,6 @@ def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
 
 
 def _type_of(value: object, kinds: tuple[object, ...]) -> str:
-    """Return the name of the type of a value, with the types of its items if items are possible."""
     name, is_listed = type(value).__name__, any(isinstance(get_origin(kind), type) for kind in kinds)
     items = {type(item).__name__ for item in value} if is_listed and isinstance(value, list | tuple | set) else ()
     return f"{name} of {' and '.join(sorted(items))}" if items else name

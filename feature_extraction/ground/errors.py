@@ -37,7 +37,7 @@ class UntrustedCodeError(InputError):
 
 
 class MissingExtraError(InputError):
-    """Error for an optional package that is not installed."""
+    """Error for an optional package that is not installed or cannot be imported."""
 
     @classmethod
     def of(cls, user: str, package: str, extra: str) -> "MissingExtraError":
@@ -46,7 +46,7 @@ class MissingExtraError(InputError):
 
 
 def cause(error: BaseException) -> str:
-    """Return the first line of an error's text, at most 300 characters; the name of the error class if it is blank."""
+    """Return the first line of an error's text, at most 300 characters; the class name for a blank text."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(error).__name__
 

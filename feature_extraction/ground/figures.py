@@ -76,7 +76,7 @@ def panels(drawings: Sequence[Callable[["Axes"], float]]) -> "Figure":
 
 
 def label(name: object, width: int = LONGEST) -> str:
-    """Return a printable name of at most `width` characters, with a space before a first "_", which hides names."""
+    """Return a printable name of at most `width` characters, with a space if a first "_" would hide the name."""
     plain = " ".join("".join(letter if letter.isprintable() else " " for letter in str(name)).split())
     short = plain if len(plain) <= width else f"{plain[: width - 1]}…"
     return f" {short}" if short.startswith("_") else short

@@ -39,7 +39,7 @@ def text_stamp(text: str) -> tuple[int, ...]:
 
 
 def stamp_of(path: str) -> tuple[int, ...] | None:
-    """Return the size, times and inode of a regular file; () for any other file, None if there is no access."""
+    """Return the size, times and inode of a regular file; () for another file, None if no file is accessible."""
     try:
         status = os.stat(path)  # noqa: PTH116 - parsing a path takes longer than the call
     except (OSError, ValueError):

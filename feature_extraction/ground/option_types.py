@@ -93,7 +93,7 @@ class NoOption:
 
 @dataclass(frozen=True)
 class OwnSection:
-    """Marker of an argument, or base class of its type: the argument is not an option but a config section."""
+    """Marker of an argument, or base class of its type: the argument is a config section, not an option."""
 
     def plain(self) -> object:
         """Return the section as plain values, in the form of config files."""

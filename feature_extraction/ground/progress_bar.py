@@ -8,7 +8,7 @@ TERMINAL_SECONDS, LOG_SECONDS = 0.1, 30.0
 
 
 class Bar:
-    """Progress of a task on stderr: a bar on a terminal, elsewhere (the log of a job) at most one line per 30 s.
+    """Progress of a task on stderr: a bar on a terminal, elsewhere (the log of a job) a line about every 30 s.
 
     Args:
         total: number of units; None if unknown.

@@ -85,8 +85,7 @@ class Registry(Mapping[str, T]):
     """Entries by name: those of this project, and those of the entry points of installed packages.
 
     Every other "package.module:name" is also an entry, but is not listed, and its import needs consent (see
-    `consent.py`). An entry of an installed package has its import path as its name if this project or another package
-    uses the name.
+    `consent.py`). An entry point with the name of another entry is listed by its import path instead.
 
     Args:
         kind: kind of the entries, for messages ("loss").

@@ -16,7 +16,7 @@ def transformers_for(what: str) -> Any:
         what: the feature that needs the library, as the subject of the error message.
 
     Raises:
-        InputError: the library is not installed.
+        MissingExtraError: the library cannot be imported.
     """
     return optional("transformers", what, "aadml[hub]")
 

@@ -32,16 +32,15 @@ _UNREADABLE = (
 
 @contextmanager
 def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
-    """Convert exceptions of `transformers` within the context to an `InputError` with the model and the problem.
-
-    An error for insufficient memory is not converted.
-    """
+    """Convert exceptions of `transformers` within the context to an `InputError` with the model and the problem."""
     try:
         yield
-    except torch.OutOfMemoryError:
+    except InputError:
         raise
     except _UNREADABLE as error:
         advice = "install the missing package" if isinstance(error, ImportError) else "download the model again"
+        if isinstance(error, torch.OutOfMemoryError):
+            problem, advice = "does not fit into the memory of the device", "free some memory, or use another device"
         raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error
 
 

@@ -30,7 +30,7 @@ class Preparation:
 
     Attributes:
         inputs: kind of data to decode.
-        items: function from one decoded clip to items: its windows, its frames, or its text.
+        items: function from one decoded clip to items (windows, frames, or the text).
         trial: decoded clip that tests a network.
         parameters: settings that determine the items.
         batch: number of items of a batch; 1 if the items have many shapes.

@@ -10,8 +10,8 @@ TAIL = 0.05
 def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
     """Compute the start of each window, as a sample index.
 
-    A clip shorter than a window forms one window. A longer clip is not padded. A rest of more than the share `TAIL` of
-    a window has one more window, which ends with the clip. A shorter rest is left out.
+    A clip shorter than a window forms one window. A longer clip is not padded. If more than the share `TAIL` of a
+    window remains, one more window ends with the clip. A shorter rest is left out.
 
     Args:
         samples: number of samples of the clip.

@@ -191,7 +191,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
 
 
 def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Record | None:
-    """Return the valid record of a clip and modality; without a record, store the checksum of the content for later.
+    """Return the valid record of a clip and modality; without one, return None and store the checksum of the content.
 
     A clip with the content of another clip, as after renaming, receives a copy of the record of that clip.
     """

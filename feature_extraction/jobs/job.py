@@ -130,7 +130,9 @@ def choose_extractors(
     recipe: str | None = None,
     manifest: Manifest | None = None,
 ) -> list[Extractor]:
-    """Build extractors by name, each with its options; see `extract`. Extractors of a recipe contain its name.
+    """Build extractors by name, each with its options; see `extract`.
+
+    With `recipe`, the provenance of the extractors includes the recipe.
 
     Args:
         names: names by modality; None for a modality without a name. If every name is None, DEFAULTS are used.

@@ -42,7 +42,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class _ShardPart:
-    """Feature file of a shard that is open: path, content, features with sequences, and description of the shard."""
+    """Feature file of a shard, open for reading: path, content, features with sequences, and facts on the shard."""
 
     path: str
     content: FeatureFile

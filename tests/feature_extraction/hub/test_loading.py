@@ -156,8 +156,13 @@ def test_a_missing_package_and_a_full_memory_are_not_damaged_files(network):
         converted(snapshot, "cannot be loaded"),
     ):
         raise ImportError("protobuf is missing")
-    with pytest.raises(torch.OutOfMemoryError), converted(snapshot, "cannot be loaded"):
-        raise torch.OutOfMemoryError
+    with (
+        pytest.raises(InputError, match=r": does not fit into the memory of the device \(full\); free some memory, or"),
+        converted(snapshot, "cannot be loaded"),
+    ):
+        raise torch.OutOfMemoryError("full")
+    with pytest.raises(InputError, match=r"^the first message$"), converted(snapshot, "cannot be loaded"):
+        raise InputError("the first message")
 
 
 def test_a_pickle_is_read_without_running_code(copied):

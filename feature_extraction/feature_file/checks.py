@@ -85,7 +85,7 @@ def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *
     )
     if not fits:
         needed = f"{np.dtype(dtype)} ({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-        raise InputError(f"{place} is {values.dtype} {tuple(values.shape)}, but must be {needed}; convert the array")
+        raise InputError(f"{place} is {values.dtype} {tuple(values.shape)}, but must be {needed}; write such an array")
 
 
 def _check_clips(content: FeatureFile, n: int, place: str) -> None:
@@ -114,9 +114,12 @@ def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place
             raise InputError(f"{where} is present without its features; add /{name}")
         _require(where, present, np.bool_, n)
         offsets = rows[name].offsets
-        if offsets is not None and offsets.shape == (n + 1,) and np.diff(offsets)[~present].any():
+        filled = np.diff(offsets) != 0 if offsets is not None and offsets.shape == (n + 1,) else np.zeros(n, bool)
+        if (filled & ~present).any():
+            clip = content.ids[np.argmax(filled & ~present)]
             raise InputError(
-                f"{where} is false for a clip that has rows in /{name}_sequence; write true, or remove the rows"
+                f"{where} is false for clip {clip!r}, which has rows in /{name}_sequence; write true, or remove "
+                "the rows"
             )
     empty = np.flatnonzero(~np.any([content.has(name) for name in rows], axis=0))
     if len(empty):

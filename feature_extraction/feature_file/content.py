@@ -64,7 +64,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Texts:
-    """All texts of clips with several texts, ordered by clip.
+    """Texts of all clips, ordered by clip; a clip has any number of texts.
 
     Attributes:
         values: (m, d) float32.

@@ -26,7 +26,7 @@ Group = Mapping[str, "h5py.Dataset | Group"]
 
 
 def is_feature_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether `path` is a feature file of any version, without reading arrays."""
+    """Return whether `path` is a readable feature file of any version, without reading arrays."""
     try:
         with open_hdf5(path) as file:
             return _attribute(file, "format") == FORMAT

@@ -92,7 +92,7 @@ def gathered(pieces: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
 def spread(
     pieces: Iterable[NDArray[np.float32]], present: NDArray[np.bool_], width: int
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield a row (1, d) for each clip: the next piece (d,) for a present clip, zeros for an absent clip."""
+    """Yield a row (1, d) for each clip: the next piece (d,) for a clip in the mask `present`, else zeros."""
     rows, zeros = iter(pieces), np.zeros((1, width), dtype=np.float32)
     for is_present in present.tolist():
         yield next(rows)[None] if is_present else zeros

@@ -64,7 +64,8 @@ def with_consent(*files: str) -> Callable[[F], F]:
     """Return a decorator like `checked_call`. A call with `trust_code=True` also consents to the code that files name.
 
     Args:
-        files: arguments that are files or folders. Error messages contain the first of these arguments with a value.
+        files: names of the arguments that are files or folders. A message on missing consent contains the first of
+            these files that is passed.
     """
     return lambda function: _wrapped(function, function.__name__, files=files)
 

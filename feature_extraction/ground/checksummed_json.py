@@ -51,7 +51,7 @@ def seal(content: JsonObject) -> bytes:
 
 
 def unseal(data: bytes, place: Path) -> JsonObject:
-    """Return the JSON object that `seal` wrote, without its checksum.
+    """Return the JSON object in a result of `seal`, without the checksum.
 
     Args:
         data: content of the file.
@@ -76,7 +76,7 @@ def unseal(data: bytes, place: Path) -> JsonObject:
 
 
 def read_sealed(path: Path, form: str, version: int) -> JsonObject:
-    """Read the JSON object in a file that `seal` wrote, without its checksum.
+    """Read a result of `seal` from a file, and return the JSON object without the checksum.
 
     Args:
         path: the file.

@@ -29,7 +29,7 @@ class DamagedFileError(InputError):
 
 
 class InUseError(InputError):
-    """Error raised while another process is writing the same run, index, study or extraction."""
+    """Error for files that another process is writing, or whose lock file an ended process left behind."""
 
 
 class UntrustedCodeError(InputError):

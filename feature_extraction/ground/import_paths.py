@@ -26,7 +26,7 @@ _beside: dict[str, None] = {}
 
 
 def search_beside(path: Path) -> None:
-    """Add a folder, or the folder of a file, to the search for external modules, after `sys.path`."""
+    """Add a folder, or the folder of a file, to the search for external modules, behind the current folder."""
     _beside[str((path if path.is_dir() else path.parent).resolve())] = None
 
 
@@ -59,7 +59,7 @@ def optional(module: str, user: str, install: str) -> Any:
 
 
 def imported_with_consent(place: str, kind: str = "") -> Any:
-    """Import an object named by a user; the module may be in the current folder or beside the data.
+    """Import an object of external code; the module may be in the current folder or beside the data.
 
     Args:
         place: "module:name".
@@ -83,12 +83,12 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
 
     Returns:
         The import path of the object, and the file of its module or the folder of its package. In a folder without
-        `__init__.py`, the import path starts at the file itself. The second
-        value is None if there is no such file.
+        `__init__.py`, the import path starts at the file itself. The second value is
+        None if there is no such file.
 
     Raises:
         UntrustedCodeError: the name was neither typed nor consented to.
-        InputError: the module does not exist.
+        InputError: the top module does not exist.
     """
     require_consent(place, kind)
     module, _, name = place.partition(":")

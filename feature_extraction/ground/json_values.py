@@ -55,10 +55,10 @@ def inner(content: object, *path: str) -> object:
 
 
 def number(value: object) -> float:
-    """Return a JSON number as float.
+    """Return a JSON number or boolean as float.
 
     Raises:
-        TypeError: `value` is not a number.
+        TypeError: `value` is neither of these.
     """
     if isinstance(value, int | float):
         return float(value)

@@ -1,4 +1,4 @@
-"""Import of the `transformers` library, and its output to the terminal."""
+"""Import of the `transformers` library, without its output to the terminal and without code from the hub."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout

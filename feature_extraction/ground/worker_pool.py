@@ -48,7 +48,7 @@ def processors() -> int:
 
 @dataclass(frozen=True)
 class Reported(Generic[T]):
-    """Report `value` of a worker about a task that continues."""
+    """Intermediate `value` that a worker reports while a task continues."""
 
     task: T
     value: Any

@@ -128,7 +128,7 @@ class Tower:
         network: class of `transformers`.
         poolings: name -> function from network and items to one vector per item; the first pooling is the default.
         part: submodule to use; "" for the entire network.
-        within: prefix of the names `_config` and `_model` of this network in a larger model; "" for a complete model.
+        within: NAME of this network in a larger model with `NAME_config` and weights `NAME_model`; "" otherwise.
             Other parts of the files (the picture tower of PE-AV, which needs timm and torchvision) are not loaded.
         needs: package that builds a part of the network; "" for none.
         attention: implementation of the attention in `transformers`; "" for the default.

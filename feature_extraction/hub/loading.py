@@ -153,7 +153,7 @@ def _check_importable(package: str, model: str) -> None:
     except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision that does not match torch
         raise InputError(
             f"{model}: its network needs {package} and torchvision, and {package} cannot be imported "
-            f"({_first_line(error)}); install both for this torch, or use another model"
+            f"({_first_line(error)}); install both in versions for the installed torch, or use another model"
         ) from error
 
 

@@ -96,8 +96,8 @@ class Runner:
         """Compute the vectors of the items of clips: (t, d) for each clip of t items.
 
         Items of equal shape form batches of one fixed size, across clips; copies of an item pad the last batch. The
-        batch shape determines the kernel, and kernels round differently. Items are released after their batch.
-        At most one clip and one batch per shape are in memory.
+        batch shape determines the kernel, and kernels round differently. Items are released after their batch. At most
+        one clip and one batch per shape are in memory.
 
         Args:
             clips: items of each clip, computed lazily.

@@ -95,7 +95,8 @@ def blank_tower(saved: SavedTower, modality: Kind) -> tuple[Any, Pool]:
     """Build the network of a saved model, with random weights; return the network and its pooling.
 
     Raises:
-        InputError: the family or the pooling is unknown, or the configuration does not describe a network.
+        InputError: the family, the pooling or the class of the network is unknown, or the configuration does not
+            describe a network.
     """
     config = {"config.json": json.dumps(saved.config).encode()}
     with restored(saved.model, config) as snapshot:

@@ -86,8 +86,9 @@ class _Job:
 def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = None) -> ExtractionOutcome:
     """Extract the features of every clip of a plan and write the feature file.
 
-    Results are kept in `<output>.work`; a killed job continues from there. Features are computed again only for files
-    or settings that changed. Failed clips are listed in `<output>.failures.csv`.
+    Results are kept in `<output>.work`; a killed job continues from there. Features are computed again only for
+    changed files, changed settings, and failures that are tried again. The list of failed clips is
+    `<output>.failures.csv`.
 
     Args:
         plan: clips, extractors, output and settings.

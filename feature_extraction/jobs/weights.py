@@ -26,7 +26,7 @@ class WeightState:
 
     Attributes:
         name: key of `WEIGHTS`, or file of a model of the Hugging Face Hub.
-        path: path in the cache.
+        path: path of the file.
         present: whether the file exists.
         sha256: SHA-256; "" if the file was never used.
         check: facts that a download is compared with.
@@ -74,7 +74,9 @@ def weights(
             "weights get: the name is missing; pass the name of a weight file or recipe of `aadml weights list`"
         )
     if folder is not None and action != "get":
-        raise InputError(f"weights {action}: the folder is {folder}, but only get copies files; leave the folder out")
+        raise InputError(
+            f"weights {action}: the folder is {folder}, but only `aadml weights get` copies files; leave the folder out"
+        )
     if name is not None and name.startswith(PREFIX):
         return _of_the_hub(action, name, folder)
     names = _files(name)

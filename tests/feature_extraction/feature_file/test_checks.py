@@ -144,7 +144,7 @@ def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
         ),
         (
             {"present": {"audio": np.arange(4) > 0}, "sequences": content().sequences},
-            "/audio_present is false for a clip that has rows in /audio_sequence; write true, or remove the rows",
+            "/audio_present is false for clip 'clip 0 é\\n', which has rows in /audio_sequence; write true, or remove",
         ),
         (
             {

@@ -112,7 +112,10 @@ def test_a_damaged_record_is_an_error_in_one_line():
 WRONG = {
     "an unknown name": (("get", "vgish"), "did you mean 'vggish'"),
     "no name": (("get",), "the name is missing"),
-    "a folder without get": (("list", "toy", "--from", "x"), "the folder is x, but only get copies files"),
+    "a folder without get": (
+        ("list", "toy", "--from", "x"),
+        "the folder is x, but only `aadml weights get` copies files; leave the folder out",
+    ),
     "a model of the hub to verify": (("verify", "hf:a/b"), "can only be downloaded"),
     "another action": (("fetch",), "is not one of"),
 }

@@ -38,7 +38,7 @@ def test_an_argument_of_another_type_is_refused_at_the_door(name, tmp_path, monk
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: aadml.fit("f.h5", config=""), "fit: config is empty; pass a path, or leave the argument out"),
+        (lambda: aadml.fit("f.h5", config=""), "fit: config is empty; pass a path or None"),
         (
             lambda: aadml.fit({"audio": 1}),
             "fit: data has type dict; pass text, a path, Splits, "
@@ -97,7 +97,7 @@ def model(features):
             "Index.like: clip has type float; pass a whole number or text",
         ),
         (lambda index: index.item(None), "Index.item: clip has type NoneType; pass a whole number or text"),
-        (lambda index: index.export(""), "Index.export: output is empty; pass a path, or leave the argument out"),
+        (lambda index: index.export(""), "Index.export: output is empty; pass a path"),
         (lambda index: index.export(3), "Index.export: output has type int; pass text or a path"),
     ],
 )
@@ -112,7 +112,7 @@ def test_an_index_refuses_it_too(call, said, index, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda model: model.save(""), "Model.save: folder is empty; pass a path, or leave the argument out"),
+        (lambda model: model.save(""), "Model.save: folder is empty; pass a path"),
         (lambda model: model.save(None), "Model.save: folder has type NoneType; pass text or a path"),
         (
             lambda model: model.top_k(np.eye(10), np.eye(10), k="3"),

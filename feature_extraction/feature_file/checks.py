@@ -24,8 +24,8 @@ def check(content: FeatureFile, place: str) -> None:
         place: subject of the error message, usually a path.
 
     Raises:
-        InputError: counts are inconsistent, shapes or types are wrong, a value is NaN or infinite, a label is out of
-            range, a split is unknown, or a name occurs twice.
+        InputError: the content is inconsistent or invalid, such as a wrong number of rows, a NaN, an unknown split or
+            an id that occurs twice.
     """
     for rows in checked(content, content.rows_by_modality(), place).values():
         for each in (rows.pooled, rows.sequence, rows.times):
@@ -37,12 +37,12 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     """Check the content of a feature file; the values of its modalities are checked later, during reading.
 
     Args:
-        content: content to write, or content that was read. Only the values in `rows` are checked.
+        content: content to write, or content that was read; its own features and sequences are not checked.
         rows: features and sequences by modality.
         place: subject of the error message, usually a path.
 
     Returns:
-        `rows`, with a check of the values of each block.
+        `rows`, with a check of the values of each block when the block is read.
 
     Raises:
         InputError: see `check`.
@@ -61,7 +61,7 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
         first, _ = content.texts.first_of_each(n)
         if "text" not in rows or not np.array_equal(rows["text"].pooled.array(), first):
             raise InputError(
-                f"{place}: the text features differ from those of the first text of each clip in /text_row; "
+                f"{place}: the text features are absent or are not those of the first text of each clip in /text_row; "
                 "write the features of the first texts"
             )
     _check_present(content, rows, place)
@@ -85,7 +85,7 @@ def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *
     )
     if not fits:
         needed = f"{np.dtype(dtype)} ({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-        raise InputError(f"{place} is {values.dtype} {tuple(values.shape)}, but must be {needed}; convert the array")
+        raise InputError(f"{place} is {values.dtype} {tuple(values.shape)}, but must be {needed}; write such an array")
 
 
 def _check_clips(content: FeatureFile, n: int, place: str) -> None:
@@ -114,9 +114,12 @@ def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place
             raise InputError(f"{where} is present without its features; add /{name}")
         _require(where, present, np.bool_, n)
         offsets = rows[name].offsets
-        if offsets is not None and offsets.shape == (n + 1,) and np.diff(offsets)[~present].any():
+        filled = np.diff(offsets) != 0 if offsets is not None and offsets.shape == (n + 1,) else np.zeros(n, bool)
+        if (filled & ~present).any():
+            clip = content.ids[np.argmax(filled & ~present)]
             raise InputError(
-                f"{where} is false for a clip that has rows in /{name}_sequence; write true, or remove the rows"
+                f"{where} is false for clip {clip!r}, which has rows in /{name}_sequence; write true, or remove "
+                "the rows"
             )
     empty = np.flatnonzero(~np.any([content.has(name) for name in rows], axis=0))
     if len(empty):
@@ -137,7 +140,8 @@ def check_texts(texts: Texts, n: int, place: str) -> None:
     _require(f"{place}: /text_row", rows, np.int64, len(texts.values))
     if len(rows) and (rows[0] < 0 or rows[-1] >= n or (np.diff(rows) < 0).any()):
         raise InputError(
-            f"{place}: /text_row does not contain clips from 0 to {n - 1} in ascending order; sort the texts by clip"
+            f"{place}: /text_row contains {rows.min()} to {rows.max()}, but must contain clips from 0 to {n - 1} in "
+            "ascending order; write the clip of each text, and sort the texts by clip"
         )
 
 
@@ -153,9 +157,10 @@ def _check_labels(content: FeatureFile, n: int, place: str) -> None:
     _require(f"{place}: /label", labels, np.int64, n)
     wrong = np.flatnonzero((labels < UNLABELLED) | (labels >= classes))
     if len(wrong):
+        valid = f"0 to {classes - 1}, or " if classes else ""
         raise InputError(
             f"{place}: /label is {labels[wrong[0]]} in row {wrong[0]}, but there are {classes} class names"
-            f"; write 0 to {classes - 1}, or {UNLABELLED} for a clip without a label"
+            f"; write {valid}{UNLABELLED} for a clip without a label"
         )
     if marked is None:
         return
@@ -177,7 +182,10 @@ def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:
     _require(f"{place}_sequence", values, np.float32, "total", "width")
     _require(f"{place}_offsets", offsets, np.int64, n + 1)
     if offsets[0] != 0 or offsets[-1] != values.shape[0] or (np.diff(offsets) < 0).any():
-        raise InputError(f"{place}_offsets do not ascend from 0 to {values.shape[0]}; write ascending offsets")
+        raise InputError(
+            f"{place}_offsets go from {offsets[0]} to {offsets[-1]}, but must ascend from 0 to {values.shape[0]}; "
+            "write ascending offsets"
+        )
     if times is not None:
         _require(f"{place}_times", times, np.float64, int(offsets[-1]))
 

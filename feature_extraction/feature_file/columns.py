@@ -1,4 +1,4 @@
-"""Reader of npz and HDF5 files and tables with one row per clip, under usual keys or keys that the file lists."""
+"""Reader of npz files, HDF5 files and tables with one row per clip."""
 
 import os
 from collections.abc import Container, Mapping
@@ -52,7 +52,12 @@ class Columns:
     left: list[str]
 
     def several_texts(self, clips: int) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
-        """Return the texts (m, d) of n clips and the clip (m,) of each; None if each clip has at most one text.
+        """Return the texts (m, d) and the clip (m,) of each text; None if `text` or `text_row` is missing.
+
+        Texts (n, k, d) need no `text_row`.
+
+        Args:
+            clips: number of clips.
 
         Raises:
             InputError: `text_row` does not contain a clip for every text.
@@ -65,9 +70,10 @@ class Columns:
         is_index = rows.dtype.kind in "iu" and rows.shape == texts.shape[:1]
         if not is_index or not np.isin(rows, np.arange(clips)).all():
             count = len(texts) if texts.ndim else 0
+            span = f" from {rows.min()} to {rows.max()}" if is_index else ""
             raise InputError(
-                f"{self.path}: {TEXT_ROW} contains {rows.dtype} {rows.shape}, but must contain {count} clip numbers "
-                f"from 0 to {clips - 1}, one for each text; correct these numbers"
+                f"{self.path}: {TEXT_ROW} contains {rows.dtype} {rows.shape}{span}, but must contain {count} clip "
+                f"numbers from 0 to {clips - 1}, one for each text; correct these numbers"
             )
         return texts, rows.astype(np.int64)
 

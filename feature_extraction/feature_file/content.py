@@ -64,7 +64,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Texts:
-    """All texts of clips with several texts, ordered by clip.
+    """Texts of all clips, ordered by clip; a clip has any number of texts.
 
     Attributes:
         values: (m, d) float32.
@@ -92,7 +92,7 @@ class Texts:
         return values, np.isin(np.arange(clips), self.rows)
 
     def select(self, clips: NDArray[np.int64]) -> "Texts":
-        """Return the texts of the clips with the numbers `clips` (m,), in that order."""
+        """Return the texts of the clips with the numbers `clips` (k,), in that order."""
         starts, stops = (np.searchsorted(self.rows, clips, side=side) for side in ("left", "right"))
         places = [np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)]
         selected = np.concatenate([np.empty(0, dtype=np.int64), *places])
@@ -116,7 +116,7 @@ class PendingFit:
 
 @dataclass(frozen=True)
 class JobPart:
-    """Part of a job, as its feature file describes the part in JSON.
+    """Description of a part of a job, as stored in JSON in the feature file of the part.
 
     Attributes:
         index: number of the shard, from 0.
@@ -151,7 +151,7 @@ class Shard(JobPart):
 
 @dataclass(frozen=True)
 class FeatureFile:
-    """Content of a feature file; row i of every field belongs to the same clip.
+    """Content of a feature file; row i of every array with n rows belongs to clip i.
 
     Attributes:
         features: by modality, (n, d) float32, finite.
@@ -224,7 +224,7 @@ class FeatureFile:
         return rows
 
     def notes(self) -> tuple[str, ...]:
-        """Return notes on the features: readers' notes, random numbers, untrained networks, missing modalities."""
+        """Return notes of readers, and on random numbers, untrained networks, missing modalities and several texts."""
         notes = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
         drawn = [modality for modality, origin in self.provenance.items() if origin.get("extractor") == DRAWN]
         if drawn:

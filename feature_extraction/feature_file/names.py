@@ -23,16 +23,16 @@ def check_modality(name: str, place: str) -> None:
     """Check the name of a modality.
 
     Args:
-        name: lowercase letters, digits and underscores.
+        name: word of lowercase letters, digits and single underscores, which begins with a letter.
         place: subject of the error message.
 
     Raises:
-        InputError: `name` has other characters, is too long, or is a reserved word or ending.
+        InputError: `name` is not such a word, is too long, is reserved, or has a reserved ending.
     """
     if not is_modality(name):
         raise InputError(
             f"{place}: '{name[:_LENGTH]}' cannot be the name of a modality; use audio, visual, text or another "
-            "word of lowercase letters, digits and underscores, such as flow or hand_pose"
+            f"word of at most {_LENGTH} lowercase letters, digits and underscores, such as flow or hand_pose"
         )
 
 

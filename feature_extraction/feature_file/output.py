@@ -62,7 +62,7 @@ class Hdf5Writer:
         self.attrs = root.attrs
 
     def group(self, name: str) -> h5py.Group:
-        """Create a group and its missing parents."""
+        """Return a group; create the group and its parents if they do not exist."""
         group = self._root
         for part in name.split("/"):
             if part not in group:

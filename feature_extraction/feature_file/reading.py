@@ -26,7 +26,7 @@ Group = Mapping[str, "h5py.Dataset | Group"]
 
 
 def is_feature_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether `path` is a feature file of any version, without reading arrays."""
+    """Return whether `path` is a readable feature file of any version, without reading arrays."""
     try:
         with open_hdf5(path) as file:
             return _attribute(file, "format") == FORMAT
@@ -45,8 +45,7 @@ def read_features(path: str | os.PathLike[str]) -> FeatureFile:
         be changed in place; the writers of this package replace files by renaming.
 
     Raises:
-        InputError: the file is missing, not a feature file, damaged, malicious, or inconsistent. The message contains
-            the key.
+        InputError: the file is missing, not a feature file, damaged, malicious, or inconsistent.
     """
     with open_features(path) as (content, rows):
         features = {name: modality.pooled.array() for name, modality in rows.items()}
@@ -62,8 +61,8 @@ def open_features(path: str | os.PathLike[str]) -> Iterator[tuple[FeatureFile, d
         path: see `read_features`.
 
     Yields:
-        The other content, then the features and sequences by modality. Both are read and checked in blocks while the
-        file is open.
+        The content without features and sequences, then features and sequences by modality, which are read and checked
+        in blocks while the file is open.
 
     Raises:
         InputError: see `read_features`.
@@ -83,7 +82,7 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
     if version not in map(str, VERSIONS):
         possible = " and ".join(map(str, VERSIONS))
         raise InputError(
-            f"{place}: is a feature file of version {version[:20]}, but this program reads versions {possible}; "
+            f"{place}: is a feature file of version '{version[:20]}', but this program reads versions {possible}; "
             "install a newer version of aadml"
         )
     names = _modalities(file, place)
@@ -120,7 +119,7 @@ def _texts(file: h5py.File, place: str) -> Texts:
 
 
 def _modalities(file: h5py.File, place: str) -> tuple[str, ...]:
-    """Return the modalities of a file: the usual modalities, and the modalities that the file lists."""
+    """Return the modalities of a file: the usual modalities in it, and the modalities that the file lists."""
     listed = _json(file, "modalities", "[]", place)
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise InputError(f"{place}: its attribute `modalities` is not a list of names; write a JSON list")
@@ -162,13 +161,16 @@ def _array(group: Group, key: str, dtype: type, place: str) -> NDArray[Any]:
 
 def _flags(group: Group, key: str, place: str) -> NDArray[np.bool_]:
     dataset = _dataset(group, key, place)
-    values = np.asarray(dataset[()]) if dataset.shape is not None and dataset.dtype.kind in "biu" else None
-    if values is None or not np.isin(values, (0, 1)).all():
-        raise InputError(
-            f"{place}: /{key} contains {dataset.dtype}, but must contain one boolean per clip; "
-            "write 0 or 1 for each clip"
-        )
-    return values.astype(np.bool_)
+    if dataset.shape is None or dataset.dtype.kind not in "biu":
+        wrong: object = f"values of type {dataset.dtype}"
+    else:
+        values = np.asarray(dataset[()])
+        if np.isin(values, (0, 1)).all():
+            return values.astype(np.bool_)
+        wrong = values[~np.isin(values, (0, 1))][0]
+    raise InputError(
+        f"{place}: /{key} contains {wrong}, but must contain one boolean per clip; write 0 or 1 for each clip"
+    )
 
 
 def _rows(group: Group, key: str, dtype: type, place: str) -> FeatureRows:
@@ -178,7 +180,7 @@ def _rows(group: Group, key: str, dtype: type, place: str) -> FeatureRows:
     if np.issubdtype(dtype, np.integer) and dataset.dtype.kind == "f":
         raise InputError(f"{place}: /{key} contains {dataset.dtype}, but must contain integers; write integers")
     if not dataset.shape:
-        raise InputError(f"{place}: /{key} is a single value or empty, but must have one row per clip; write rows")
+        raise InputError(f"{place}: /{key} is a single value or empty, but must be an array with rows; write rows")
     return FeatureRows(dataset.shape, np.dtype(dtype), partial(_blocks, dataset, np.dtype(dtype)))
 
 
@@ -240,7 +242,7 @@ def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:
 
 def _dataset(group: Group, key: str, place: str) -> h5py.Dataset:
     if key not in group or not isinstance(group[key], h5py.Dataset):
-        raise InputError(f"{place}: contains no /{key}; add this array")
+        raise InputError(f"{place}: contains no array /{key}; add this array")
     return group[key]
 
 

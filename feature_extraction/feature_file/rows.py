@@ -66,17 +66,17 @@ class ModalityRows:
 
 
 def is_large(size: int) -> bool:
-    """Return whether an array of `size` bytes is mapped instead of copied, by `LARGE`."""
+    """Return whether an array of `size` bytes is large enough to be mapped instead of copied; see `LARGE`."""
     return size >= max(LARGE, 1)
 
 
 def block_rows(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Return the number of rows of a block."""
+    """Return the number of rows of a block of about 4 MiB; at least 1."""
     return max(1, _BYTES // max(1, int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize))
 
 
 def gathered(pieces: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    """Yield blocks joined from pieces (t_i, ...)."""
+    """Join pieces (t_i, ...) in order, and yield blocks of about 4 MiB."""
     waiting: list[NDArray[Any]] = []
     size = 0
     for piece in pieces:
@@ -92,7 +92,7 @@ def gathered(pieces: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
 def spread(
     pieces: Iterable[NDArray[np.float32]], present: NDArray[np.bool_], width: int
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield a row (1, d) for each clip: the next piece (d,) for a present clip, zeros for an absent clip."""
+    """Yield a row (1, d) for each clip: the next piece (d,) for a clip in the mask `present`, else zeros."""
     rows, zeros = iter(pieces), np.zeros((1, width), dtype=np.float32)
     for is_present in present.tolist():
         yield next(rows)[None] if is_present else zeros

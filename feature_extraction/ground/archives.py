@@ -25,7 +25,7 @@ DAMAGED = (
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is a zip archive (such as an npz), intact or damaged. Only regular files are opened."""
+    """Return whether a regular file has the end record of a zip archive (such as an npz). No other file is opened."""
     try:
         return path.is_file() and zipfile.is_zipfile(path)
     except zipfile.BadZipFile:

@@ -1,14 +1,15 @@
 """Type checks of the arguments of public functions.
 
-NumPy values become Python values. Wrong types, and numbers outside of an `Interval` of their type, raise InputError.
+NumPy values become Python values. Wrong types, and numbers outside of an `Interval` of their type, raise InputError. An
+OSError of the function, except for a closed pipe, becomes an InputError as well.
 
-Names of external code (`module:name`) among the arguments have consent, because a person typed them.
+`checked` also consents to external code (`module:name`) among the arguments, because a person typed its name.
 """
 
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, wraps
 from pathlib import Path
@@ -35,17 +36,18 @@ _WORDS: Mapping[object, str] = {
     NoneType: "None",
     Callable: "a function",
 }
+_PLURALS: Mapping[object, str] = {os.PathLike: "paths", int: "whole numbers", float: "numbers", NoneType: "None"}
 
 
 @cache
 def checked(function: F, home: str, name: str) -> F:
     """Wrap a public function in a check of the types of its arguments.
 
-    Texts, paths, numbers, functions and classes are checked. Arrays, mappings and the items of containers are left to
-    the function. Messages describe a class by its attribute IN_WORDS.
+    Texts, paths, numbers, functions and classes are checked, alone or as items of a list. The function itself checks
+    mappings, arrays and the values of a `Literal`. Messages describe a class by its attribute IN_WORDS.
 
     Args:
-        function: the function; the same function always has the same wrapper.
+        function: function to wrap. Equal arguments of `checked` return the same wrapper.
         home: module that has the wrapper as an attribute.
         name: name of that attribute.
     """
@@ -63,7 +65,8 @@ def with_consent(*files: str) -> Callable[[F], F]:
     """Return a decorator like `checked_call`. A call with `trust_code=True` also consents to the code that files name.
 
     Args:
-        files: arguments that are files or folders. Error messages contain the first of these arguments with a value.
+        files: names of the arguments that are files or folders. A message on missing consent contains the first of
+            these files that is passed.
     """
     return lambda function: _wrapped(function, function.__name__, files=files)
 
@@ -106,13 +109,15 @@ def _wrapped(function: F, name: str, *, typed: bool = False, files: Sequence[str
 
 
 def in_words(error: OSError) -> str:
-    """Return the text of an operating-system error, with the path of its file."""
-    place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-    return f"{place}cannot be read or written ({error.strerror or error}); pass another path, or change its permissions"
+    """Return the text of an operating-system error, with the path of the file if the error contains a path."""
+    place = "a file" if error.filename is None else f"{os.fsdecode(error.filename)}:"
+    return (
+        f"{place} cannot be read or written ({error.strerror or error}); pass another path, or change its permissions"
+    )
 
 
 def _check_text(place: str, value: object, *, is_path: bool) -> None:
-    """Raise InputError for a text that cannot be a file name or cannot be encoded."""
+    """Raise InputError for a text or path that cannot be encoded, or for a path with a zero byte."""
     if not isinstance(value, str | os.PathLike):
         return
     text = os.fspath(value)
@@ -163,7 +168,7 @@ def _check_bounds(place: str, value: float, bounds: Interval) -> None:
 
 
 def _alternatives(hint: object) -> tuple[object, ...]:
-    """Return the members of a union, with every kind of path as `os.PathLike`."""
+    """Return the members of a union, or the single type; paths become `os.PathLike`."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return tuple(os.PathLike if kind is Path or get_origin(kind) is os.PathLike else kind for kind in kinds)
 
@@ -174,13 +179,17 @@ def _is_checked(types: Collection[object]) -> bool:
 
 def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
     if not any(_is_of(value, kind) for kind in kinds):
-        wanted = [*dict.fromkeys(_in_words(kind) for kind in kinds)]
-        possible = " or ".join([", ".join(wanted[:-1]), wanted[-1]] if len(wanted) > 1 else wanted)
-        raise InputError(f"{place} has type {type(value).__name__}; pass {possible}")
+        raise InputError(f"{place} has type {_type_of(value, kinds)}; pass {_one_of(map(_in_words, kinds))}")
     if isinstance(value, str) and not value and os.PathLike in kinds:
-        raise InputError(f"{place} is empty; pass a path, or leave the argument out")
+        raise InputError(f"{place} is empty; pass a path{' or None' if NoneType in kinds else ''}")
     if value == "" and {*kinds} == {str, NoneType}:
-        raise InputError(f"{place} is empty; pass a name, or leave the argument out")
+        raise InputError(f"{place} is empty; pass a name or None")
+
+
+def _type_of(value: object, kinds: tuple[object, ...]) -> str:
+    name, is_listed = type(value).__name__, any(isinstance(get_origin(kind), type) for kind in kinds)
+    items = {type(item).__name__ for item in value} if is_listed and isinstance(value, list | tuple | set) else ()
+    return f"{name} of {' and '.join(sorted(items))}" if items else name
 
 
 def _is_of(value: object, kind: object) -> bool:
@@ -211,13 +220,19 @@ def _has_length(value: object, kind: object) -> bool:
     return isinstance(value, list | tuple) and (Ellipsis in get_args(kind) or len(value) == len(get_args(kind)))
 
 
+def _one_of(words: Iterable[str]) -> str:
+    *others, last = dict.fromkeys(words)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def _in_words(kind: object) -> str:
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(repr, get_args(kind)))}"
     if get_origin(kind) is tuple and Ellipsis not in get_args(kind):
         return f"({', '.join(map(_in_words, get_args(kind)))})"
     if get_origin(kind) not in (None, Callable):
-        return "names"
+        elements = [element for hint in get_args(kind)[:1] for element in _alternatives(hint)]
+        return _one_of(_PLURALS.get(element, "names") for element in elements)
     return str(
         getattr(kind, "IN_WORDS", None) or _WORDS.get(get_origin(kind) or kind) or getattr(kind, "__name__", kind)
     )

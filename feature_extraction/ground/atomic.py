@@ -1,4 +1,4 @@
-"""Atomic writing: a file is complete or absent."""
+"""Atomic writing: a failed write leaves no incomplete file, and keeps the previous file."""
 
 import os
 import re
@@ -18,13 +18,14 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
 
     Args:
         path: final path. Its folder is created if needed.
-        durable: whether the content is flushed to the disk before the rename, so that a power cut loses nothing.
+        durable: whether the content is flushed to the disk before the rename, so that a power cut leaves no
+            incomplete file.
 
     Yields:
         The temporary path, in the same folder, with the same suffix.
 
     Raises:
-        InputError: `path` cannot be a file, its folder cannot be written, or the disk is full.
+        InputError: `path` cannot be a regular file or cannot be written, or an OSError is raised within the context.
     """
     final, temporary = Path(path), None
     try:
@@ -58,7 +59,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
         is_one: function that returns whether an existing file is of that kind. An empty file may always be replaced.
 
     Raises:
-        InputError: `path` cannot be a file, or a file of another kind exists there.
+        InputError: `path` cannot be a regular file, cannot be read, or is a file of another kind.
     """
     final = Path(path)
     try:
@@ -79,11 +80,11 @@ def _target(link: Path) -> Path:
 def _require_file_path(final: Path) -> None:
     """Raise InputError for a path that cannot be a regular file, such as a device, which a rename would replace."""
     if final.is_symlink():
-        raise InputError(f"{final}: is a symbolic link to itself; pass the path of a file to write")
+        raise InputError(f"{final}: is in a loop of symbolic links; pass the path of a file to write")
     if final.is_dir():
         raise InputError(f"{final}: is a folder; pass the path of a file to write")
     if final.exists() and not final.is_file():
-        raise InputError(f"{final}: is a device or a pipe; pass the path of a file to write")
+        raise InputError(f"{final}: is a device, a pipe or a socket; pass the path of a file to write")
     lowest = next(parent for parent in final.parents if parent.exists())
     if not lowest.is_dir():
         raise InputError(f"{final}: cannot be written, because {lowest} is not a folder; choose another path")

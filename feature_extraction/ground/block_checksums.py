@@ -1,7 +1,8 @@
 """Checksums of the blocks of a file, in a trailer after its content.
 
 Content of n bytes is followed by the checksums of its blocks of 64 KiB (8 bytes each, little endian), the SHA-256 of
-these checksums and n, n itself (8 bytes) and `aadml checksums2`. A reader verifies the blocks that it reads.
+these checksums and of n, the number n (8 bytes) and the bytes `aadml checksums2`. A reader verifies the blocks that it
+reads.
 
 The checksum of a block is its XXH3 of 64 bits (https://xxhash.com), about as fast as a copy of the memory. Like every
 checksum that is stored with its data, it detects damage but not forgery.
@@ -57,13 +58,13 @@ def _digest(sums: bytes, size: int) -> bytes:
 
 
 class CheckedReader(io.RawIOBase):
-    """Reader of the content of a file with a trailer, with verification of every block.
+    """Reader of the content of a file with a trailer; each block is verified when it is read.
 
     Args:
         path: the file.
 
     Attributes:
-        failure: sentence on the first block that did not match its checksum; "" if all matched so far.
+        failure: message of the first failed verification; "" if no verification failed so far.
 
     Raises:
         DamagedFileError: the trailer is damaged. Every read of a damaged block raises this error as well.
@@ -184,5 +185,5 @@ def _read_trailer(file: Any, place: str) -> tuple[int, NDArray[np.uint64]]:
     length_of_sums = 8 * -(-size // BLOCK)
     sums = os.pread(file.fileno(), length_of_sums, size) if start - size == length_of_sums else b""
     if len(sums) != length_of_sums or _digest(sums, size) != digest:
-        raise DamagedFileError(f"{place}: its checksums are damaged; restore the file from a copy, or create it again")
+        raise DamagedFileError(f"{place}: the checksums are damaged; restore the file from a copy, or create it again")
     return size, np.frombuffer(sums, dtype="<u8").astype(np.uint64)

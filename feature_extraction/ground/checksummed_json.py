@@ -46,16 +46,16 @@ class FileSum:
 
 
 def seal(content: JsonObject) -> bytes:
-    """Return a JSON object as bytes, with the SHA-256 of all other keys as its last key."""
+    """Return a JSON object as bytes, with the SHA-256 of all other entries under the last key."""
     return (json.dumps({**content, CHECKSUM: _digest(content)}, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def unseal(data: bytes, place: Path) -> JsonObject:
-    """Read an object that `seal` wrote.
+    """Return the JSON object in a result of `seal`, without the checksum.
 
     Args:
         data: content of the file.
-        place: its path, for messages.
+        place: path of the file, for messages.
 
     Raises:
         InputError: `data` is not a JSON object, or the checksum does not match.
@@ -76,7 +76,7 @@ def unseal(data: bytes, place: Path) -> JsonObject:
 
 
 def read_sealed(path: Path, form: str, version: int) -> JsonObject:
-    """Read the JSON object in a file that `seal` wrote, without its checksum.
+    """Read a result of `seal` from a file, and return the JSON object without the checksum.
 
     Args:
         path: the file.

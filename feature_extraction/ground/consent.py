@@ -5,7 +5,8 @@ entry points, because the file may come from an untrusted source. Importing a mo
 imported if a person typed that name (command line, Python argument). With `--trust-code` (in Python `trust_code=True`),
 a person consents to the code that files name. Child processes inherit the decision.
 
-The same holds for addresses ("s3://bucket/clips.h5", "hf:NAME"). An address that only a file contains is not opened.
+The same holds for addresses ("s3://bucket/clips.h5", "hf:NAME"). Without consent, an address that only a file contains
+is not opened.
 """
 
 import re
@@ -82,7 +83,7 @@ def _names_in(text: str) -> Iterator[str]:
 
 @contextmanager
 def trusting(consent: bool = True) -> Iterator[None]:
-    """Consent, within the context and if `consent` is true, to import every name that files contain."""
+    """If `consent` is true, consent within the context to the names and addresses in files; keep an earlier consent."""
     token = _trusted.set(consent or _trusted.get())
     try:
         yield

@@ -79,7 +79,7 @@ def require_result(value: T, contract: type, kind: str, entry: object) -> T:
 
 
 def expected(contract: type) -> str:
-    """Return the signature of a contract, "(comparison, *, options) -> Terms(total)", or the form of its objects."""
+    """Return a contract as text: "(comparison, *, options) -> Terms(total)", or "an object CLASS with MEMBERS"."""
     if not _is_protocol(contract):
         return f"an object {_shape(contract)}"
     return f"({', '.join([*_positional(contract), '*', 'options'])}) -> {_shape(_result(contract))}"
@@ -110,7 +110,7 @@ def _result(contract: type) -> Any:
 
 
 def _members(wanted: Any) -> list[str]:
-    """Return the public members that a protocol or an abstract class requires."""
+    """Return the members that a protocol or an abstract class requires; [] for other types."""
     if isabstract(wanted):
         return sorted(wanted.__abstractmethods__)
     if not _is_protocol(wanted):

@@ -29,7 +29,7 @@ class DamagedFileError(InputError):
 
 
 class InUseError(InputError):
-    """Error raised while another process is writing the same run, index, study or extraction."""
+    """Error for files that another process is writing, or whose lock file an ended process left behind."""
 
 
 class UntrustedCodeError(InputError):
@@ -37,7 +37,7 @@ class UntrustedCodeError(InputError):
 
 
 class MissingExtraError(InputError):
-    """Error for an optional package that is not installed."""
+    """Error for an optional package that is not installed or cannot be imported."""
 
     @classmethod
     def of(cls, user: str, package: str, extra: str) -> "MissingExtraError":
@@ -46,7 +46,7 @@ class MissingExtraError(InputError):
 
 
 def cause(error: BaseException) -> str:
-    """Return the first line of an error's text, at most 300 characters; the name of its class if the text is empty."""
+    """Return the first line of an error's text, at most 300 characters; the class name for a blank text."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(error).__name__
 
@@ -54,7 +54,7 @@ def cause(error: BaseException) -> str:
 def one_line(text: str) -> str:
     """Return a text with unprintable characters escaped, and long quoted values and words shortened to 80 characters.
 
-    A command in backticks is not shortened, so that a user can run the command.
+    A command of `aadml` or `hf` in backticks is not shortened, so that a user can run the command.
     """
     escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     return _LONG.sub(lambda found: _shortened(found[0]), escaped)

@@ -39,7 +39,7 @@ Series = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 def figure(draw: Callable[Concatenate["Axes", P], float]) -> Callable[P, str]:
     """Decorate a function that draws on axes, so that a call returns an SVG element with a legend.
 
-    The function itself returns the height of the figure in inches; see `panels`.
+    The function itself returns the height of the panel in inches, without the legend; see `panels`.
     """
 
     @functools.wraps(draw)
@@ -55,7 +55,7 @@ def panels(drawings: Sequence[Callable[["Axes"], float]]) -> "Figure":
     Names are not parsed as formulas. Jupyter shows the figure without pyplot.
 
     Args:
-        drawings: functions that draw a panel on its axes and return its height in inches.
+        drawings: functions that draw a panel on its axes and return the height in inches, without the legend.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -76,7 +76,7 @@ def panels(drawings: Sequence[Callable[["Axes"], float]]) -> "Figure":
 
 
 def label(name: object, width: int = LONGEST) -> str:
-    """Return a printable name of at most `width` characters. A space precedes "_...", which matplotlib would hide."""
+    """Return a printable name of at most `width` characters, with a space if a first "_" would hide the name."""
     plain = " ".join("".join(letter if letter.isprintable() else " " for letter in str(name)).split())
     short = plain if len(plain) <= width else f"{plain[: width - 1]}…"
     return f" {short}" if short.startswith("_") else short
@@ -91,7 +91,7 @@ def over_counts(axes: "Axes", x: str, y: str) -> None:
 
 
 def legend(axes: "Axes") -> float:
-    """Draw the legend below the axes, in as many columns as fit, and return its height in inches."""
+    """Draw the legend below the axes, in as many columns as fit; return its height in inches (0 without names)."""
     figure: Any = axes.figure
     handles, names = axes.get_legend_handles_labels()
     if not names:
@@ -123,7 +123,7 @@ def draw_curves(axes: "Axes", series: Series, *, x: str, y: str, marks: Mapping[
         marks: name -> position of a dashed vertical line, such as the selected epoch.
 
     Returns:
-        Height of the panel in inches.
+        Height of the panel in inches, without the legend.
     """
     for number, (name, (xs, ys)) in enumerate(series.items()):
         marker = "o" if len(xs) < 12 else None

@@ -24,7 +24,7 @@ def file_digest(path: str | os.PathLike[str], kind: str = "sha256") -> str:
 
 
 def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file, or of the names and contents of the files of a folder."""
+    """Compute the SHA-256 of a file, or of the relative paths and contents of all files in a folder."""
     if path.is_file():
         return file_digest(path)
     digest = hashlib.sha256()
@@ -39,7 +39,7 @@ def text_stamp(text: str) -> tuple[int, ...]:
 
 
 def stamp_of(path: str) -> tuple[int, ...] | None:
-    """Return the size, times and inode of a regular file; () for any other file, None if there is no file."""
+    """Return the size, times and inode of a regular file; () for another file, None if no file is accessible."""
     try:
         status = os.stat(path)  # noqa: PTH116 - parsing a path takes longer than the call
     except (OSError, ValueError):
@@ -69,7 +69,7 @@ def content_of(path: str, stamp: tuple[int, ...]) -> str:
         stamp: result of `stamp_of`. For (), the digest is that of an empty file, since reading a pipe would block.
 
     Returns:
-        Hexadecimal digest; "" for an unreadable file, because the decoder reports its error.
+        Hexadecimal digest; "" for an unreadable file, because the decoder reports the error.
     """
     digest = hashlib.sha256()
     try:

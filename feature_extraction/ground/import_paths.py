@@ -20,13 +20,13 @@ from typing import Any
 
 from aadml.feature_extraction.ground import consent
 from aadml.feature_extraction.ground.consent import require_consent
-from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError, cause
 
 _beside: dict[str, None] = {}
 
 
 def search_beside(path: Path) -> None:
-    """Add a folder, or the folder of a file, to the search for external modules, after `sys.path`."""
+    """Add a folder, or the folder of a file, to the search for external modules, behind the current folder."""
     _beside[str((path if path.is_dir() else path.parent).resolve())] = None
 
 
@@ -45,16 +45,21 @@ def optional(module: str, user: str, install: str) -> Any:
         install: package to install ("aadml[hub]").
 
     Raises:
-        MissingExtraError: the package is not installed.
+        MissingExtraError: the module cannot be imported.
     """
+    package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtraError.of(user, module.partition(".")[0], install) from error
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == package:
+            raise MissingExtraError.of(user, package, install) from error
+        raise MissingExtraError(
+            f"{user} needs {package}, which cannot be imported ({cause(error)}); run pip install '{install}'"
+        ) from error
 
 
 def imported_with_consent(place: str, kind: str = "") -> Any:
-    """Import an object named by a user; the module may be in the current folder or beside the data.
+    """Import an object of external code; the module may be in the current folder or beside the data.
 
     Args:
         place: "module:name".
@@ -78,11 +83,12 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
 
     Returns:
         The import path of the object, and the file of its module or the folder of its package. In a folder without
-        `__init__.py`, the import path starts at the file itself. The file is None if it does not exist.
+        `__init__.py`, the import path starts at the file itself. The second value is
+        None if there is no such file.
 
     Raises:
         UntrustedCodeError: the name was neither typed nor consented to.
-        InputError: the module does not exist.
+        InputError: the top module does not exist.
     """
     require_consent(place, kind)
     module, _, name = place.partition(":")
@@ -99,7 +105,7 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
 
 
 def _find(module: str) -> None:
-    """Append the folder of a module that `sys.path` lacks: the current folder, or else a folder of `search_beside`."""
+    """Append to `sys.path` the folder of a module that is not found there: the current folder or one of `_beside`."""
     importlib.invalidate_caches()
     if module in sys.modules or _is_file(importlib.util.find_spec(module)):
         return
@@ -156,7 +162,7 @@ def _failure(place: str, error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     at = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
     what = " ".join(f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}".split())
-    return f"{place}: its module cannot be imported: {what} ({at[0]}, line {at[1]}); correct the module"
+    return f"{place}: the module cannot be imported ({what}, in {at[0]}, line {at[1]}); correct the module"
 
 
 def first_line(place: str) -> str:
@@ -167,11 +173,12 @@ def first_line(place: str) -> str:
 def documentation(place: str) -> str:
     """Return the documentation of the object at an import path without importing its module.
 
-    The documentation is the docstring of a function or class, or the string below an assignment. Imported names are
-    followed to their module, and assigned calls to their argument.
+    The documentation is the docstring of a function or class, or the string below an assignment. An imported name is
+    looked up in the module that defines the name. An assigned call without such a string has the documentation of its
+    argument.
 
     Returns:
-        The text; "" if there is no source or no documentation.
+        The text; "" if the source cannot be read or contains no documentation.
     """
     module, _, name = place.partition(":")
     file = _source_file(module)
@@ -202,7 +209,7 @@ def _defined_names(statement: ast.stmt) -> list[str]:
 
 
 def _argument(statement: ast.stmt) -> str:
-    """Return the argument of an assigned call (`acmr = learned(AdversarialLearner)`); "" for other statements."""
+    """Return the name of the only argument of an assigned call (`a = learned(B)`); "" for other statements."""
     call = statement.value if isinstance(statement, ast.Assign) else None
     first = call.args[0] if isinstance(call, ast.Call) and len(call.args) == 1 else None
     return first.id if isinstance(first, ast.Name) else ""

@@ -24,7 +24,7 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
 
     Args:
         text: content of the file.
-        place: its path, for messages.
+        place: path of the file, for messages.
 
     Raises:
         DamagedFileError: `text` is not a JSON object.
@@ -48,17 +48,17 @@ def to_bytes(content: object) -> bytes:
 
 
 def inner(content: object, *path: str) -> object:
-    """Return the value at a path of keys; None if a key is missing."""
+    """Return the value at a path of keys; None if a key is missing, or a value on the path is not an object."""
     for key in path:
         content = content.get(key) if isinstance(content, Mapping) else None
     return content
 
 
 def number(value: object) -> float:
-    """Return a JSON number as float.
+    """Return a JSON number or boolean as float.
 
     Raises:
-        TypeError: `value` is not a number.
+        TypeError: `value` is neither of these.
     """
     if isinstance(value, int | float):
         return float(value)
@@ -85,7 +85,8 @@ def typed(content: object, key: str, kind: type[T]) -> T:
     value = inner(content, key)
     if isinstance(value, kind):
         return value
-    raise InputError(f"{key} is {str(value)[:40]!r}, but must be of type {kind.__name__}; restore the file from a copy")
+    actual = "missing or null" if value is None else repr(str(value)[:40])
+    raise InputError(f"{key} is {actual}, but must be of type {kind.__name__}; restore the file from a copy")
 
 
 def read_as(kind: Callable[..., T], content: object, place: str | Path) -> T:

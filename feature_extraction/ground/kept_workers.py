@@ -15,7 +15,7 @@ _kept: list[dict[bytes, list[WorkerPool[Any]]]] = []  # idle pools of each open 
 
 @contextmanager
 def keep_workers() -> Iterator[None]:
-    """Reuse the processes of ended pools, within the context, for later pools with equal work and conditions."""
+    """Within the context, reuse the processes of ended pools in later pools with equal work, workers and conditions."""
     idle: dict[bytes, list[WorkerPool[Any]]] = {}
     _kept.append(idle)
     try:
@@ -34,7 +34,7 @@ def worker_pool(
     conditions: Conditions | None = None,
     watch: Callable[[Sequence[float]], None] | None = None,
 ) -> Iterator[WorkerPool[Any]]:
-    """Open a pool, or reuse a pool that `keep_workers` kept; see `WorkerPool` for the arguments."""
+    """Open a pool, or reuse a kept pool with its first `watch`; `WorkerPool` describes the arguments."""
     if not _kept:
         with WorkerPool(work, workers, conditions, watch) as pool:
             yield pool

@@ -18,18 +18,18 @@ _GRACE, _STEP = 2.0, 0.05  # seconds for which `flock` is tried again, and secon
 
 @contextmanager
 def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> Iterator[None]:
-    """Acquire an exclusive lock, which ends with the process where the file system has `flock`.
+    """Acquire an exclusive lock for the context. A lock by `flock` also ends with the process.
 
     Args:
         handle: descriptor of the file or folder that is locked.
-        lock_file: file that replaces `flock` on other file systems. The file contains the host name and
+        lock_file: file that replaces `flock` on file systems without `flock`. The file contains the host name and
             the process number. A killed process leaves the file behind.
         busy: message for a lock that another process holds.
-        wait: whether to wait for a lock that another process holds, or to raise an error after 2 seconds.
+        wait: whether to wait for a lock that another process holds; False raises InUseError after at most 2 seconds.
 
     Raises:
-        InUseError: another process holds the lock, or a process of this machine has left its lock file behind.
-        InputError: the lock file cannot be written.
+        InUseError: another process holds the lock, or a process of this machine has left `lock_file` behind.
+        InputError: the file or folder cannot be locked, or `lock_file` cannot be written.
     """
     try:
         _flock(handle, wait=wait)
@@ -59,9 +59,11 @@ def _flock(handle: int, *, wait: bool) -> None:
 @contextmanager
 def _held(lock_file: Path, busy: str, *, wait: bool) -> Iterator[None]:
     while not _created(lock_file):
-        holder, has_ended = _holder(lock_file)
-        if not wait or has_ended:
-            raise InUseError(f"{busy}; {holder}")
+        advice, has_ended = _holder(lock_file)
+        if has_ended:
+            raise InUseError(advice)
+        if not wait:
+            raise InUseError(f"{busy}, or {advice}")
         time.sleep(_PAUSE)
     try:
         yield
@@ -82,18 +84,18 @@ def _created(lock_file: Path) -> bool:
 
 
 def _holder(lock_file: Path) -> tuple[str, bool]:
-    """Return a sentence on the process that wrote a lock file, and whether this process has ended."""
+    """Return advice on the process that wrote a lock file, and whether that process has ended."""
     try:
         host, _, number = lock_file.read_text(encoding="utf-8").strip().rpartition(" ")
     except (OSError, ValueError):
         host = number = ""
     if not host or not number.isdecimal():
-        return f"{lock_file} is the lock of an unknown process; if no process is running, remove that file", False
+        return f"remove {lock_file} if no other process is running", False
     has_proc = Path("/proc/self").exists()
     has_ended = host == socket.gethostname() and has_proc and not Path(f"/proc/{number}").exists()
     if has_ended and lock_file.exists():  # a process that releases its lock removes the file before it ends
         return (
-            f"{lock_file} was left behind by process {number} of this machine, which has ended; remove that file",
+            f"{lock_file}: was left behind by process {number} of this machine, which has ended; remove this file",
             True,
         )
-    return f"{lock_file} is the lock of process {number} on {host}; if that process has ended, remove that file", False
+    return f"remove {lock_file} if process {number} on {host} has ended", False

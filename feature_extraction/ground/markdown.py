@@ -7,5 +7,5 @@ _MARKUP = re.compile(r"\||\\(?=[!-/:-@\[-`{-~]|$)|<(?=[A-Za-z/!?])|&(?=#?\w+;)")
 
 
 def one_line(text: str) -> str:
-    """Escape text for one line of Markdown or one table cell."""
+    """Return text for one line or one table cell of Markdown: white space is collapsed, and `_MARKUP` is escaped."""
     return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))

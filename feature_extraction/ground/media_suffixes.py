@@ -4,7 +4,7 @@ SOUND_SUFFIXES = frozenset((".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".
 """Endings of sound files."""
 
 PICTURE_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"))
-"""Endings of pictures."""
+"""Endings of picture files."""
 
 MEDIA_SUFFIXES = SOUND_SUFFIXES | frozenset(
     (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv", ".ogv")

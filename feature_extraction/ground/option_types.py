@@ -88,12 +88,12 @@ class OnlyWith:
 
 @dataclass(frozen=True)
 class NoOption:
-    """Marker of an argument that is not an option. The code that builds the entry passes its value."""
+    """Marker of an argument that is not an option. The code that builds the entry passes the argument."""
 
 
 @dataclass(frozen=True)
 class OwnSection:
-    """Marker or base class of an argument that is not an option but a config section of the same name."""
+    """Marker of an argument, or base class of its type: the argument is a config section, not an option."""
 
     def plain(self) -> object:
         """Return the section as plain values, in the form of config files."""
@@ -101,7 +101,7 @@ class OwnSection:
 
 
 def metadata_of(kind: Any) -> tuple[object, ...]:
-    """Return the metadata of an annotated type, groups (`Interval`, `Len`) expanded; () for other types."""
+    """Return the metadata of an `Annotated` type, with groups (`Interval`, `Len`) expanded; () for any other type."""
     if get_origin(kind) is not Annotated:
         return ()
     parts: list[object] = []

@@ -35,12 +35,12 @@ Options: TypeAlias = Mapping[str, JsonObject]
 REQUIRED: Final = inspect.Parameter.empty
 """Default of an option that must be set."""
 LONGEST = 60
-"""Characters of an invalid value that a message repeats."""
+"""Maximum number of characters of a value in a message."""
 _REMOVED = "removed_options"
 
 
 class OptionValues(SimpleNamespace):
-    """Options as attributes, in the order of a schema; a method's options include its sections."""
+    """Immutable options as attributes; the options of a method include its sections."""
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{name} cannot be set, as options are immutable; build new options instead")
@@ -99,7 +99,7 @@ class Option:
 
     @property
     def written_default(self) -> str:
-        """Default as YAML; "" if a value is required."""
+        """Default as YAML, without quotes around text; "" if a value is required."""
         return "" if self.default is REQUIRED else _written(self.default)
 
     def facts(self) -> JsonObject:
@@ -126,7 +126,7 @@ class Option:
 
 
 def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
-    """Return the options of a function or class: its annotated keyword-only arguments.
+    """Return the options of a function or class: its keyword-only arguments, except config sections and `NoOption`.
 
     An argument whose type is a dataclass is a group of options that several entries share. Its fields become options,
     with the field values of the argument's default as their defaults.
@@ -311,7 +311,10 @@ def sentences(documentation: str) -> dict[str, str]:
 
 
 def as_yaml(value: object) -> str:
-    """Return a value as YAML on one line of at most `LONGEST` characters, or the name of the type of other values."""
+    """Return a value as YAML on one line; "a value of type T" if JSON cannot represent the value.
+
+    The text is shortened to `LONGEST` characters.
+    """
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):

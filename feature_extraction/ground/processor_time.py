@@ -1,4 +1,4 @@
-"""Limit of the processor time of a process; unlike wall-clock time, it is independent of the machine's load."""
+"""Limit of the processor time of a process. Unlike wall-clock time, processor time does not depend on the load."""
 
 import signal
 import time
@@ -10,7 +10,7 @@ _CLOCK = 2  # CPUCLOCK_SCHED of Linux
 
 
 def limit_processor_time(seconds: float) -> None:
-    """End this process after further seconds of processor time, summed over its threads.
+    """End this process after `seconds` more of processor time, summed over its threads.
 
     The operating system sends an unhandled signal, which also ends native code in an endless loop.
 

@@ -8,7 +8,7 @@ TERMINAL_SECONDS, LOG_SECONDS = 0.1, 30.0
 
 
 class Bar:
-    """Progress of a task: a bar on a terminal, or a line every 30 s if stderr is a file, such as the log of a job.
+    """Progress of a task on stderr: a bar on a terminal, elsewhere (the log of a job) a line about every 30 s.
 
     Args:
         total: number of units; None if unknown.
@@ -43,7 +43,7 @@ class Bar:
         self.show(done)
 
     def show(self, done: float, remark: str = "") -> None:
-        """Update the bar and the text after the bar; redraws are limited to one per interval."""
+        """Update the bar and the text after the bar; the bar is drawn at most once per 0.1 s, or 30 s in a log."""
         self.done, self.remark = done, remark
         if time.monotonic() - self._drawn_at >= self._seconds:
             self._draw()

@@ -36,7 +36,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
 
 def suggestion(name: object, choices: Iterable[str]) -> str:
-    """Return a hint for an invalid name: the nearest choice, or all choices if no choice is similar."""
+    """Return a hint for an invalid name: the nearest choice, all choices if none is similar, or "there are none"."""
     known = list(choices)
     near = nearest(name, known) if isinstance(name, str) else ""
     if near:
@@ -48,7 +48,7 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     """Return `table[name]`.
 
     Raises:
-        InputError: the entry does not exist. The message contains the nearest name, if any, and all names.
+        InputError: the entry does not exist (the message contains all names), or external code cannot be used.
     """
     require_entry(table, name, kind)
     return table[name]
@@ -69,9 +69,10 @@ class RegistryEntry:
 
     Attributes:
         name: name of the entry.
-        description: first line of its documentation.
+        description: first line of its documentation; "" without documentation.
         place: import path "package.module:name".
-        origin: "aadml", or name and version of the installed package that defines it.
+        origin: "aadml", or name and version of the installed package that defines the entry ("an installed package" if
+            they are unknown).
     """
 
     name: str
@@ -83,9 +84,8 @@ class RegistryEntry:
 class Registry(Mapping[str, T]):
     """Entries by name: those of this project, and those of the entry points of installed packages.
 
-    Every "package.module:name" is also an entry, but is not listed. Its import needs consent (see `consent.py`). If the
-    name of an entry of an installed package is taken, by this project or by another package, the entry has its import
-    path as its name.
+    Every other "package.module:name" is also an entry, but is not listed, and its import needs consent (see
+    `consent.py`). An entry point with the name of another entry is listed by its import path instead.
 
     Args:
         kind: kind of the entries, for messages ("loss").

@@ -30,12 +30,12 @@ class Segment:
         return self.end - self.start
 
     def __str__(self) -> str:
-        """Return times with at least one decimal, such as "10.0-20.0"; "" for the whole recording."""
+        """Return the times, such as "10.0-20.0", or "10.0-" without an end; "" for the whole recording."""
         end = "" if self.end == math.inf else str(self.end)
         return "" if self.is_whole else f"{self.start}-{end}"
 
     def named(self, name: str) -> str:
-        """Return `name` with the times, such as "a.mp4@10.0-20.0"; a whole recording, or "", has no times."""
+        """Return `name` with the times, such as "a.mp4@10.0-20.0"; unchanged for the whole recording or for ""."""
         return name if self.is_whole or not name else f"{name}@{self}"
 
 

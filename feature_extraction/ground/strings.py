@@ -12,6 +12,6 @@ def as_text(value: object) -> str:
 
 
 def listed(names: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Return names as a flat tuple, split at commas; () for None."""
+    """Return names as a flat tuple, split at commas and without empty names; () for None."""
     texts = (names,) if isinstance(names, str) else names or ()
     return tuple(name for text in texts for part in str(text).split(",") if (name := part.strip()))

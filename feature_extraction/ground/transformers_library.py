@@ -1,4 +1,4 @@
-"""Import of the `transformers` library, and its output to the terminal."""
+"""Import of the `transformers` library, without its output to the terminal and without code from the hub."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
@@ -16,7 +16,7 @@ def transformers_for(what: str) -> Any:
         what: the feature that needs the library, as the subject of the error message.
 
     Raises:
-        InputError: the library is not installed.
+        MissingExtraError: the library cannot be imported.
     """
     return optional("transformers", what, "aadml[hub]")
 

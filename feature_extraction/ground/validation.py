@@ -1,7 +1,7 @@
 """Validation of options from files and command lines against the schema of a function or class.
 
 Pydantic checks values strictly and as JSON. A list is valid for a tuple, and 1 for a float. "3" is not a valid number,
-and true is not a valid count. Pydantic is imported at the first check. This module rewords its errors.
+and true is not a valid count. Pydantic is imported at the first check. This module rewords the errors of pydantic.
 """
 
 import json
@@ -21,7 +21,7 @@ def checked_options(entry: Callable[..., object], given: OptionValues, where: st
     """Check options against the schema of an entry, and complete them with their defaults.
 
     Args:
-        entry: function or class whose annotated keyword-only arguments are the schema.
+        entry: function or class whose keyword-only arguments are the schema.
         given: options, whose values are not checked yet.
         where: config section, for messages ("loss"); "" for keys outside of sections.
         name: name of the entry, for messages; the function's name by default.
@@ -30,7 +30,7 @@ def checked_options(entry: Callable[..., object], given: OptionValues, where: st
         Every option of the entry, in its order.
 
     Raises:
-        InputError: an option is unknown or missing, or a value is invalid.
+        InputError: an option is unknown, missing, or removed with another value, or a value is invalid.
     """
     complete = completed(entry, given, where, name=name)
     prefix = f"{where}." if where else ""

@@ -1,4 +1,4 @@
-"""Pool of worker processes with a deadline for each task. A task that hangs or crashes does not affect others.
+"""Pool of worker processes with a deadline for each task. A task that hangs or crashes does not affect other tasks.
 
 Native code may crash its process or never return. No signal handler or thread can end such code. Each worker therefore
 processes one task at a time. The pool waits for messages until the deadline, kills a late worker, and starts another.
@@ -48,7 +48,7 @@ def processors() -> int:
 
 @dataclass(frozen=True)
 class Reported(Generic[T]):
-    """Report `value` of a worker about a task that continues."""
+    """Intermediate `value` that a worker reports while a task continues."""
 
     task: T
     value: Any
@@ -64,7 +64,7 @@ class Finished(Generic[T]):
 
 @dataclass(frozen=True)
 class Lost(Generic[T]):
-    """Task whose worker died (`ending`: "SIGKILL", "exit status 3") or was killed at its deadline (`late`)."""
+    """Task whose worker died (`ending`: "SIGKILL", "exit status 3") or was killed at a time limit (`late`)."""
 
     task: T
     ending: str
@@ -95,9 +95,10 @@ class WorkerPool(Generic[T]):
 
     Args:
         work: function of a task.
-        workers: number of processes; each is started when there is a task for it.
+        workers: number of processes, which are started for the first task.
         conditions: limits and environment of the workers.
-        watch: called about once per second with the seconds of processor time of each running task.
+        watch: called after events, and at least about once per second, with the seconds of processor time of each
+            running task.
     """
 
     def __init__(
@@ -136,13 +137,13 @@ class WorkerPool(Generic[T]):
             worker.process.join()
 
     def work_off(self, tasks: Iterable[T]) -> Generator[Event[T]]:
-        """Process tasks; the next task is drawn when a worker is free.
+        """Process tasks; at most one task is drawn before a worker is free.
 
         Yields:
             Events as they occur; the last event of every task is Finished or Lost.
 
         Raises:
-            RuntimeError: a worker ended before it was ready (a defective installation).
+            RuntimeError: a worker ended before it was ready, or was not ready in time (a defective installation).
             Exception: `work` raised this exception.
         """
         waiting = iter(tasks)
@@ -196,7 +197,7 @@ class WorkerPool(Generic[T]):
         return events
 
     def _read(self, worker: _Worker[T]) -> list[Event[T]]:
-        """Read one message.
+        """Read one message, and return the events that it causes.
 
         Raises:
             EOFError: the process died, and all messages are read.

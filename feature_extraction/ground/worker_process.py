@@ -38,7 +38,7 @@ class Conditions:
     Attributes:
         time_limit: wall-clock seconds for a task; None for no limit.
         processor_limit: seconds of processor time for a task from one report to the next; None for no limit. Unlike
-            `time_limit` it does not depend on the load of the machine.
+            `time_limit`, this limit does not depend on the load of the machine.
         one_thread: whether each worker computes with a single thread, because the workers run in parallel.
         gives_way: whether workers run with low priority. Sharing processors slows a network in the parent process more
             than the workers, because the threads of a network wait for each other.

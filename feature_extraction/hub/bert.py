@@ -46,7 +46,7 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
         dropout: dropout rate of hidden states and attention (Mei et al. 2022: 0.2).
 
     Raises:
-        InputError: the folder does not exist or contains no BERT, or `transformers` is not installed.
+        InputError: the folder does not exist or contains no readable BERT, or `transformers` is not installed.
     """
     snapshot = _snapshot(folder)
     if snapshot.model_type != "bert":
@@ -76,7 +76,7 @@ def small_bert(words: int, *, layers: int = 2, dimension: int = 128, heads: int 
 
 
 def configuration_of(bert: Bert) -> JsonObject:
-    """Return the configuration of a network as JSON, without the path of its files."""
+    """Return the configuration of a network as JSON, without path of the files and version of `transformers`."""
     config = bert.model.config.to_dict()
     return {key: value for key, value in config.items() if key not in ("_name_or_path", "transformers_version")}
 
@@ -97,7 +97,7 @@ def load_word_pieces(folder: str | Path) -> Any:
     """Load the tokenizer in the folder of a published BERT, as a tokenizer of the `tokenizers` library.
 
     Raises:
-        InputError: there is no tokenizer, the tokenizer is not BERT's, or `transformers` is not installed.
+        InputError: the folder contains no BERT or no readable tokenizer of a BERT, or `transformers` is not installed.
     """
     loaded = processor_of(_snapshot(folder), "AutoTokenizer", ("tokenizer.json", "vocab.txt")).backend_tokenizer
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]

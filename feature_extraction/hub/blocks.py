@@ -28,7 +28,7 @@ def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | L
         Modules whose direct parameters are trained. Their submodules are separate items.
 
     Raises:
-        InputError: the network has fewer blocks.
+        InputError: the network has no blocks, or fewer than `blocks`.
     """
     starts, ends = _calls(network, run)
     rows = _blocks(network, starts)
@@ -47,7 +47,7 @@ def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | L
 
 
 def train_only(network: nn.Module, parts: list[nn.Module]) -> None:
-    """Enable gradients only for the direct parameters of `parts`, without those of their children."""
+    """Enable gradients only for the direct parameters of `parts`, not for the parameters of submodules."""
     network.requires_grad_(False)
     for part in parts:
         for parameter in part.parameters(recurse=False):

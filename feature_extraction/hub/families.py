@@ -128,10 +128,10 @@ class Tower:
         network: class of `transformers`.
         poolings: name -> function from network and items to one vector per item; the first pooling is the default.
         part: submodule to use; "" for the entire network.
-        within: prefix of the names `_config` and `_model` of this network in a larger model; "" for a complete model.
+        within: NAME of this network in a larger model with `NAME_config` and weights `NAME_model`; "" otherwise.
             Other parts of the files (the picture tower of PE-AV, which needs timm and torchvision) are not loaded.
         needs: package that builds a part of the network; "" for none.
-        attention: implementation of the attention in `transformers`; "" for its default.
+        attention: implementation of the attention in `transformers`; "" for the default.
     """
 
     network: str
@@ -164,10 +164,10 @@ class PictureTower(Tower):
     """Tower with one vector per frame, or per window of frames.
 
     Attributes:
-        patches: whether a frame is passed as patches and the shape of their grid, instead of as one square.
+        patches: whether a frame is passed as patches with the shape of their grid, instead of as one picture.
         frames: number of frames of a window, or its key in the configuration; "" for single frames.
         rate: default frames per second.
-        filled: whether a shorter window is padded with its last frame; otherwise the window keeps its length.
+        filled: whether a short window is padded with its last frame; otherwise the window keeps its length.
         argument: name of the pixels in the call of the network.
     """
 
@@ -256,7 +256,7 @@ _PE_TEXT = TextTower("PeAudioModel", {"projection": _pe_text("audio")})
 
 
 def _waves(network: str) -> SoundTower:
-    """Return a tower over samples at 16 kHz; its shortest frame is 25 ms."""
+    """Return a tower over samples at 16 kHz; the shortest clip lasts 25 ms."""
     return SoundTower(network, _MEAN, _values, _ten_seconds, filled=False, shortest=400)
 
 

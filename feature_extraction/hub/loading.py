@@ -35,15 +35,20 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
     """Convert exceptions of `transformers` within the context to an `InputError` with the model and the problem."""
     try:
         yield
+    except InputError:
+        raise
     except _UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); download the model again") from error
+        advice = "install the missing package" if isinstance(error, ImportError) else "download the model again"
+        if isinstance(error, torch.OutOfMemoryError):
+            problem, advice = "does not fit into the memory of the device", "free some memory, or use another device"
+        raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error
 
 
 def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
     """Load the network of a tower with its weights, in float32; `settings` are options of the network's class.
 
     Raises:
-        InputError: the files cannot be read, or lack a weight of the tower.
+        InputError: the network cannot be loaded, or the files lack a weight of the tower.
     """
     network_class, config = class_of(snapshot, tower)
     names = {rf"^{tower.within}_model\.": ""} if tower.within else None
@@ -125,10 +130,11 @@ def configuration_of(snapshot: Snapshot, part: str = "") -> Any:
 
 
 def class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
-    """Return the class of a tower's network, and its configuration if the network is a part of a larger model.
+    """Return the class of a tower's network, and the configuration of a network inside a larger model (else None).
 
     Raises:
-        InputError: `transformers` has no such class, or the network needs a package that cannot be imported.
+        InputError: `transformers` has no such class, a needed package cannot be imported, or the configuration cannot
+            be read.
     """
     transformers = transformers_for(f"hf:{snapshot.model}")
     network_class = getattr(transformers, tower.network, None)
@@ -146,8 +152,8 @@ def _check_importable(package: str, model: str) -> None:
         import_module(package)
     except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision that does not match torch
         raise InputError(
-            f"{model}: its pictures need {package} and torchvision, and {package} cannot be imported "
-            f"({_first_line(error)}); install both for this torch, or use another model for pictures"
+            f"{model}: its network needs {package} and torchvision, and {package} cannot be imported "
+            f"({_first_line(error)}); install both in versions for the installed torch, or use another model"
         ) from error
 
 

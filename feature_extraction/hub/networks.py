@@ -30,7 +30,7 @@ class Preparation:
 
     Attributes:
         inputs: kind of data to decode.
-        items: function from one decoded clip to its windows, its frames, or its text.
+        items: function from one decoded clip to items (windows, frames, or the text).
         trial: decoded clip that tests a network.
         parameters: settings that determine the items.
         batch: number of items of a batch; 1 if the items have many shapes.
@@ -95,9 +95,9 @@ class Runner:
     def __call__(self, clips: Iterable[Sequence[Item]]) -> list[NDArray[np.float32]]:
         """Compute the vectors of the items of clips: (t, d) for each clip of t items.
 
-        Items of equal shape form batches of one fixed size, across clips; copies pad the last batch. The batch shape
-        determines the kernel, and kernels round differently. Items are released after their batch, so at most a batch
-        and one clip are in memory.
+        Items of equal shape form batches of one fixed size, across clips; copies of an item pad the last batch. The
+        batch shape determines the kernel, and kernels round differently. Items are released after their batch. At most
+        one clip and one batch per shape are in memory.
 
         Args:
             clips: items of each clip, computed lazily.
@@ -193,10 +193,11 @@ def encoder(
         precision: "float32", "bfloat16" or "auto".
 
     Returns:
-        The tower with its weights, on the device.
+        The encoder, with its network on the device.
 
     Raises:
-        InputError: the files cannot be read, lack a weight of the tower, or do not match each other.
+        InputError: the pooling does not exist, or the files cannot be read, lack a weight of the tower, or do not match
+            each other.
     """
     name, pool = pooling_of(tower, pooling)
     half = uses_bfloat16(precision, device)

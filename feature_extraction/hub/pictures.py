@@ -38,16 +38,16 @@ def hf_visual(
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Build a pretrained network of `transformers` for frames (CLIP, DINOv2, VideoMAE ...): `--visual hf:MODEL`.
+    """Build an extractor from a pretrained network of `transformers` (CLIP, DINOv2, VideoMAE ...): `--visual hf:MODEL`.
 
-    The feature of a clip is the mean over its frames, or over windows of frames. Frames are resized with Pillow, not
-    with torchvision.
+    The feature of a clip is the mean over its frames, or over its windows of frames. Frames are resized with Pillow,
+    not with torchvision.
 
     Args:
         model: folder, or name on the Hugging Face Hub.
         revision: branch, tag or commit on the hub; None for the newest commit.
         pooling: name of a pooling of the outputs; None for the default of the family, see docs/encoders.md.
-        frames_per_second: frames per second to use; None for the default of the family (1; videos 8, 4 or 1.6). At
+        frames_per_second: frames per second to use; None for the default of the family (1, 1.6, 4 or 8). At
             most five minutes of frames at the default rate are used.
         precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 if the hardware supports it, otherwise float32).
         device: `auto`, `cpu` or `cuda`.
@@ -56,7 +56,8 @@ def hf_visual(
         The extractor.
 
     Raises:
-        InputError: there is no such model, its family is unknown, or its files cannot be read.
+        InputError: the model, the revision, the pooling or the device does not exist, the family of the model is
+            unknown, or the files of the model cannot be read.
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "visual", PictureTower)
@@ -78,7 +79,7 @@ def picture_preparation(
         frames_per_second: frames per second to use; None for the default of the family.
 
     Raises:
-        InputError: the settings of pictures cannot be read, or contain no size.
+        InputError: the settings of pictures cannot be read, or contain no valid size.
     """
     inputs, colors = _settings(snapshot, tower, frames_per_second or tower.rate)
     count = _window(snapshot, tower)
@@ -129,10 +130,7 @@ def _window(snapshot: Snapshot, tower: PictureTower) -> int:
 
 
 def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pictures, Colors]:
-    """Read the resizing, cropping and color normalization from the files of a model.
-
-    The defaults are those of its processor.
-    """
+    """Read the resizing, cropping and color normalization from the files of a model."""
     known = _processor(snapshot, tower)
     try:
         size, resample = dict(known.size or {}), _FILTERS.get(int(known.resample), "bicubic")
@@ -155,14 +153,15 @@ def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pic
         ) from error
     if inputs.shortest is None and inputs.resized is None and inputs.patches is None:
         raise InputError(
-            f"{snapshot.model}: its preprocessor file contains no size of pictures; write `size` into that file"
+            f"{snapshot.model}: its preprocessor file does not resize pictures to a size; set `do_resize` and `size` "
+            "in that file"
         )
     check_sizes(inputs, snapshot.model)
     return inputs, colors
 
 
 def _processor(snapshot: Snapshot, tower: PictureTower) -> Any:
-    """Load the processor of pictures. For video, return only the settings, since the class needs torchvision."""
+    """Load the processor of pictures. For video, return the settings if possible, since the class needs torchvision."""
     if not tower.frames:
         return processor_of(snapshot, "AutoImageProcessor", _FILES, backend="pil")
     *files, nested = (snapshot.settings(name) for name in _VIDEO_FILES)
@@ -191,7 +190,7 @@ def _videos(
 
 
 def _begins(count: int, inputs: Pictures, rows: int, seconds: float) -> NDArray[np.float64]:
-    """Compute the start times of the windows of a clip, in seconds; the last window ends with the clip."""
+    """Compute the start times (rows,) of the windows of a clip, in seconds; see `starts`."""
     last = max(0, min(inputs.limit, inputs.steps(seconds)) - count)
     return np.minimum(np.arange(rows, dtype=np.float64) * count, last) / inputs.frames_per_second
 

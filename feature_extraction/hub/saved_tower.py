@@ -13,7 +13,7 @@ class SavedTower:
     Attributes:
         model: name of the model on the hub, or of the folder.
         revision: commit on the hub; None for a folder.
-        license: license stated in the model card.
+        license: license stated in the model card; "not stated" without one.
         config: content of `config.json`, without the labels of a classifier.
         pooling: name of the pooling.
         weights: checksum of the weights.

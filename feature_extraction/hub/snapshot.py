@@ -33,7 +33,7 @@ class Snapshot:
         folder: folder of the files.
         model: name of the model on the hub, or of the folder.
         revision: commit on the hub; None for a folder.
-        license: license stated in the model card.
+        license: license stated in the model card; "not stated" without one.
         config: content of `config.json`.
         weights: weight files.
     """
@@ -47,7 +47,7 @@ class Snapshot:
 
     @property
     def model_type(self) -> str:
-        """Architecture, as declared in `config.json`."""
+        """Architecture that `config.json` declares; "" without a declaration."""
         return str(self.config.get("model_type", ""))
 
     def settings(self, name: str) -> JsonObject:
@@ -56,7 +56,7 @@ class Snapshot:
         return parse_object(path.read_bytes(), path) if path.is_file() else {}
 
     def checksums(self) -> dict[str, str]:
-        """Compute the SHA-256 of every file that is read, by name."""
+        """Compute the SHA-256 of the small files and the weight files of the model, by name."""
         small = {path for pattern in _SMALL for path in self.folder.glob(pattern) if path.is_file()}
         return {str(path.relative_to(self.folder)): sha256(path) for path in sorted({*small, *self.weights})}
 
@@ -94,7 +94,7 @@ def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
         weights: whether weights are downloaded too.
 
     Raises:
-        InputError: the model does not exist or cannot be accessed, or a file is missing.
+        InputError: the model or the revision does not exist, or a file is missing, damaged or not accessible.
     """
     if not model:
         raise InputError("the model is missing; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")
@@ -193,7 +193,7 @@ def _license(folder: Path) -> str:
 
 
 def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, str]:
-    """Return folder and commit of a model from the hub, or from the hub's cache if the hub is unreachable."""
+    """Return folder and commit of a model from the hub, or from the hub's cache if the download fails."""
     transformers_for(f"hf:{model}")
     import huggingface_hub as hub
     from huggingface_hub import errors
@@ -218,7 +218,10 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
             f"{model}: has no revision '{revision}' on the Hugging Face Hub; choose another revision"
         ) from error
     except errors.RepositoryNotFoundError as error:
-        raise InputError(f"{model}: is neither a folder nor a model on the Hugging Face Hub; check the name") from error
+        raise InputError(
+            f"{model}: is neither a folder nor a public model on the Hugging Face Hub; check the name, or log in with "
+            "`hf auth login`"
+        ) from error
     except InputError:
         raise
     except Exception as error:  # any exception of the library's HTTP client: the hub is unreachable
@@ -231,7 +234,8 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
                 if any(folder.glob(pattern)):
                     return folder, folder.name
         raise InputError(
-            f"{model}: is neither a folder nor in the cache, and the Hugging Face Hub is unreachable ({cause(error)}); "
-            f"download the model elsewhere with `hf download {model} --local-dir FOLDER` and pass hf:FOLDER"
+            f"{model}: is neither a folder nor in the cache, and its download from the Hugging Face Hub failed "
+            f"({cause(error)}); download the model elsewhere with `hf download {model} --local-dir FOLDER` and pass "
+            "hf:FOLDER"
         ) from error
     return folder, folder.name

@@ -28,9 +28,10 @@ def hf_audio(
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Build a pretrained network of `transformers` for sound (CLAP, Whisper, wav2vec 2.0 ...): `--audio hf:MODEL`.
+    """Build an extractor from a pretrained network of `transformers` (CLAP, Whisper, wav2vec ...): `--audio hf:MODEL`.
 
-    A clip is cut into windows of the network's input length. The feature of the clip is the mean over its windows.
+    A clip is cut into windows, whose length depends on the family. The feature of the clip is the mean over its
+    windows.
 
     Args:
         model: folder, or name on the Hugging Face Hub.
@@ -44,7 +45,8 @@ def hf_audio(
         The extractor.
 
     Raises:
-        InputError: there is no such model, its family is unknown, or its files cannot be read.
+        InputError: the model, the revision, the pooling or the device does not exist, the family of the model is
+            unknown, or the files of the model cannot be read.
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "audio", SoundTower)

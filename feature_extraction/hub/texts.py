@@ -36,7 +36,7 @@ def hf_text(
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Build a pretrained network of `transformers` for text (CLIP, CLAP, SigLIP 2, BERT ...): `--text hf:MODEL`.
+    """Build an extractor from a pretrained network of `transformers` (CLIP, CLAP, SigLIP, BERT ...): `--text hf:MODEL`.
 
     Args:
         model: folder, or name on the Hugging Face Hub.
@@ -50,7 +50,8 @@ def hf_text(
         The extractor, which truncates a text that is too long for the network.
 
     Raises:
-        InputError: there is no such model, its family is unknown, or its files cannot be read.
+        InputError: the model, the revision, the pooling or the device does not exist, the family of the model is
+            unknown, or the files of the model cannot be read.
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "text", TextTower)
@@ -105,7 +106,7 @@ def own_pooling(snapshot: Snapshot) -> str | None:
     """Return the pooling of a sentence encoder; None if the model does not state one.
 
     Raises:
-        InputError: the model states a pooling that is not supported.
+        InputError: the model states several poolings, or a pooling that is not supported.
     """
     settings = snapshot.settings("1_Pooling/config.json")
     known = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
@@ -114,7 +115,7 @@ def own_pooling(snapshot: Snapshot) -> str | None:
         return None
     if len(modes) > 1 or modes[0] not in known:
         raise InputError(
-            f"{snapshot.model}: pools by {', '.join(modes)}, but only {', '.join(known)} are possible; "
+            f"{snapshot.model}: pools by {', '.join(modes)}, but only one of {', '.join(known)} is possible; "
             f"pass a pooling, as in hf:{snapshot.model}#mean"
         )
     return known[modes[0]]

@@ -1,4 +1,4 @@
-"""Towers for training: networks and the preparation of their inputs, from files of the hub or a saved model."""
+"""Towers for training: networks and the preparation of their inputs, from a published or a saved model."""
 
 import json
 from dataclasses import dataclass
@@ -54,7 +54,8 @@ def open_tower(name: str, modality: Kind, device: torch.device) -> OpenedTower:
         device: device of the network.
 
     Raises:
-        InputError: there is no such model, its family is unknown, or its files cannot be read.
+        InputError: the model, the revision or the pooling does not exist, the family of the model is unknown, or the
+            files of the model cannot be read.
     """
     options = expanded(name, modality)[1]
     snapshot = find(options["model"], options.get("revision"))
@@ -79,7 +80,8 @@ def check_tower(name: str, modality: str) -> None:
         modality: modality of the tower.
 
     Raises:
-        InputError: there is no such model, its family is unknown, or its settings cannot be read.
+        InputError: the model, the revision, the pooling or the class of the network does not exist, the family of the
+            model is unknown, or the settings cannot be read.
     """
     options = expanded(name, modality)[1]
     snapshot = find(options["model"], options.get("revision"), weights=False)
@@ -93,7 +95,8 @@ def blank_tower(saved: SavedTower, modality: Kind) -> tuple[Any, Pool]:
     """Build the network of a saved model, with random weights; return the network and its pooling.
 
     Raises:
-        InputError: the family or the pooling is unknown, or the configuration does not describe a network.
+        InputError: the family, the pooling or the class of the network is unknown, or the configuration does not
+            describe a network.
     """
     config = {"config.json": json.dumps(saved.config).encode()}
     with restored(saved.model, config) as snapshot:

@@ -1,4 +1,4 @@
-"""Windows of sound or frames at a fixed hop; the last window ends with the clip."""
+"""Windows of sound or frames at a fixed hop, and one more window for the rest of the clip."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,8 @@ TAIL = 0.05
 def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
     """Compute the start of each window, as a sample index.
 
-    A clip shorter than a window forms one window. A longer clip is not padded. Its last window is moved back to end
-    with the clip, or is left out if less than the share `TAIL` of a window remains.
+    A clip shorter than a window forms one window. A longer clip is not padded. If more than the share `TAIL` of a
+    window remains, one more window ends with the clip. A shorter rest is left out.
 
     Args:
         samples: number of samples of the clip.

@@ -45,9 +45,9 @@ class Account:
     """Outcome of the clips of a job.
 
     Attributes:
-        extractors: extractors of the written modalities. A modality that every clip lacks is not written.
+        extractors: extractors of the written modalities; all extractors if no file is written.
         failures: failed clips, in the order of the manifest.
-        lacking: absent modalities of kept clips: the sound of a silent video, the picture of a recording.
+        lacking: absent modalities of kept clips, such as the sound of a silent video.
         warnings: (id, warning) for each warning about a kept clip.
     """
 

@@ -14,7 +14,7 @@ _Batch = list[tuple[int, DecodedPart]]
 
 
 def wanted_of(extractor: Extractor, *, keeps_time: bool = False) -> Wanted:
-    """Return the work of the decoding processes: all steps without a network, with pooling if it is the last step."""
+    """Return the work of the decoding processes, with pooling if there is neither a network nor `keeps_time`."""
     pools = extractor.describe is None and not keeps_time
     return Wanted(extractor.inputs, extractor.prepare, extractor.minimum_seconds, extractor.pool if pools else None)
 

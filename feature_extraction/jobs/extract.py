@@ -1,4 +1,4 @@
-"""Extraction from a manifest to a feature file: decode clips, compute features, record them in a ledger, assemble them.
+"""Extraction from a manifest to a feature file: decode clips, record features in a ledger, assemble the file.
 
 The file is assembled from the ledger in the order of the manifest. The same command therefore produces the same bytes
 after any number of interruptions, and with any number of processes.
@@ -86,8 +86,9 @@ class _Job:
 def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = None) -> ExtractionOutcome:
     """Extract the features of every clip of a plan and write the feature file.
 
-    Results are kept in `<output>.work`; a killed job continues from there. Features are computed again only for files
-    or settings that changed. Failed clips are listed in `<output>.failures.csv`.
+    Results are kept in `<output>.work`; a killed job continues from there. Features are computed again only for
+    changed files, changed settings, and failures that are tried again. The list of failed clips is
+    `<output>.failures.csv`.
 
     Args:
         plan: clips, extractors, output and settings.
@@ -191,7 +192,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
 
 
 def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Record | None:
-    """Return the valid record of a clip and modality; without a record, store the checksum of the file and segment.
+    """Return the valid record of a clip and modality; without one, return None and store the checksum of the content.
 
     A clip with the content of another clip, as after renaming, receives a copy of the record of that clip.
     """

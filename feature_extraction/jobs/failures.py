@@ -15,11 +15,11 @@ ABSENT = {"audio": "no-audio", "visual": "no-video", "text": "no-text"}
 
 @dataclass(frozen=True)
 class Failure:
-    """Modality of a clip that is absent from the features.
+    """Modality that the features of a clip lack.
 
     Attributes:
         id: id of the clip.
-        media: path of the file.
+        media: path of the file; the text itself for the modality text.
         modality: name of the modality.
         reason: key of `aadml.feature_extraction.media.REASONS`.
         detail: description of the problem.
@@ -35,7 +35,7 @@ class Failure:
 def deciding_reason(reasons: Collection[str], modalities: int) -> str:
     """Return the first reason for the failure of a clip, in the order of `REASONS`; "" if the clip is kept.
 
-    A clip with only some of the modalities is kept.
+    A clip is kept if it has at least one modality, and merely lacks the others (see `ABSENT`).
 
     Args:
         reasons: one reason for each absent modality.

@@ -23,7 +23,7 @@ def fitted(
     """Fit a transformation to the features of the training clips and apply it to all clips.
 
     Args:
-        rows: rows of one modality, with its sequence; they are read at least twice.
+        rows: rows of one modality with a sequence, which is read at least twice.
         fit: kind of transformation.
         splits: split of each of the n clips.
         present: (n,) mask of the clips that have the modality.

@@ -30,8 +30,9 @@ def extract_in_memory(extractor: Extractor, items: Sequence[str], workers: int =
 
     def record(number: int, part: DecodedPart, description: NDArray[Any] | None) -> None:
         if description is None:
+            other = "text" if modality == "text" else "file"
             raise InputError(
-                f"{items[number]}: cannot be read as {modality} ({part.reason}, {part.detail}); pass another file"
+                f"{items[number]}: cannot be read as {modality} ({part.reason}, {part.detail}); pass another {other}"
             )
         values[number] = description if extractor.describe is None else extractor.pool(description)
 

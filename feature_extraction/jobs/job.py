@@ -94,11 +94,11 @@ def extract(
         progress: called with the numbers of clips done and failed.
 
     Returns:
-        Counts, failures with their reasons, and warnings.
+        The path of the file, counts, failures with their reasons, and warnings.
 
     Raises:
-        InputError: the manifest, a name or an option is wrong, weights are not available, or the output cannot be
-            written.
+        InputError: the manifest, an argument or an option is invalid, an extractor fails on noise, weights are not
+            available, or the output cannot be written.
     """
     require_seconds("max seconds", max_seconds)
     if damaged not in get_args(Damaged):
@@ -130,7 +130,9 @@ def choose_extractors(
     recipe: str | None = None,
     manifest: Manifest | None = None,
 ) -> list[Extractor]:
-    """Build extractors by name, each with its options; see `extract`. Their provenance includes the recipe.
+    """Build extractors by name, each with its options; see `extract`.
+
+    With `recipe`, the provenance of the extractors includes the recipe.
 
     Args:
         names: names by modality; None for a modality without a name. If every name is None, DEFAULTS are used.
@@ -140,13 +142,14 @@ def choose_extractors(
         manifest: clips of the job. Default extractors are built only for modalities with media in the manifest.
 
     Raises:
-        InputError: a name or option is unknown, no extractor accepts the options or weights, or weights are not
-            available.
+        InputError: a name, an option or the recipe is invalid, every modality is excluded, no extractor accepts the
+            options or weights, or weights are not available.
     """
     if recipe is not None:
         if any(names.get(modality) for modality in DEFAULTS):
             raise InputError(
-                "extract: --recipe sets both extractors, so --audio and --visual cannot be passed; leave both out"
+                f"extract: --recipe {recipe} sets the extractors of sound and pictures, so --audio and --visual cannot "
+                "be passed; leave both out"
             )
         named = lookup(RECIPES, recipe, "recipe of features")
         if weights is None and not options:
@@ -158,7 +161,7 @@ def choose_extractors(
         isinstance(options, Mapping) and all(isinstance(v, Mapping) for v in options.values())
     ):
         raise InputError(f'options: {options!r:.80} has no modalities; pass, for example, {{"audio": {{"hop": 0.5}}}}')
-    settings = {modality: dict(values) for modality, values in (options or {}).items()}
+    settings = {modality: dict(values) for modality, values in (options or {}).items() if values}
     chosen = named_extractors(names) or _default_extractors(names, manifest)
     for modality in sorted(set(settings) - set(chosen)):
         raise InputError(

@@ -42,7 +42,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class _ShardPart:
-    """Open feature file of a shard: path, content, features and sequences."""
+    """Feature file of a shard, open for reading: path, content, features with sequences, and facts on the shard."""
 
     path: str
     content: FeatureFile
@@ -57,16 +57,16 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     read and written in blocks.
 
     Args:
-        paths: feature files of all shards, in any order. The name passed to `extract` is replaced by all shards
-            `<stem>.<i>-of-<n>.h5`, and an empty list by the shards of `output`.
+        paths: feature files of all shards, in any order. A name that was passed to `extract` stands for its shards
+            `<stem>.<i>-of-<n>.h5`. An empty list stands for the shards of `output`.
         output: the feature file to create; its list of failures is written beside it.
 
     Returns:
         Counts, dimensions and failures.
 
     Raises:
-        InputError: a shard is missing, occurs twice, belongs to another job, has other features, or is the output;
-            or the output cannot be written.
+        InputError: a shard is missing, cannot be read, occurs twice, belongs to another job, has other features, or is
+            the output; or the output cannot be written.
     """
     place = Path(output)
     refuse_foreign(place)
@@ -112,7 +112,8 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
         if not np.array_equal(rows, expected):
             accounted = len(np.intersect1d(rows, expected))
             raise InputError(
-                f"{part.path}: lists only {accounted} of its {len(expected)} clips; extract this shard again"
+                f"{part.path}: does not list each clip of its shard once (expected {len(expected)}, listed "
+                f"{len(rows)}, correct {accounted}); extract this shard again"
             )
         known[shard.index] = part
     count = parts[0].shard.count if parts else 0
@@ -144,7 +145,7 @@ def _check_kinds(parts: Sequence[_ShardPart]) -> None:
                     )
         if _outline(part) != _outline(first):
             raise InputError(
-                f"{part.path}: its classes, columns or sequences differ from those of {first.path}; "
+                f"{part.path}: its classes, columns, sequences or fits differ from those of {first.path}; "
                 "extract all shards with the same options"
             )
 

@@ -29,7 +29,7 @@ class ExtractionRecipe:
     weights: tuple[str, ...]
 
     def with_options(self, overrides: Options | None, *, weights: str | None) -> Options:
-        """Return the options of the recipe with overrides. Its weights are left out if `weights` is not None."""
+        """Return the options of the recipe with overrides, without the recipe's weights if `weights` is not None."""
         defaults = {
             modality: {name: value for name, value in values.items() if name != "weights" or weights is None}
             for modality, values in self.options.items()

@@ -63,7 +63,7 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
         The files in the order of `names`; the shards of a job in the order of their numbers.
 
     Raises:
-        InputError: a name is not a file and has no shards.
+        InputError: a name is not a path, or is not a file and has no shards.
     """
     if wrong := [name for name in names if not isinstance(name, str | os.PathLike)]:
         raise InputError(f"paths: {wrong[0]!r:.80} is not a path; pass paths of feature files")
@@ -71,9 +71,9 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     for name in map(Path, names or (output,)):
         shards = [name] if names and name.exists() else named_shards(name)
         if not shards:
+            absent = "" if name.exists() else "does not exist, and "
             raise InputError(
-                f"{name}: does not exist, and there are no shards {name.stem}.0-of-N{name.suffix} beside it; "
-                "check the path"
+                f"{name}: {absent}there are no shards {name.stem}.0-of-N{name.suffix} beside it; check the path"
             )
         paths += shards
     return paths

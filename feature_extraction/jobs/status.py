@@ -22,22 +22,23 @@ WINDOW = 300.0
 
 @dataclass(frozen=True)
 class Status:
-    """Status of a job, from one note per second. A killed job may have done slightly more than its last note states.
+    """Status of a job, from the notes in its ledger. A killed job may have done slightly more than noted.
 
     Attributes:
         path: feature file of the job.
-        state: `running`, `stopped` (killed or interrupted) or `finished` (the file is written).
+        state: `running`, `stopped` (killed or interrupted) or `finished` (the file is written, or every clip failed).
         clips: number of clips of the job.
         done: number of clips done, including failed and reused clips.
         failed: reason -> number of clips.
         reused: number of clips that the latest process took from the ledger.
         rate: clips per second over the last five minutes, without reused clips; None if no clip was done.
-        rate_overall: clips per second over the total time of all processes of the job.
+        rate_overall: clips per second over the total time of all processes of the job; None if no clip was done, and
+            for several shards.
         running: seconds of processor time of each clip that is being decoded, without clips on Ray.
         seconds_left: remaining time at the current rate, but at least the processor time that the longest running clip
             has used; None if it is unknown.
         command: command that continues a stopped job; "" for a job started from Python, and for several shards.
-        folder: working directory of the command.
+        folder: working directory of the command; "" for several shards.
         shards: status of each shard, if `path` is the common name of several shards.
     """
 
@@ -63,7 +64,7 @@ def status(output: str | os.PathLike[str]) -> Status:
         output: output of `extract`, for a job or a shard, or the common name of all shards, whose counts are summed.
 
     Raises:
-        InputError: there is no job with that output, or its ledger is of another version.
+        InputError: there is no job with that output, or its ledger is empty or of another version.
     """
     place = Path(output)
     if place.is_dir():

@@ -56,7 +56,7 @@ def _check_pooled(extractor: Extractor, described: list[Description]) -> None:
 
 
 def _noise(extractor: Extractor, seconds: float) -> NDArray[np.generic]:
-    """Return a decoded clip of noise that is long enough for the extractor."""
+    """Return a decoded clip of noise that is long enough for the extractor; for text, a short sentence."""
     generator, inputs = np.random.default_rng(_SEED), extractor.inputs
     seconds = max(seconds, extractor.minimum_seconds)
     if isinstance(inputs, Text):

@@ -26,12 +26,12 @@ class WeightState:
 
     Attributes:
         name: key of `WEIGHTS`, or file of a model of the Hugging Face Hub.
-        path: path in the cache.
+        path: path of the file.
         present: whether the file exists.
         sha256: SHA-256; "" if the file was never used.
         check: facts that a download is compared with.
         license: license of the publication.
-        url: address of the file.
+        url: address of the file, or of its model on the hub; the folder for a model in a folder.
         problem: difference from the published file, or from the file of the first use; "" if none was found.
     """
 
@@ -56,7 +56,7 @@ def weights(
     Args:
         action: `list` reads no content. `get` downloads or copies absent files, and verifies all files. `verify`
             compares the present files with the published checksums and with those of the first use.
-        name: a weight file, or a recipe of features for all files of the recipe. `get` also accepts
+        name: name of a weight file, or of a recipe of features for all files of the recipe. `get` also accepts
             `hf:MODEL[@revision]`. `list` and `verify` accept None for all files.
         folder: folder of files to copy to the cache instead of a download, for `get`.
 
@@ -64,7 +64,8 @@ def weights(
         The state of each file. `verify` reports a damaged file as `problem` and an absent file as not present.
 
     Raises:
-        InputError: there is no such name, or a file cannot be obtained or differs from the published file.
+        InputError: an argument is invalid, or a file that `get` needs cannot be obtained or differs from the published
+            file.
     """
     if action not in ("list", "get", "verify"):
         raise InputError(f"weights: '{action}' is not an action; choose from list, get, verify")
@@ -73,7 +74,9 @@ def weights(
             "weights get: the name is missing; pass the name of a weight file or recipe of `aadml weights list`"
         )
     if folder is not None and action != "get":
-        raise InputError(f"weights {action}: only get copies files from a folder; leave the folder out")
+        raise InputError(
+            f"weights {action}: the folder is {folder}, but only `aadml weights get` copies files; leave the folder out"
+        )
     if name is not None and name.startswith(PREFIX):
         return _of_the_hub(action, name, folder)
     names = _files(name)
@@ -101,7 +104,7 @@ def fetch(names: Iterable[str], folder: Path | None = None) -> None:
             absent = [other for other in names[number + 1 :] if not (weights_folder() / WEIGHTS[other].file).is_file()]
             if not absent:
                 raise
-            raise type(error)(f"{error}; also absent: {', '.join(absent)}") from error
+            raise type(error)(f"{error} (also absent: {', '.join(absent)})") from error
 
 
 def _files(name: str | None) -> tuple[str, ...]:

@@ -39,8 +39,8 @@ class Windows:
     def of(self, recording: Segment) -> Iterator[Segment]:
         """Yield the windows of a recording, whose end must be finite.
 
-        The last window may be shorter, but is omitted below half of the length. A recording shorter than one window is
-        one window.
+        The last window may be shorter, but is omitted below half of the length. It is also omitted if at most 5 % of
+        the length follows the previous window. A recording shorter than one window is one window.
         """
         number, start, end = 0, recording.start, -math.inf
         while not number or (
@@ -56,14 +56,14 @@ def read_windows(text: str) -> Windows:
     """Parse "10s" (length of a window) or "10s/5s" (length and step).
 
     Raises:
-        InputError: the text has another form, or a time is below 0.01 s.
+        InputError: the text has another form, or a time is not from 0.01 s to 1,000,000 s.
     """
     form = _FORM.fullmatch(text)
     length, step = (float(form[1]), float(form[2] or form[1])) if form else (0.0, 0.0)
     if min(length, step) < 0.01 or max(length, step) > 1e6:
         raise InputError(
-            f"windows {text[:80]}: is not a length of windows; pass LENGTH or LENGTH/STEP in seconds, such as 10s or "
-            "10s/5s"
+            f"windows {text[:80]}: is not a length of windows; pass LENGTH or LENGTH/STEP from 0.01 s to 1,000,000 s, "
+            "such as 10s or 10s/5s"
         )
     return Windows(length, step)
 
@@ -72,7 +72,7 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
     """Replace each row of a manifest by the windows of its recording or segment, with ids such as `ID@10.0-20.0`.
 
     The columns `start` and `end` contain the times of a window in seconds. The column `recording` contains the name of
-    its recording. A recording that cannot be opened remains one clip, whose extraction reports the reason.
+    the window's recording. A recording that cannot be opened remains one clip, whose extraction reports the reason.
 
     Args:
         manifest: the recordings.
@@ -90,7 +90,9 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
     clips = tuple(clip for row in rows for clip in _clips(row, windows, seconds))
     doubled = [name for name, count in Counter(clip.id for clip in clips).items() if count > 1]
     if doubled:
-        raise InputError(f"{manifest.path}: two windows have the id '{doubled[0]}'; rename one of the recordings")
+        raise InputError(
+            f"{manifest.path}: a window and another clip have the id '{doubled[0]}'; rename one of the recordings"
+        )
     return replace(manifest, rows=clips)
 
 
@@ -119,6 +121,6 @@ def _clips(row: Row, windows: Windows, seconds: Mapping[str, float]) -> Iterator
 
 
 def without_window(name: str) -> tuple[str, Segment] | None:
-    """Return the id of the recording and the segment of an id such as `ID@10.0-20.0`; None for other ids."""
+    """Return the id of the recording and the segment of an id such as `ID@10.0-20.0`; None for any other id."""
     form = _WINDOW.fullmatch(name)
     return form and (form[1], Segment(float(form[2]), float(form[3])))

@@ -50,7 +50,7 @@ def test_a_place_where_no_file_can_be_is_refused_before_the_work(command, aadml,
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for output, said in (
-        (pipe, "is a device or a pipe"),
+        (pipe, "is a device, a pipe or a socket"),
         (tmp_path, "is a folder"),
         (features / "under.h5", f"because {features} is not a folder"),
     ):

@@ -31,6 +31,10 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
         ({"labels": np.array([0, -2, 2, 0])}, "/label is -2 in row 1, but"),
         ({"labels": np.array([0.0, 1, 1, 0])}, "/label is float64"),
         ({"labels": np.full(4, -2)}, "/label is -2 in row 0"),
+        (
+            {"labels": np.zeros(4, np.int64), "class_names": (), "all_labels": None},
+            "/label is 0 in row 0, but there are 0 class names; write -1 for a clip without a label",
+        ),
         ({"all_labels": np.ones((4, 3), np.uint8)}, "/labels is uint8 (4, 3), but must be uint8 (4, 2)"),
         ({"all_labels": np.full((4, 2), 2, np.uint8)}, "zeros and ones"),
         (
@@ -60,17 +64,17 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
         *(
             (
                 {"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([first, 2, 2, 5, 6]))}},
-                "/audio_offsets do not ascend from 0 to 6; write ascending offsets",
+                f"/audio_offsets go from {first} to 6, but must ascend from 0 to 6; write ascending offsets",
             )
             for first in (-1, 1)
         ),
         (
             {"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([0, 2, 1, 5, 6]))}},
-            "/audio_offsets do not ascend from 0 to 6",
+            "/audio_offsets go from 0 to 6, but must ascend from 0 to 6",
         ),
         (
             {"sequences": {"audio": Timeline(np.ones((7, 3), np.float32), np.array([0, 2, 2, 5, 6]))}},
-            "/audio_offsets do not ascend from 0 to 7",
+            "/audio_offsets go from 0 to 6, but must ascend from 0 to 7",
         ),
         ({"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([0, 6]))}}, "must be int64 (5,)"),
         ({"shard": Shard(0, 2, 9, "abc", rows=np.array([0]))}, "/shard_rows is int64 (1,), but must be int64 (4,)"),
@@ -140,7 +144,7 @@ def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
         ),
         (
             {"present": {"audio": np.arange(4) > 0}, "sequences": content().sequences},
-            "/audio_present is false for a clip that has rows in /audio_sequence; write true, or remove the rows",
+            "/audio_present is false for clip 'clip 0 é\\n', which has rows in /audio_sequence; write true, or remove",
         ),
         (
             {
@@ -160,13 +164,22 @@ def test_refuses_masks_that_contradict_the_features(tmp_path, changes, message):
 @pytest.mark.parametrize(
     ("texts", "reason"),
     [
-        (Texts(np.ones((2, 2), np.float32), np.array([0, 4])), "clips from 0 to 3 in asc"),
-        (Texts(np.ones((2, 2), np.float32), np.array([-1, 0])), "clips from 0 to 3 in ascending order; sort the texts"),
+        (
+            Texts(np.ones((2, 2), np.float32), np.array([0, 4])),
+            "/text_row contains 0 to 4, but must contain clips from 0 to 3 in asc",
+        ),
+        (
+            Texts(np.ones((2, 2), np.float32), np.array([-1, 0])),
+            "contains -1 to 0, but must contain clips from 0 to 3 in ascending order; write the clip",
+        ),
         (Texts(np.ones((2, 2), np.float32), np.array([1, 0])), "clips from 0 to 3 in asc"),
         (Texts(np.ones((2, 2), np.float32), np.array([0])), r"/text_row is int64 \(1,\)"),
         (Texts(np.full((1, 2), np.nan, np.float32), np.array([0])), "/text contains NaN"),
         (Texts(np.ones((1, 2)), np.array([0])), r"/text is float64 \(1, 2\)"),
-        (Texts(np.ones((1, 2), np.float32), np.array([0])), "differ from those of the first text of each clip"),
+        (
+            Texts(np.ones((1, 2), np.float32), np.array([0])),
+            "are absent or are not those of the first text of each clip",
+        ),
     ],
 )
 def test_texts_that_contradict_the_clips_are_refused(texts, reason):

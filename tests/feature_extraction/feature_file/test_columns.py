@@ -42,7 +42,7 @@ def test_several_texts_are_those_of_a_third_axis_or_of_text_row(tmp_path):
     assert columns(tmp_path, text=AUDIO).several_texts(3) is None
     assert columns(tmp_path, audio=AUDIO, text_row=np.arange(3)).several_texts(3) is None
     for wrong, given in (
-        (np.array([0, 0, 2]), "int64 (3,)"),
+        (np.array([0, 0, 2]), "int64 (3,) from 0 to 2"),
         (np.zeros(3), "float64 (3,)"),
         (np.arange(2), "int64 (2,)"),
     ):

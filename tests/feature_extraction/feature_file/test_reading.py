@@ -20,7 +20,7 @@ def test_names_the_key_that_is_missing(tmp_path, key):
     write_features(tmp_path / "f.h5", content())
     with edited(tmp_path / "f.h5") as file:
         del file[key]
-    with pytest.raises(InputError, match=f"contains no /{key}"):
+    with pytest.raises(InputError, match=f"contains no array /{key}"):
         read_features(tmp_path / "f.h5")
 
 
@@ -36,12 +36,12 @@ def test_reads_val_as_valid(tmp_path):
     [
         ("label", np.zeros(4), "/label contains float64, but must contain integers"),
         ("audio", np.array([b"x"] * 4), "/audio contains |S1, but must contain real numbers"),
-        ("label", 3, "/label is a single value or empty, but must have one row per clip; write rows"),
-        ("audio_present", np.array([0, 1, 2, 1]), "/audio_present contains int64, but must contain one boolean per"),
+        ("label", 3, "/label is a single value or empty, but must be an array with rows; write rows"),
+        ("audio_present", np.array([0, 1, 2, 1]), "/audio_present contains 2, but must contain one boolean per"),
         (
             "audio_present",
             np.ones(4),
-            "/audio_present contains float64, but must contain one boolean per clip; write 0",
+            "/audio_present contains values of type float64, but must contain one boolean per clip; write 0",
         ),
         ("column", np.arange(4), "/column is not a group; write a group"),
         ("id", h5py.Empty("S1"), "/id has type |S1 None, but must be a list of strings; write strings"),
@@ -68,7 +68,10 @@ def test_refuses_a_key_of_another_type(tmp_path, key, value, message):
             "is not a feature file (its attribute `format` is not 'aadml-features'); pass a feature file",
         ),
         ({"format": "other"}, "is not a feature file (its attribute `format` is not 'aadml-features'); pass a feature"),
-        ({"version": "3" * 30}, f"is a feature file of version {'3' * 20}, but this program reads versions 1 and 2; "),
+        (
+            {"version": "3" * 30},
+            f"is a feature file of version '{'3' * 20}', but this program reads versions 1 and 2; ",
+        ),
     ],
 )
 def test_refuses_another_format_and_a_later_version(tmp_path, attributes, message):
@@ -143,7 +146,7 @@ def test_refuses_what_is_not_a_feature_file(tmp_path):
     for name, message in [
         ("text.h5", "cannot be read as HDF5"),
         ("other.h5", "is not a feature file"),
-        ("new.h5", "version 3, but this program reads versions 1 and 2"),
+        ("new.h5", "version '3', but this program reads versions 1 and 2"),
         ("cut.h5", "cannot be read as HDF5"),
         ("none.h5", "does not exist"),
         ("", "is a folder"),
@@ -157,7 +160,12 @@ def test_refuses_what_is_not_a_feature_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("listed", "message"),
-    [("[", "is not JSON"), ('{"a": 1}', "is not a list of names"), ('["a b"]', "cannot be"), ('["pose"]', "no /pose")],
+    [
+        ("[", "is not JSON"),
+        ('{"a": 1}', "is not a list of names"),
+        ('["a b"]', "cannot be"),
+        ('["pose"]', "no array /pose"),
+    ],
 )
 def test_refuses_a_list_of_modalities_that_does_not_hold(tmp_path, listed, message):
     write_features(tmp_path / "f.h5", content())
@@ -215,7 +223,9 @@ def test_texts_are_checked_before_they_are_sorted_to_clips(tmp_path):
     assert read_features(path).present == {}
     with edited(path) as file:
         file["text_row"][4] = 4
-    with pytest.raises(InputError, match=r"/text_row does not contain clips from 0 to 3 in ascending order"):
+    with pytest.raises(
+        InputError, match=r"/text_row contains 0 to 4, but must contain clips from 0 to 3 in ascending order"
+    ):
         read_features(path)
 
 

@@ -49,11 +49,21 @@ def change(**arrays):
             change(attributes={"format": "other"}),
             "is not a feature file (its attribute `format` is not 'aadml-features')",
         ),
-        (change(attributes={"version": 3}), "is a feature file of version 3, but this program reads versions 1 and 2"),
+        (
+            change(attributes={"version": 3}),
+            "is a feature file of version '3', but this program reads versions 1 and 2",
+        ),
+        (
+            change(attributes={"version": ""}),
+            "is a feature file of version '', but this program reads versions 1 and 2",
+        ),
         (change(label=np.zeros(12)), "/label contains float64, but must contain integers; write integers"),
-        (change(label=None), "contains no /label; add this array"),
-        (change(audio_present=np.ones(12)), "/audio_present contains float64, but must contain one boolean per clip"),
-        (change(audio_present=np.full(12, 2)), "/audio_present contains int64, but must contain one boolean per clip"),
+        (change(label=None), "contains no array /label; add this array"),
+        (
+            change(audio_present=np.ones(12)),
+            "/audio_present contains values of type float64, but must contain one boolean per clip",
+        ),
+        (change(audio_present=np.full(12, 2)), "/audio_present contains 2, but must contain one boolean per clip"),
         (
             change(class_names=np.asarray([[b"a", b"b"]])),
             "/class_names has type |S1 (1, 2), but must be a list of strings",

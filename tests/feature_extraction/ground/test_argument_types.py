@@ -13,7 +13,7 @@ import torch
 from annotated_types import Interval
 
 from aadml.feature_extraction.ground import consent
-from aadml.feature_extraction.ground.argument_types import checked, checked_call, plain
+from aadml.feature_extraction.ground.argument_types import checked, checked_call, in_words, plain
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -66,7 +66,7 @@ def test_numpy_values_become_python_values(value, expected):
     ("arguments", "message"),
     [
         ({"path": 3}, "^public: path has type int; pass text, a path or None$"),
-        ({"path": ""}, "^public: path is empty; pass a path, or leave the argument out$"),
+        ({"path": ""}, "^public: path is empty; pass a path or None$"),
         ({"count": True}, "^public: count has type bool; pass a whole number$"),
         ({"count": 1.0}, "^public: count has type float"),
         ({"share": "1"}, "^public: share has type str; pass a number$"),
@@ -74,14 +74,16 @@ def test_numpy_values_become_python_values(value, expected):
         ({"names": 3}, "^public: names has type int; pass names$"),
         ({"names": torch.zeros(2, 6)}, "^public: names has type Tensor; pass names$"),
         ({"names": torch.tensor(1.0)}, "^public: names has type Tensor; pass names$"),
-        ({"names": {1, 2}}, "^public: names has type set; pass names$"),
+        ({"names": {1, 2}}, "^public: names has type set of int; pass names$"),
         ({"names": range(3)}, "^public: names has type range; pass names$"),
         ({"kind": 3}, "^public: kind has type int; pass a kind or None$"),
         ({"pair": "ab"}, r"^public: pair has type str; pass \(a whole number, a whole number\)$"),
-        ({"pair": (1, 2, 3)}, "^public: pair has type tuple"),
-        ({"pair": (1, 2.5)}, "^public: pair has type tuple"),
+        ({"pair": (1, 2, 3)}, "^public: pair has type tuple of int"),
+        ({"pair": (1, 2.5)}, "^public: pair has type tuple of float and int"),
         ({"pair": (1,)}, "^public: pair has type tuple"),
-        ({"sizes": (1, "x")}, "^public: sizes has type tuple"),
+        ({"sizes": (1, "x")}, "^public: sizes has type tuple of int and str; pass whole numbers$"),
+        ({"sizes": 3}, "^public: sizes has type int; pass whole numbers$"),
+        ({"count": [1]}, "^public: count has type list; pass a whole number$"),
         ({"names": b"a"}, "^public: names has type bytes; pass names$"),
     ],
 )
@@ -157,7 +159,7 @@ def with_callback(name: str | None = None, on_note: Callable[[str], None] | None
     ("arguments", "message"),
     [
         ({"on_note": 5}, "^f: on_note has type int; pass a function or None$"),
-        ({"name": ""}, "^f: name is empty; pass a name, or leave the argument out$"),
+        ({"name": ""}, "^f: name is empty; pass a name or None$"),
         ({"name": "\ud800"}, r"^f: name: '\\ud800' contains characters that are not Unicode; pass valid text$"),
         (
             {"output": "a\0b"},
@@ -169,6 +171,36 @@ def with_callback(name: str | None = None, on_note: Callable[[str], None] | None
 def test_what_cannot_be_called_named_or_written_is_one_line(arguments, message):
     with pytest.raises(InputError, match=message):
         checked(with_callback, __name__, "f")(**arguments)
+
+
+def test_an_empty_path_that_must_be_passed_cannot_be_none():
+    def needed(path: str | Path):
+        return path
+
+    with pytest.raises(InputError, match=r"^needed: path is empty; pass a path$"):
+        checked(needed, __name__, "needed")("")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Sequence[str | os.PathLike[str]], "names or paths"),
+        (Sequence[str | int | float | None], "names, whole numbers, numbers or None"),
+    ],
+)
+def test_a_list_is_described_by_its_items(kind, words):
+    def listed(items):
+        return items
+
+    listed.__annotations__ = {"items": kind}
+    with pytest.raises(InputError, match=f"^listed: items has type list of Kind; pass {words}$"):
+        checked(listed, __name__, "listed")([Kind()])
+
+
+def test_an_error_of_the_system_without_a_path_has_a_subject():
+    assert in_words(OSError(errno.ENOSPC, "No space left on device")) == (
+        "a file cannot be read or written (No space left on device); pass another path, or change its permissions"
+    )
 
 
 def test_a_closed_pipe_stays_a_closed_pipe():

@@ -127,7 +127,7 @@ def test_appended_bytes_hide_the_trailer_and_a_cut_start_damages_it(tmp_path):
     opened = sorted(Path("/proc/self/fd").iterdir())
     with pytest.raises(InputError) as caught:
         read(path)
-    assert str(caught.value) == f"{path}: its checksums are damaged; restore the file from a copy, or create it again"
+    assert str(caught.value) == f"{path}: the checksums are damaged; restore the file from a copy, or create it again"
     assert sorted(Path("/proc/self/fd").iterdir()) == opened
 
 

@@ -6,10 +6,11 @@ import pytest
 
 from aadml.feature_extraction.ground import import_paths
 from aadml.feature_extraction.ground.consent import consent_to, is_place, trusting
-from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError, UntrustedCodeError
 from aadml.feature_extraction.ground.import_paths import (
     first_line,
     imported_with_consent,
+    optional,
     search_beside,
     source_with_consent,
 )
@@ -234,10 +235,18 @@ def test_no_module_beside_the_data_takes_the_place_of_an_installed_one(folder):
         ),
         ("made_of_places.py:f", "x = 1\n", "no module 'made_of_places.py'; write .* without .py: made_of_places:f"),
         ("made_of_places:f", "def g(): ...\n", "made_of_places.py does not define 'f', but defines g; "),
-        ("made_of_places:f", "import no_such_module_of_places\n", "cannot be imported: ModuleNotFoundError: No module"),
-        ("made_of_places:f", "def f(:\n", r"SyntaxError: .* \(.*made_of_places.py, line 1\)"),
-        ("made_of_places:f", "x = 1\n1 / 0\n", r"ZeroDivisionError: .* \(.*made_of_places.py, line 2\)"),
-        ("made_of_places:f", "raise SystemExit(0)\n", "made_of_places:f: its module cannot be imported: SystemExit: 0"),
+        (
+            "made_of_places:f",
+            "import no_such_module_of_places\n",
+            r"cannot be imported \(ModuleNotFoundError: No module",
+        ),
+        ("made_of_places:f", "def f(:\n", r"\(SyntaxError: .*, in .*made_of_places.py, line 1\); correct"),
+        ("made_of_places:f", "x = 1\n1 / 0\n", r"\(ZeroDivisionError: .*, in .*made_of_places.py, line 2\)"),
+        (
+            "made_of_places:f",
+            "raise SystemExit(0)\n",
+            r"made_of_places:f: the module cannot be imported \(SystemExit: 0",
+        ),
         ("made_of_places.deeper:f", "x = 1\n", "there is no module 'made_of_places.deeper'"),
     ],
 )
@@ -247,3 +256,22 @@ def test_a_wrong_door_is_one_line(folder, place, text, message):
     with trusting(), pytest.raises(InputError, match=message) as caught:
         imported_with_consent(place)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "import no_such_part\n",
+            r"cannot be imported \(No module named 'no_such_part'\); run pip install 'aadml\[x\]'",
+        ),
+        ("raise ImportError('libx.so: not found')\n", r"cannot be imported \(libx.so: not found\); run"),
+        ("", "is not installed; run"),
+    ],
+)
+def test_an_optional_package_is_absent_or_defective(folder, monkeypatch, text, message):
+    if text:
+        put(folder, "defective_package", text)
+    monkeypatch.syspath_prepend(folder)
+    with pytest.raises(MissingExtraError, match=f"^a figure needs defective_package, which {message}"):
+        optional("defective_package", "a figure", "aadml[x]")

@@ -67,8 +67,11 @@ def test_one_kind_of_weights_is_downloaded(client, tmp_path, files, weights, wan
             "owner/tiny: access is restricted; accept its terms at https://huggingface.co/owner/tiny",
         ),
         (errors.RevisionNotFoundError, "owner/tiny: has no revision 'v1' on the Hugging Face Hub; choose another"),
-        (errors.RepositoryNotFoundError, "owner/tiny: is neither a folder nor a model on the Hugging Face Hub; check"),
-        (OSError, "is neither a folder nor in the cache, and the Hugging Face Hub is unreachable"),
+        (
+            errors.RepositoryNotFoundError,
+            "owner/tiny: is neither a folder nor a public model on the Hugging Face Hub; check the name, or log in",
+        ),
+        (OSError, "is neither a folder nor in the cache, and its download from the Hugging Face Hub failed"),
     ],
 )
 def test_an_error_of_the_hub_states_what_to_do(client, error, says):

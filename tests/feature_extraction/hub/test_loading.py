@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save_file
 from aadml import compare, fit
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.hub.snapshot import restored
+from aadml.feature_extraction.hub.loading import refused as converted
+from aadml.feature_extraction.hub.snapshot import find, restored
 from aadml.feature_extraction.jobs.job import choose_extractors, extract
 
 
@@ -148,6 +149,22 @@ def test_missing_weights_and_other_shapes_are_errors(copied):
     refused(f"hf:{folder}", "text", "the shapes of its weights contradict its config.json")
 
 
+def test_a_missing_package_and_a_full_memory_are_not_damaged_files(network):
+    snapshot = find(str(network("bert")), None)
+    with (
+        pytest.raises(InputError, match=r": cannot be loaded \(protobuf is missing\); install the missing package$"),
+        converted(snapshot, "cannot be loaded"),
+    ):
+        raise ImportError("protobuf is missing")
+    with (
+        pytest.raises(InputError, match=r": does not fit into the memory of the device \(full\); free some memory, or"),
+        converted(snapshot, "cannot be loaded"),
+    ):
+        raise torch.OutOfMemoryError("full")
+    with pytest.raises(InputError, match=r"^the first message$"), converted(snapshot, "cannot be loaded"):
+        raise InputError("the first message")
+
+
 def test_a_pickle_is_read_without_running_code(copied):
     folder = copied("bert")
     as_safetensors = extractor(f"hf:{folder}", "text")
@@ -173,7 +190,7 @@ def test_neither_a_folder_nor_a_name_on_the_hub_is_an_error(network, tmp_path):
     refused(f"hf:{tmp_path / 'nowhere'}", "audio", "neither a folder nor a name on the Hugging Face Hub")
     refused("hf:", "audio", "the model is missing; pass hf:MODEL")
     refused("hf-audio", "audio", "the model is missing; pass hf:MODEL")
-    refused("hf:laion/clap-htsat-unfused", "audio", "the Hugging Face Hub is unreachable .*hf download")
+    refused("hf:laion/clap-htsat-unfused", "audio", "its download from the Hugging Face Hub failed .*hf download")
     refused(f"hf:{network('clap')}@main", "audio", "is a folder, which has no revisions; leave out the revision 'main'")
     refused(f"hf:{network('clap')}#max", "audio", "no pooling of this network 'max'; choose from projection")
     refused(f"hf:{network('clap')}", "audio", "did you mean 'pooling'", poling="mean")
@@ -183,6 +200,10 @@ def test_another_pooling_of_a_sentence_encoder_is_an_error(copied):
     folder = copied("sentence encoder")
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_lasttoken": True}))
     refused(f"hf:{folder}", "text", "pools by pooling_mode_lasttoken")
+    known = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(known))
+    names = ", ".join(known)
+    refused(f"hf:{folder}", "text", f"pools by {names}, but only one of {names} is possible; pass a pooling")
     assert extractor(f"hf:{folder}#mean", "text").parameters["pooling"] == "mean"
 
 

@@ -52,8 +52,8 @@ def test_patches_are_set_by_the_tower(monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"do_resize": False}, "tiny: its preprocessor file contains no size of pictures"),
-        ({"size": {}}, "tiny: its preprocessor file contains no size of pictures"),
+        ({"do_resize": False}, "tiny: its preprocessor file does not resize pictures to a size"),
+        ({"size": {}}, "tiny: its preprocessor file does not resize pictures to a size"),
         ({"do_normalize": ...}, "tiny: the settings of its pictures cannot be read"),
         ({"image_std": ["wide"]}, "tiny: the settings of its pictures cannot be read"),
     ],

@@ -43,7 +43,7 @@ def test_a_default_of_the_configuration_gives_the_frames_of_a_window(tmp_path, m
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"size": None}, "preprocessor file contains no size of pictures; write `size`"),
+        ({"size": None}, "preprocessor file does not resize pictures to a size; set `do_resize` and `size`"),
         ({"resample": "soft"}, r"settings of its pictures cannot be read \(invalid literal .*correct its preprocessor"),
         ({"image_mean": 0.5}, "settings of its pictures cannot be read"),
         ({"do_normalize": ...}, "settings of its pictures cannot be read .*do_normalize"),
@@ -82,7 +82,9 @@ def test_a_short_video_keeps_its_length_where_the_network_allows_it(tmp_path, mo
 def test_pictures_by_timm_are_refused_without_timm(modality, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
     folder = pe_video(tmp_path, with_timm=True)
-    with pytest.raises(InputError, match=r"need timm and torchvision, and timm cannot be imported \(.*\); install"):
+    with pytest.raises(
+        InputError, match=r"its network needs timm and torchvision, and timm cannot be imported \(.*\); install"
+    ):
         extractor(f"hf:{folder}", modality)
 
 

@@ -127,7 +127,7 @@ def test_a_model_is_downloaded_once_and_then_loaded_without_the_hub(network, ask
     ("name", "message"),
     [
         ("owner/tiny-gated", "access is restricted; accept its terms"),
-        ("owner/none", "neither a folder nor a model on the Hugging Face Hub"),
+        ("owner/none", "neither a folder nor a public model on the Hugging Face Hub"),
         ("owner/tiny@v9", "has no revision 'v9'"),
     ],
 )

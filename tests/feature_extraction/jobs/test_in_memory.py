@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from aadml.data.samples.mp4 import write_mp4
-from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.in_memory import extract_in_memory
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import Manifest, Row
+from aadml.feature_extraction.media import Text
 
 
 @pytest.mark.parametrize(("name", "modality"), [("log-mel", "audio"), ("hog-color", "visual")])
@@ -30,3 +31,11 @@ def test_features_equal_those_of_a_file(tmp_path, name, modality):
     (tmp_path / "text.mp4").write_text("no clip")
     with pytest.raises(InputError, match=rf"text.mp4: cannot be read as {modality} \("):
         extract_in_memory(chosen, [paths[0], str(tmp_path / "text.mp4")])
+
+
+def test_an_empty_text_is_refused_as_a_text():
+    letters = Extractor("letters", "text", 1, Text(), {}, np.atleast_2d)
+    with pytest.raises(
+        InputError, match=r"^ : cannot be read as text \(no-text, the text is empty\); pass another text$"
+    ):
+        extract_in_memory(letters, [" "], workers=1)

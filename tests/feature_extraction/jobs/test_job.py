@@ -90,15 +90,20 @@ def test_the_modalities_that_are_named_are_described_by_function_and_command(man
         ({"audio": "none", "visual": "none"}, "nothing is left to extract"),
         (
             {"recipe": "paper-pca", "audio": "vggish"},
-            "--recipe sets both extractors, so --audio and --visual cannot be passed",
+            "--recipe paper-pca sets the extractors of sound and pictures, so --audio and --visual cannot be passed",
         ),
-        ({"recipe": "paper-pca", "visual": "none"}, "--recipe sets both extractors"),
+        ({"recipe": "paper-pca", "visual": "none"}, "--recipe paper-pca sets the extractors"),
         ({"audio": "log-mel", "options": {"visual": {"frames_per_second": 2}}}, "this job has no visual extractor"),
     ],
 )
 def test_names_that_contradict_each_other_are_refused(manifest, tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         aadml.extract(manifest(BOTH), tmp_path / "f.h5", **options)
+
+
+def test_no_options_for_an_absent_extractor_are_no_error():
+    (chosen,) = job.choose_extractors({"audio": "log-mel"}, {"visual": {}})
+    assert chosen.name == "log-mel"
 
 
 @pytest.mark.parametrize(("name", "kept", "lacking"), [(BLIND, "audio", "visual"), (SILENT, "visual", "audio")])

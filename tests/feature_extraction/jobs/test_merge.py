@@ -86,9 +86,20 @@ def test_refuses_other_jobs_classes_and_lost_rows(job, tmp_path):
     shard = read_features(job / "1.h5").shard
     for changes, message in [
         ({"shard": dataclasses.replace(shard, manifest="x")}, "belongs to a different job"),
-        ({"class_names": ("0", "1", "2")}, "classes, columns or sequences"),
-        ({"columns": {}}, "classes, columns or sequences"),
-        ({"shard": dataclasses.replace(shard, rows=shard.rows + 3)}, "lists only 0 of its 1 clips"),
+        ({"class_names": ("0", "1", "2")}, "classes, columns, sequences or fits"),
+        ({"columns": {}}, "classes, columns, sequences or fits"),
+        (
+            {"shard": dataclasses.replace(shard, rows=shard.rows + 3)},
+            r"does not list each clip of its shard once \(expected 1, listed 1, correct 0\); extract",
+        ),
+        (
+            {
+                "shard": dataclasses.replace(
+                    shard, failures=((int(shard.rows[0]), ("1", "m", "audio", "corrupt", "d")),)
+                )
+            },
+            r"\(expected 1, listed 2, correct 1\)",
+        ),
     ]:
         with pytest.raises(InputError, match=message):
             merge(altered(job, tmp_path, **changes), tmp_path / "f.h5")

@@ -49,7 +49,7 @@ def test_recipes_are_listed_and_refuse_other_extractors_beside_them(tmp_path):
     assert [line.split()[0] for line in listed.stdout.splitlines()] == list(RECIPES)
     (tmp_path / "m.csv").write_text("id,media,label,split\na,a.wav,x,train\n")
     arguments = ["extract", str(tmp_path / "m.csv"), "-o", str(tmp_path / "f.h5"), "--recipe", "paper-pca"]
-    with pytest.raises(InputError, match="sets both extractors"):
+    with pytest.raises(InputError, match="sets the extractors of sound and pictures"):
         CliRunner().invoke(cli, [*arguments, "--audio", "vggish"], catch_exceptions=False)
 
 

@@ -45,6 +45,9 @@ def test_a_name_without_shards_is_refused(tmp_path):
         shard_paths([tmp_path / "s.h5"], tmp_path / "s.h5")
     with pytest.raises(InputError, match="does not exist"):
         shard_paths([tmp_path / "none" / "s.h5"], "s.h5")
+    (tmp_path / "s.h5").touch()
+    with pytest.raises(InputError, match=re.escape(f"{tmp_path / 's.h5'}: there are no shards s.0-of-N.h5 beside it")):
+        shard_paths([], tmp_path / "s.h5")
 
 
 def test_a_shard_is_one_of_so_many():

@@ -98,7 +98,7 @@ def test_a_recipe_stands_for_the_files_that_its_extractors_read(recipe, monkeypa
 
 def test_the_error_of_a_recipe_lists_all_absent_files(monkeypatch):
     toy(url="http://127.0.0.1:9/toy.bin")
-    with pytest.raises(InputError, match=r"Connection refused.*; also absent: vggish-pca, youtube-8m-pca$"):
+    with pytest.raises(InputError, match=r"Connection refused.* \(also absent: vggish-pca, youtube-8m-pca\)$"):
         fetch(["toy", "vggish-pca", "youtube-8m-pca"])
 
 
@@ -112,7 +112,10 @@ def test_a_damaged_record_is_an_error_in_one_line():
 WRONG = {
     "an unknown name": (("get", "vgish"), "did you mean 'vggish'"),
     "no name": (("get",), "the name is missing"),
-    "a folder without get": (("list", "toy", "--from", "x"), "only get copies files"),
+    "a folder without get": (
+        ("list", "toy", "--from", "x"),
+        "the folder is x, but only `aadml weights get` copies files; leave the folder out",
+    ),
     "a model of the hub to verify": (("verify", "hf:a/b"), "can only be downloaded"),
     "another action": (("fetch",), "is not one of"),
 }

@@ -72,7 +72,7 @@ def test_windows_of_a_recording():
 def test_other_lengths_of_windows_are_refused(text):
     with pytest.raises(InputError) as caught:
         read_windows(text)
-    advice = "pass LENGTH or LENGTH/STEP in seconds, such as 10s or 10s/5s"
+    advice = "pass LENGTH or LENGTH/STEP from 0.01 s to 1,000,000 s, such as 10s or 10s/5s"
     assert str(caught.value) == f"windows {text[:80]}: is not a length of windows; {advice}"
 
 
@@ -154,7 +154,7 @@ def test_a_recording_that_cannot_be_opened_is_a_clip_that_fails(recordings, tmp_
 
 def test_a_window_with_the_id_of_another_clip_is_refused(recordings):
     path = manifest(recordings / "twice.csv", ["a", "short.wav", "x", "train"], ["a@0.0-1.5", "none.wav", "x", "train"])
-    with pytest.raises(InputError, match=r"two windows have the id 'a@0.0-1.5'; rename one"):
+    with pytest.raises(InputError, match=r"a window and another clip have the id 'a@0.0-1.5'; rename one"):
         windowed(read_manifest(path), Windows(6.0, 6.0), workers=1)
 
 

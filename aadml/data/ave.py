@@ -91,7 +91,7 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
 
 
 def split_files(folder: Path) -> Mapping[str, str]:
-    """Return split -> file name in `folder`: the lists of the archive if the folder has them, or else order files."""
+    """Return split -> file name in `folder`: the lists of the archive if `trainSet.txt` exists, or else order files."""
     return SET_FILES if (folder / SET_FILES["train"]).is_file() else ORDER_FILES
 
 
@@ -156,11 +156,11 @@ def class_names_of_columns(
 
     Args:
         codes: (n,) column of each clip.
-        annotations: annotations of the same n clips. None, or another number of annotations, counts as no annotations.
+        annotations: annotations of the same n clips, or None.
         columns: number of columns.
     """
     names = [f"column {column}" for column in range(columns - 1)] + ["background"]
-    if annotations is not None and len(annotations) == len(codes):
+    if annotations is not None:
         for column in range(columns - 1):
             labels = Counter(annotations[row].label for row in np.flatnonzero(codes == column).tolist())
             if labels:
@@ -198,12 +198,12 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
     """Return `content` with only 100 clips of the class Clock, drawn as `aadml manifest ave` draws the clips.
 
     Raises:
-        InputError: there is no class Clock, or Clock has at most 100 clips.
+        InputError: there is no class Clock, Clock has at most 100 clips, or a split has too few of them.
     """
     if CLOCK not in content.class_names:
         raise InputError(
-            f"the features have no class {CLOCK}, but {', '.join(content.class_names[:5])}; pass features of AVE with "
-            "all classes"
+            f"the features have no class {CLOCK} (the first classes are {', '.join(content.class_names[:5])}); pass "
+            "features of AVE with all classes"
         )
     clock = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
     if len(clock) <= CLOCK_LIMIT:

@@ -43,7 +43,7 @@ def convert(
     Args:
         source: the input. "synthetic:ave" and "synthetic:vegas" draw features with the sizes of these data sets, and
             "synthetic:pairs" draws pairs that share more than their class.
-        target: the feature file to write.
+        target: the file to write.
         layout: layout of the input (`aadml list datasets`); recognized by default. For synthetic features, the layout
             of the output: "split-keys" imitates the files of the papers.
         audio: name of the array (or view) of audio, if the layout does not define it.
@@ -58,14 +58,14 @@ def convert(
         drop_duplicates: remove clips that are in two splits up to noise and encoding (see `aadml inspect`). "train"
             removes the copy in the earlier split (train before valid before test), and "test" the copy in the later
             split.
-        on_note: called with a sentence on each change of the data.
+        on_note: called with a sentence on each change or weakness of the data.
 
     Returns:
         The content that was written.
 
     Raises:
-        InputError: the source does not exist, has no known layout or is inconsistent, an option does not apply to the
-            source, or the target cannot be written.
+        InputError: the source cannot be read as features, an option is invalid or does not apply to the source, or the
+            target cannot be written.
     """
     if str(source).startswith(SYNTHETIC) and layout is not None:
         return _rehearsal(str(source), target, layout)

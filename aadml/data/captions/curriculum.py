@@ -62,7 +62,7 @@ def partition(
 
 
 def check_partition(count: int, size: int, codes: Sequence[Tensor], *, seed: int) -> None:
-    """Check, before vectors are computed, that `partition` can divide the items.
+    """Check conditions without which `partition` cannot divide the items, before vectors are computed.
 
     Args:
         count: n items.

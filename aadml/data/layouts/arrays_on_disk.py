@@ -44,13 +44,13 @@ def assemble(
         The content, with labels recoded to 0..C-1 in the order of the original values.
 
     Raises:
-        InputError: the clips have no splits, or arrays are inconsistent; the message has the name of the array.
+        InputError: the clips have no splits, or arrays or class names are invalid or inconsistent.
     """
     splits = arrays.splits
     if splits is None:
         if not undivided:
             raise InputError(
-                f"{place}: has no 'split'; add an array with train, valid or test for each clip, or draw one: "
+                f"{place}: has no 'split'; add an array with train, valid or test for each clip, or draw splits: "
                 f"`aadml convert {quote(str(place))} F.h5 --split {DEFAULT_RULE}`"
             )
         splits = ["train"] * len(next(iter(arrays.features.values())))
@@ -101,7 +101,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         place: source of the labels, for messages.
 
     Raises:
-        InputError: the shape or type is not supported, or a row does not have exactly one class.
+        InputError: the shape, the type or a value is not supported, or a one-hot row does not have exactly one class.
     """
     flat = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if flat.ndim == 2:
@@ -151,7 +151,7 @@ def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, st
     Args:
         values: (n,) or (n, 1) words or numbers.
         place: source of the values, for messages.
-        numbers: number -> split, for a column of numbers.
+        numbers: number as text -> split, for a column of numbers.
 
     Raises:
         InputError: there are no clips, the shape is different, or a word or number is not the name of a split.
@@ -174,7 +174,7 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Read the names of classes, one per line, in the order of the label values.
 
     Raises:
-        InputError: the file cannot be read, is empty, or repeats a name.
+        InputError: the file cannot be read as UTF-8 text, contains no names, or repeats a name.
     """
     names = tuple(line.strip() for line in read_lines(path, "a list of class names") if line.strip())
     if not names:

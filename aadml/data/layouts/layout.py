@@ -75,7 +75,7 @@ def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) 
         if count != counts[first]:
             raise InputError(
                 f"{path}: '{first}' has {counts[first]} rows, but '{name}' has {count} rows; store the same clip in "
-                "row i of both"
+                "row i of both arrays"
             )
 
 
@@ -99,7 +99,8 @@ def read_parts(
         Name -> rows of all parts (n, ...), and the split of each row.
 
     Raises:
-        InputError: a key is missing, the parts of an array differ in width, or the arrays of a part differ in length.
+        InputError: a key is missing, an array cannot be read, the parts of an array differ in width, or the arrays of a
+            part differ in length.
     """
     first = names[0]
     valid = {part: "valid" for part in ("valid", "val") if form.format(name=first, part=part) in keys}

@@ -18,7 +18,7 @@ from aadml.feature_extraction.ground.atomic import atomic_path
 RELEASED = "split-keys"
 """The layout of the papers' files."""
 ZEROS = 0.6
-"""Share of zeros of a VGGish-like feature: a unit is zero for most clips."""
+"""Share of zeros in each column of VGGish-like features."""
 RIDGE = 1e-4
 """Constant added to the eigenvalues before the square root, as in YouTube-8M's whitening."""
 

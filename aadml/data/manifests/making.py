@@ -40,7 +40,7 @@ def manifest(
         places: a folder of media or a CSV file; or the name of a data set (a key of MANIFESTS), followed by its folder.
         output: manifest to write; by default a new file, SOURCE.manifest.csv beside the source.
         split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class) or column:NAME; by default the
-            splits of the source or, if it has none, random:0.7/0.1/0.2.
+            splits of the source, or random:0.7/0.1/0.2 if a clip has no split.
         split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in the
             same split.
         seed: random seed of all draws; 0 by default.
@@ -56,8 +56,8 @@ def manifest(
         per line (the YouTube id, except for VEGAS).
 
     Raises:
-        InputError: a data set, column or option is unknown, shares are impossible, ids repeat, files are missing, or
-            the output exists and is not a manifest.
+        InputError: the source or an option is unknown or invalid, media are missing, or the output cannot be written or
+            replaced.
     """
     name, source = _named(places)
     if name in _OWN and not any(options.get(key) for key in ("header", "columns", "media_name")):
@@ -132,7 +132,7 @@ def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")
         if target.exists():
-            raise InputError(f"{target}: exists; pass --output {target} to replace it, or another path")
+            raise InputError(f"{target}: exists; pass --output {target} to replace the file, or another path")
         return target
     target = Path(output)
     if target.is_file() and not _is_manifest(target):
@@ -156,7 +156,9 @@ def _converted(key: str, value: Any) -> Any:
         return Path(value)
     if key == "clock_limit":
         if value != "none" and not (str(value).isdecimal() and len(str(value)) < 10):
-            raise InputError(f"--clock-limit: '{value}' is neither a number nor none; pass a number or none")
+            raise InputError(
+                f"--clock-limit: '{value}' is neither none nor a number of at most nine digits; pass a number or none"
+            )
         return None if value == "none" else int(value)
     return value
 

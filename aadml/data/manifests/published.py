@@ -66,8 +66,8 @@ class PublishedTables:
                 clips.
 
         Raises:
-            InputError: there is no table, a table has another form, two files have the same name, or `whole_recordings`
-                is set for tables without times.
+            InputError: there is no table, a table has another form, `media` is not a folder, two files have the same
+                name, or `whole_recordings` is set for tables without times.
         """
         tables = self.tables_in(source)
         if not tables:
@@ -156,7 +156,7 @@ class PublishedTables:
 
 
 def _groups(rows: Sequence[Cells]) -> list[list[Cells]]:
-    """Group rows by clip: rows with a caption by video and start, any other row alone."""
+    """Group rows by clip: rows with a caption by split, video and start, any other row alone."""
     groups: dict[object, list[Cells]] = {}
     for number, row in enumerate(rows):
         key = (row["split"], row["video"], row.get("start")) if _CAPTION in row else number

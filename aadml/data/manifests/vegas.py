@@ -25,7 +25,8 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
         seed: seed of the division if there are no folds.
 
     Raises:
-        InputError: the folder does not exist or contains no media, or the folds list none of the videos.
+        InputError: the folder cannot be read or contains no media in folders, or the folds cannot be read or list none
+            of the videos.
     """
     listing = folder(source)
     clips = [clip for clip in listing.entries if clip.labels]

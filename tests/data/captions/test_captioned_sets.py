@@ -213,7 +213,7 @@ def test_two_tables_of_a_split_and_a_manifest_without_captions_are_refused(cloth
     with pytest.raises(InputError, match=r"m\.csv: has no captions; add a column caption, or caption_1, caption_2"):
         captioned_splits(tmp_path / "m.csv")
     (tmp_path / "m.csv").write_text("id,media,split,caption_1,caption_2\na,a.wav,train,,x\nb,a.wav,test, ,\n")
-    with pytest.raises(InputError, match="clip 'b' has no caption; add one, or remove the clip"):
+    with pytest.raises(InputError, match="clip 'b' has no caption; add a caption, or remove the clip"):
         captioned_splits(tmp_path / "m.csv")
     (tmp_path / "a.txt").touch()
     with pytest.raises(InputError, match=r"a\.txt: is not a folder or manifest; pass a folder or a manifest of captio"):

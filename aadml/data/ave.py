@@ -1,4 +1,4 @@
-"""AVE (Tian et al., Audio-Visual Event Localization in Unconstrained Videos, ECCV 2018): annotations and constants."""
+"""AVE (Tian et al., Audio-Visual Event Localization in Unconstrained Videos, ECCV 2018): readers and constants."""
 
 import os
 from collections import Counter
@@ -99,7 +99,7 @@ def read_splits(folder: Path, annotations: Sequence[Annotation]) -> list[str]:
     """Return the split of each clip, from the lists of AVE's archive or from the order files of the feature release.
 
     Raises:
-        InputError: a file cannot be read, or the files do not list each clip once.
+        InputError: a file cannot be read or is invalid, or the files do not list each clip once.
     """
     return (
         _splits_of_sets(folder, annotations)
@@ -198,7 +198,7 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
     """Return `content` with only 100 clips of the class Clock, drawn as `aadml manifest ave` draws the clips.
 
     Raises:
-        InputError: there is no class Clock, Clock has at most 100 clips, or a split has too few of them.
+        InputError: there is no class Clock, Clock has at most 100 clips, or a split has too few clips of Clock.
     """
     if CLOCK not in content.class_names:
         raise InputError(
@@ -215,7 +215,7 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
 
 
 def with_official_validation(content: FeatureFile) -> FeatureFile:
-    """Return the papers' AVE file with the official validation split, and other content unchanged.
+    """Return the content of the papers' AVE file with the official validation split, and any other content unchanged.
 
     The papers' file has no validation split, but 1,766 train rows: the 1,577 official train rows, then the 189
     validation rows. The file is recognized by the number of clips of each class in the three parts, whatever the order

@@ -66,7 +66,7 @@ def open_data(
             commands.
 
     Returns:
-        The whole content, checked; labels are 0..C-1. Its provenance lists the changes as `notes`.
+        The whole content, checked; labels are 0..C-1, or UNLABELLED. The provenance lists changes as `notes`.
 
     Raises:
         InputError: the source cannot be read as features, or an option is invalid or does not apply to the layout.
@@ -114,7 +114,7 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
     """Return modality -> name of its array (or view).
 
     Raises:
-        InputError: an entry is not NAME=VIEW, a name is not valid for a modality, or a modality is named twice.
+        InputError: `views` is not a mapping or a list of NAME=VIEW, a name is not valid, or a modality is named twice.
     """
     views = () if views is None else views
     if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):

@@ -84,7 +84,8 @@ def sample_data(
         clips: number of clips; the ten events alternate.
         seconds: length of a clip, in seconds.
         seed: seed of all randomness; equal seeds produce equal clips.
-        workers: largest number of processes, by default one per core; ten clips or fewer are rendered in this process.
+        workers: largest number of processes, by default one per core; there is at most one per ten clips, and a single
+            one is this process.
         progress: called with the number of clips done since the last call.
 
     Returns:

@@ -51,7 +51,7 @@ def synthetic(
 
     Args:
         classes: number of classes, C.
-        train: number of train clips, spread evenly over the classes, or C counts.
+        train: number of train clips, divided evenly among the classes, or C counts.
         valid: number of validation clips, as for `train`.
         test: number of test clips, as for `train`.
         dimensions: dimensions of the audio and the visual features.

@@ -103,7 +103,7 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
 
 
 def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
-    """Try to swap an item with an item of another batch, so that neither meets a duplicate; return the success."""
+    """Swap an item with an item of another batch so that neither meets a duplicate; return False if no item fits."""
     batch = batches[number : number + 1]
     item = batch[:, place]
     others = torch.cat([batch[:, :place], batch[:, place + 1 :]], 1)

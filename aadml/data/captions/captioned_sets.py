@@ -50,7 +50,7 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         captions: largest number of captions of a clip; further captions are left out.
 
     Returns:
-        The splits, with `audio` (Waveforms) and `text` (Captions). The notes report clips with
+        The splits, with `audio` (Waveforms or PackedWaveforms) and `text` (Captions). The notes report clips with
         missing or truncated sound, captions without a word after cleaning, captions beyond the largest number, and
         sound files in two splits.
 
@@ -169,7 +169,7 @@ def _of_pack(path: Path) -> CaptionedPart:
             if not len(names) == len(rows) == len(file["waveform"]):
                 raise InputError(
                     f"{path}: contains {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
-                    f"{len(file['waveform'])} rows in 'waveform'; store equal numbers"
+                    f"{len(file['waveform'])} rows in 'waveform'; store one of each per clip"
                 )
     except (TypeError, AttributeError, UnicodeDecodeError) as error:
         raise InputError(

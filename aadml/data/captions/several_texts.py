@@ -59,7 +59,7 @@ def pair_a_text(clips: Clips) -> Clips:
 
 
 def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
-    """Draw one row for each name of `drawn_by`, depending only on seed, epoch, name and the rows of the name.
+    """Draw one row for each name of `drawn_by`; a draw depends only on seed, epoch, name and the rows of the name.
 
     Args:
         clips: n rows.
@@ -83,12 +83,12 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Set `drawn_by` of the training clips of captioned sound (rows are pairs) and add a note, if `trained` is "drawn".
+    """Return captioned sound (rows are pairs), with `drawn_by` of training clips and a note if `trained` is "drawn".
 
     Args:
         splits: captioned sound, whose labels are numbers of clips.
-        trained: "drawn" for one caption per clip and epoch; any other value returns `splits`, which trains on
-            all pairs.
+        trained: "drawn" for one caption per clip and epoch; any other value returns `splits` unchanged, so
+            that all pairs are used.
     """
     train = splits.train
     if trained != "drawn":

@@ -173,7 +173,7 @@ def _duplicates_among(content: FeatureFile, values: Sequence[Hashable], present:
 
 
 def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
-    """Count the clips of each class and split; a clip of several classes counts in each."""
+    """Count the clips of each class and split; a clip of several classes counts in each class."""
     counts = {}
     for split in SPLITS:
         if content.all_labels is not None:

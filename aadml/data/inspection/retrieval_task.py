@@ -301,6 +301,9 @@ def _checksum(row: Mapping[str, _Cell]) -> str:
 def _rows(tables: list[TablePart], place: Path, needed: Sequence[str]) -> Iterator[dict[str, _Cell]]:
     for table in tables:
         if absent := [name for name in needed if name not in table.schema.names]:
-            raise InputError(f"{place}: the judgments have no column {absent[0]}; pass query-id, corpus-id and score")
+            raise InputError(
+                f"{place}: the judgments have no column {absent[0]} (columns: {', '.join(table.schema.names)}); pass "
+                "query-id, corpus-id and score"
+            )
         for batch in table.batches(_BATCH):
             yield from batch.to_pylist()

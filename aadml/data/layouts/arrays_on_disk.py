@@ -94,7 +94,7 @@ def _classes(
 
 
 def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return labels as 0..C-1 (n,) with the original values as names, in the order of these values.
+    """Return labels as 0..C-1 (n,), with the original values or one-hot columns as names, in their order.
 
     Args:
         labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text.
@@ -115,8 +115,9 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         numbers = all(re.fullmatch(r"-?[0-9]{1,18}", word) for word in words)
         flat = np.asarray(words, dtype=np.int64 if numbers else np.str_)
     elif flat.dtype.kind == "f":
-        if not np.isfinite(flat).all() or (flat != np.round(flat)).any():
-            raise InputError(f"{place} contain fractions or NaN; pass whole numbers")
+        wrong = flat[~np.isfinite(flat) | (flat != np.round(flat))]
+        if len(wrong):
+            raise InputError(f"{place} contain {wrong[0]:g}, which is not a whole number; pass whole numbers")
         flat = flat.astype(np.int64)
     elif flat.dtype.kind not in "iub":
         raise InputError(f"{place} contain values of type {flat.dtype}; pass whole numbers or text")
@@ -184,8 +185,11 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def _from_one_hot(rows: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    if rows.dtype.kind not in "fiub" or not np.isin(rows, (0, 1)).all():
-        raise InputError(f"{place} have shape {rows.shape} but are not one-hot; pass only zeros and ones")
+    other = rows[~np.isin(rows, (0, 1))] if rows.dtype.kind in "fiub" else rows.ravel()[:1]
+    if len(other):
+        raise InputError(
+            f"{place} have shape {rows.shape}, but contain {text(other[0])[:80]!r}; pass one-hot rows of zeros and ones"
+        )
     wrong = np.flatnonzero(rows.sum(axis=1) != 1)
     if len(wrong):
         raise InputError(

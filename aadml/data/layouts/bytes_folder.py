@@ -39,7 +39,8 @@ def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
         notes.append(f"{len(unlisted)} clips were left out because no fold lists them: {first_five(unlisted)}")
     if not names:
         raise InputError(
-            f"{path}: no id of the folds has all three of its files ({len(absent)} ids are incomplete); add the files"
+            f"{path}: no id of the folds has a file in each of {', '.join(KEYS[:3])} ({len(absent)} ids are "
+            "incomplete); add the files"
         )
     return LayoutArrays(
         {modality: _stacked([path / part / f"{name}.npy" for name in names]) for modality, part in _PARTS.items()},

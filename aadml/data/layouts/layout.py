@@ -93,7 +93,7 @@ def read_parts(
         names: names of the arrays; the first array decides whether there is a validation part.
         keys: keys of the file.
         read: function from the path and some keys to the arrays with these keys.
-        form: key of a part of an array.
+        form: template of the key of a part, with {name} and {part}.
 
     Returns:
         Name -> rows of all parts (n, ...), and the split of each row.

@@ -92,7 +92,7 @@ def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path],
 
 
 def _paired_level(folders: Iterable[tuple[str, ...]]) -> int | None:
-    """Return the depth at which each folder name means sounds or pictures and both occur, or None."""
+    """Return the depth at which each folder name means sounds or pictures and both kinds occur, or None."""
     paths = set(folders)
     for level in range(max(map(len, paths), default=0)):
         names = [_words(path[level]) for path in paths if len(path) > level]

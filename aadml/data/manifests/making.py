@@ -52,8 +52,8 @@ def manifest(
             `clock_limit`, `folds`); None and False mean the default.
 
     Returns:
-        The path of the manifest. A data set's videos without a file are listed in `<manifest>.missing.txt`, one name
-        per line (the YouTube id, except for VEGAS).
+        The path of the manifest. A data set's videos without a file are listed beside NAME.csv in NAME.missing.txt, one
+        name per line (the YouTube id, except for VEGAS).
 
     Raises:
         InputError: the source or an option is unknown or invalid, media are missing, or the output cannot be written or
@@ -105,7 +105,10 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
     if not source.exists():
         raise InputError(f"{source}: does not exist; check the path")
     if (source / "manifest.csv").is_file() and _is_manifest(source / "manifest.csv"):
-        raise InputError(f"{source}: contains manifest.csv, which is already a manifest; pass it to `aadml extract`")
+        raise InputError(
+            f"{source}: contains manifest.csv, which is already a manifest; run "
+            f"`aadml extract {quote(str(source / 'manifest.csv'))} -o F.h5`"
+        )
     return "folder" if source.is_dir() else "table", source
 
 

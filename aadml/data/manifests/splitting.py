@@ -20,7 +20,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         listing: the clips.
         rule: "random:0.7/0.1/0.2" or "column:NAME"; None for the splits of the source, or DEFAULT_RULE if a clip has
             no split.
-        by: a column; clips with equal cells are in the same split.
+        by: a column; clips with equal nonempty cells are in the same split.
         seed: seed of a random split.
 
     Returns:
@@ -112,7 +112,7 @@ def _checked(listing: Listing, by: str | None) -> Listing:
     torn = [cell for cell, splits in splits_of.items() if cell and len(splits) > 1]
     if torn:
         raise InputError(
-            f"--split-by {by}: clips of the value '{torn[0]}' are in several splits; pass --split {DEFAULT_RULE}"
+            f"--split-by {by}: clips with the value '{torn[0]}' are in several splits; pass --split {DEFAULT_RULE}"
         )
     return listing
 

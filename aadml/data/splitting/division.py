@@ -37,7 +37,8 @@ def shares_of(text: str) -> tuple[float, float, float]:
         ) from error
     if not (min(train, valid, test) >= 0 and train > 0 and abs(train + valid + test - 1) < 1e-6):
         raise InputError(
-            f"shares '{text}': cannot divide the clips; pass shares of at least 0 with the sum 1, and train above 0"
+            f"shares '{text}': the sum is {train + valid + test:g}, and the smallest share is "
+            f"{min(train, valid, test):g}; pass shares of at least 0 with the sum 1, and train above 0"
         )
     return train, valid, test
 

@@ -14,7 +14,7 @@ def mirrored(pictures: Tensor) -> Tensor:
 
 
 def without_start(both: Tensor, parts: int) -> Tensor:
-    """Remove the first parts of clips.
+    """Remove the first parts of clips from fingerprints.
 
     Args:
         both: (n, 512) fingerprints of sound and pictures.

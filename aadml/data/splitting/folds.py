@@ -1,4 +1,4 @@
-"""Folds as text files of ids, one id per line and one file per fold."""
+"""Folds as text files of ids, separated by white space, with one file per fold."""
 
 import os
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
     """Read the splits of ids from the folds in a folder; the last fold by name is the test split.
 
     Args:
-        folder: folder with one file per fold. An id may be a path; folders and `.npy` or `.mp4` are then removed.
+        folder: folder with one file per fold. An id may be a path; folders, `.npy` and `.mp4` are removed.
 
     Returns:
         Id -> "train" or "test"; notes on ids that occur more than once; and a note on the test fold. An id in several

@@ -54,7 +54,7 @@ def few_a_class(
 
 
 def without_unlabelled(splits: Splits) -> Splits:
-    """Return splits without the unlabeled training and validation clips, if other clips have labels."""
+    """Return splits without the unlabeled training and validation clips, if other clips of the split have labels."""
     for name in ("train", "valid"):
         part = splits[name]
         if part.unlabelled and part.class_names:

@@ -194,8 +194,8 @@ def test_of_packed_files_that_are_there_twice_the_first_place_is_read(tmp_path):
     assert captioned_splits(tmp_path).train.class_names == ("a", "b")
     assert is_captioned(tmp_path)
     for changes, problem in (
-        ({"names": ["a"]}, r"1 names in 'audio_name', 2 rows in 'caption' and 2 rows in 'waveform'; store equal num"),
-        ({"rows": 3}, r"2 names in 'audio_name', 2 rows in 'caption' and 3 rows in 'waveform'; store equal numbers"),
+        ({"names": ["a"]}, r"1 names in 'audio_name', 2 rows in 'caption' and 2 rows in 'waveform'; store one of each"),
+        ({"rows": 3}, r"2 names in 'audio_name', 2 rows in 'caption' and 3 rows in 'waveform'; store one of each"),
         ({"captions": np.zeros((2, 2))}, "cannot be read as captioned sound .*; store UTF-8 text in 'audio_name'"),
     ):
         pack(tmp_path / "hdf5s" / "val.h5", **changes)

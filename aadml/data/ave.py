@@ -1,4 +1,4 @@
-"""AVE (Tian et al., Audio-Visual Event Localization in Unconstrained Videos, ECCV 2018): annotations and constants."""
+"""AVE (Tian et al., Audio-Visual Event Localization in Unconstrained Videos, ECCV 2018): readers and constants."""
 
 import os
 from collections import Counter
@@ -91,7 +91,7 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
 
 
 def split_files(folder: Path) -> Mapping[str, str]:
-    """Return split -> file name in `folder`: the lists of the archive if the folder has them, or else order files."""
+    """Return split -> file name in `folder`: the lists of the archive if `trainSet.txt` exists, or else order files."""
     return SET_FILES if (folder / SET_FILES["train"]).is_file() else ORDER_FILES
 
 
@@ -99,7 +99,7 @@ def read_splits(folder: Path, annotations: Sequence[Annotation]) -> list[str]:
     """Return the split of each clip, from the lists of AVE's archive or from the order files of the feature release.
 
     Raises:
-        InputError: a file cannot be read, or the files do not list each clip once.
+        InputError: a file cannot be read or is invalid, or the files do not list each clip once.
     """
     return (
         _splits_of_sets(folder, annotations)
@@ -156,11 +156,11 @@ def class_names_of_columns(
 
     Args:
         codes: (n,) column of each clip.
-        annotations: annotations of the same n clips. None, or another number of annotations, counts as no annotations.
+        annotations: annotations of the same n clips, or None.
         columns: number of columns.
     """
     names = [f"column {column}" for column in range(columns - 1)] + ["background"]
-    if annotations is not None and len(annotations) == len(codes):
+    if annotations is not None:
         for column in range(columns - 1):
             labels = Counter(annotations[row].label for row in np.flatnonzero(codes == column).tolist())
             if labels:
@@ -198,12 +198,12 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
     """Return `content` with only 100 clips of the class Clock, drawn as `aadml manifest ave` draws the clips.
 
     Raises:
-        InputError: there is no class Clock, or Clock has at most 100 clips.
+        InputError: there is no class Clock, Clock has at most 100 clips, or a split has too few clips of Clock.
     """
     if CLOCK not in content.class_names:
         raise InputError(
-            f"the features have no class {CLOCK}, but {', '.join(content.class_names[:5])}; pass features of AVE with "
-            "all classes"
+            f"the features have no class {CLOCK} (the first classes are {', '.join(content.class_names[:5])}); pass "
+            "features of AVE with all classes"
         )
     clock = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
     if len(clock) <= CLOCK_LIMIT:
@@ -215,7 +215,7 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
 
 
 def with_official_validation(content: FeatureFile) -> FeatureFile:
-    """Return the papers' AVE file with the official validation split, and other content unchanged.
+    """Return the content of the papers' AVE file with the official validation split, and any other content unchanged.
 
     The papers' file has no validation split, but 1,766 train rows: the 1,577 official train rows, then the 189
     validation rows. The file is recognized by the number of clips of each class in the three parts, whatever the order

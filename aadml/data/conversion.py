@@ -43,7 +43,7 @@ def convert(
     Args:
         source: the input. "synthetic:ave" and "synthetic:vegas" draw features with the sizes of these data sets, and
             "synthetic:pairs" draws pairs that share more than their class.
-        target: the feature file to write.
+        target: the file to write.
         layout: layout of the input (`aadml list datasets`); recognized by default. For synthetic features, the layout
             of the output: "split-keys" imitates the files of the papers.
         audio: name of the array (or view) of audio, if the layout does not define it.
@@ -58,28 +58,28 @@ def convert(
         drop_duplicates: remove clips that are in two splits up to noise and encoding (see `aadml inspect`). "train"
             removes the copy in the earlier split (train before valid before test), and "test" the copy in the later
             split.
-        on_note: called with a sentence on each change of the data.
+        on_note: called with a sentence on each change or weakness of the data.
 
     Returns:
         The content that was written.
 
     Raises:
-        InputError: the source does not exist, has no known layout or is inconsistent, an option does not apply to the
-            source, or the target cannot be written.
+        InputError: the source cannot be read as features, an option is invalid or does not apply to the source, or the
+            target cannot be written.
     """
-    if str(source).startswith(SYNTHETIC) and layout is not None:
-        return _rehearsal(str(source), target, layout)
-    if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
-        raise InputError(f"{target}: is the input; pass another output")
-    refuse_other_kind(target, "a feature file", is_feature_file)
+    imitated = layout is not None and str(source).startswith(SYNTHETIC)
+    if imitated:
+        _check_imitation(layout, target)
+    else:
+        _check_target(source, target)
     if seed and split is None:
         raise InputError(
             f"convert: seed {seed} has an effect only with a new division; pass --split random:TRAIN/VALID/TEST"
         )
     names = read_class_names(class_names) if class_names else None
     content = open_data(
-        source, layout=layout, audio=audio, visual=visual, text=text, views=views, class_names=names,
-        undivided=split is not None,
+        source, layout=None if imitated else layout, audio=audio, visual=visual, text=text, views=views,
+        class_names=names, undivided=split is not None,
     )  # fmt: skip
     steps: list[Callable[[FeatureFile], tuple[FeatureFile, list[str]]]] = []
     if split is not None:
@@ -90,6 +90,8 @@ def convert(
         steps.append(partial(without_duplicates, drop=drop_duplicates))
     if incomplete_classes == "drop":
         steps.append(partial(without_incomplete_classes, place=str(source)))
+    if imitated:
+        steps.append(lambda content: (like_released(content), []))
     notes: list[str] = []
     for step in steps:
         content, more = step(content)
@@ -97,21 +99,23 @@ def convert(
     for note in (*notes, *content.notes()):
         if on_note:
             on_note(note)
-    write_features(target, content)
+    (write_split_keys if imitated else write_features)(target, content)
     return content
 
 
-def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> FeatureFile:
-    """Write synthetic features in the layout of the papers' files, and return the features."""
+def _check_target(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
+        raise InputError(f"{target}: is the input; pass another output")
+    refuse_other_kind(target, "a feature file", is_feature_file)
+
+
+def _check_imitation(layout: str | None, target: str | os.PathLike[str]) -> None:
     if layout != RELEASED:
         raise InputError(
             f"--layout {layout}: synthetic features cannot have this layout; pass --layout {RELEASED}, or omit --layout"
         )
     if os.path.lexists(target):
         raise InputError(f"{target}: exists and is not overwritten; pass another output")
-    content = like_released(open_data(source))
-    write_split_keys(target, content)
-    return content
 
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:

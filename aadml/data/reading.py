@@ -66,11 +66,11 @@ def open_data(
             commands.
 
     Returns:
-        The whole content, checked; labels are 0..C-1. Its provenance lists the changes as `notes`.
+        The whole content, checked; labels are 0..C-1, or UNLABELLED. The provenance lists changes as `notes`.
 
     Raises:
-        InputError: the file does not exist, has no known layout or is inconsistent, or an option does not apply to its
-            layout.
+        InputError: the source cannot be read as features, or an option is invalid or does not apply to the layout.
+        MissingExtraError: a package that the source needs is not installed.
     """
     named = named_views(audio, visual, text, views)
     chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
@@ -107,14 +107,14 @@ def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[s
     for option, value in options.items():
         if value:
             name = option.replace("_", " ")
-            raise InputError(f"{place}: {owner} no {name} to choose; leave out the {name} (passed: '{value}')")
+            raise InputError(f"{place}: {owner} no {name} to choose (passed: '{value}'); leave out the {name}")
 
 
 def named_views(audio: str | None, visual: str | None, text: str | None, views: Views) -> dict[str, str]:
     """Return modality -> name of its array (or view).
 
     Raises:
-        InputError: an entry is not NAME=VIEW, a name is not valid for a modality, or a modality is named twice.
+        InputError: `views` is not a mapping or a list of NAME=VIEW, a name is not valid, or a modality is named twice.
     """
     views = () if views is None else views
     if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):
@@ -149,7 +149,7 @@ def recognize(path: Path) -> str:
     """Return the name of the layout of an existing file or folder.
 
     Raises:
-        InputError: the path is not a folder or a regular file, or the layout is unknown.
+        InputError: the path is a device or a pipe, cannot be read, or has no known layout.
     """
     if is_table(path):
         return "table"

@@ -84,7 +84,8 @@ def sample_data(
         clips: number of clips; the ten events alternate.
         seconds: length of a clip, in seconds.
         seed: seed of all randomness; equal seeds produce equal clips.
-        workers: number of processes; by default one per core. 1 renders in this process.
+        workers: largest number of processes, by default one per core; there is at most one per ten clips, and a single
+            one is this process.
         progress: called with the number of clips done since the last call.
 
     Returns:
@@ -93,6 +94,7 @@ def sample_data(
 
     Raises:
         InputError: the folder cannot be written, or a parameter is out of its range.
+        RuntimeError: a process ended early.
     """
     sample = built(SampleClips, OptionValues(clips=clips, seconds=seconds, seed=seed), "")
     target = Path(folder)

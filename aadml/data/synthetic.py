@@ -45,13 +45,13 @@ def synthetic(
         tanh((mean_m[y] + (0.35 + 1.9 difficulty) spread) / 2) mixing_m + 0.2 noise
 
     with normally distributed means, spread, mixing and noise. By default, the spread is drawn separately for each
-    modality, so that audio and visual features of a clip share only the class. With `shared`, a share of the variance
-    of the spread is drawn once for both, which distinguishes the partner of a clip from other clips of the class. Two
-    of three classes have two means, so that the classes are not linearly separable.
+    modality, so that audio and visual features of a clip share only the class. With `shared`, that share of the
+    variance of the spread is common to the two modalities, so that clips of a class can be matched. Two of three
+    classes have two means per modality, so that the classes are not linearly separable.
 
     Args:
         classes: number of classes, C.
-        train: number of train clips, spread evenly over the classes, or C counts.
+        train: number of train clips, divided evenly among the classes, or C counts.
         valid: number of validation clips, as for `train`.
         test: number of test clips, as for `train`.
         dimensions: dimensions of the audio and the visual features.
@@ -104,7 +104,7 @@ def synthetic_by_name(name: str) -> FeatureFile:
     """Draw a data set by name, such as "ave", "pairs", or "pairs:shared=0.8,difficulty=0.3,seed=1".
 
     Raises:
-        InputError: the name or one of its numbers is not known, or a number is out of its range.
+        InputError: the name or the name of a number is unknown, or a number is invalid or out of its range.
     """
     shape, _, settings = name.partition(":")
     drawn = lookup(SHAPES, shape, "synthetic data")
@@ -114,7 +114,9 @@ def synthetic_by_name(name: str) -> FeatureFile:
         try:
             number = kind(value)
         except ValueError:
-            raise InputError(f"synthetic:{name}: {key} is '{value}'; pass a number, as in {key}=0") from None
+            raise InputError(
+                f"synthetic:{name}: {key} is '{value}'; pass a {'whole ' * (kind is int)}number, as in {key}=0"
+            ) from None
         drawn = partial(drawn, **{key: checked(schema(synthetic)[key].kind, number, f"synthetic:{name}: {key}")})
     return drawn()
 
@@ -127,7 +129,7 @@ def _draw(
     common: tuple[float, NDArray[np.float32]],
     generator: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Return the features (n, dimension) of a modality.
+    """Draw the features (n, dimension) of a modality.
 
     Args:
         labels: (n,) classes.

@@ -92,7 +92,9 @@ def test_a_hundred_clips_of_clock_are_kept(make_content):
     assert list(drawn.ids) == [name for name in content.ids if name in {*drawn.ids}]
     with pytest.raises(InputError, match="Clock has 100 clips, but a draw of 100 needs more; pass all clips"):
         with_drawn_clock(drawn, 0)
-    with pytest.raises(InputError, match="the features have no class Clock, but Dog, Cat; pass features of AVE"):
+    with pytest.raises(
+        InputError, match=r"have no class Clock \(the first classes are Dog, Cat\); pass features of AVE"
+    ):
         with_drawn_clock(replace(content, class_names=("Dog", "Cat")), 0)
 
 
@@ -126,6 +128,5 @@ def test_a_column_has_the_most_frequent_class_of_its_clips(tmp_path):
     (tmp_path / "a").write_text("".join(f"{label}&v{n}&good&0&1\n" for n, label in enumerate("ABBCCCB")))
     lines, codes = read_annotations(tmp_path / "a"), np.asarray([0, 0, 0, 2, 2, 3, 3])
     assert class_names_of_columns(codes, lines, 4) == ("B", "column 1", "C", "background")
-    assert class_names_of_columns(codes, lines[:6], 4) == ("column 0", "column 1", "column 2", "background")
     twice = class_names_of_columns(np.asarray([0, 0, 0, 2, 1, 1, 1]), lines, 4)
     assert twice == tuple(f"column {number}" for number in range(4))

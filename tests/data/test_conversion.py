@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from aadml.data.conversion import convert
+from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.feature_file.writing import write_features
@@ -21,6 +22,19 @@ def test_another_layout_and_a_file_that_is_there_are_refused(tmp_path, layout, m
     with pytest.raises(InputError, match=message):
         convert("synthetic:ave", target, layout=layout)
     assert target.read_text() == "of the user"
+
+
+def test_an_imitation_of_the_papers_files_follows_the_options(tmp_path):
+    notes = []
+    content = convert(
+        "synthetic:pairs", tmp_path / "p.h5", layout="split-keys", split="random:0.5/0/0.5", on_note=notes.append
+    )
+    assert content.features["audio"].min() == 0
+    assert open_data(tmp_path / "p.h5").splits == tuple(sorted(content.splits, key=("train", "test").index))
+    drawn = "the split was drawn at random (0.5/0/0.5, seed 0): 800 train, 0 valid, 800 test"
+    assert {drawn, "drawn, like VGGish after its last ReLU"} <= set(notes)
+    with pytest.raises(InputError, match="synthetic features have no views to choose"):
+        convert("synthetic:pairs", tmp_path / "q.h5", layout="split-keys", audio="x")
 
 
 def test_a_division_is_a_note_and_a_seed_without_one_is_refused(tmp_path):

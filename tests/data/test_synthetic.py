@@ -92,6 +92,7 @@ def test_a_name_says_the_share_the_difficulty_and_the_seed():
         ("pair", "did you mean 'pairs'"),
         ("pairs:share=1", "did you mean 'shared'"),
         ("pairs:shared", "pass a number, as in shared=0"),
+        ("pairs:seed=1.5", "seed is '1.5'; pass a whole number, as in seed=0"),
         ("pairs:shared=nan", "shared is NaN; pass a number from 0 to 1"),
         ("pairs:difficulty=2", "difficulty is 2.0; pass a number from 0 to 1"),
         ("pairs:seed=-1", "seed is -1; pass a whole number from 0"),

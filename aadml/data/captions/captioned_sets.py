@@ -50,12 +50,13 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         captions: largest number of captions of a clip; further captions are left out.
 
     Returns:
-        The splits, with `audio` (Waveforms) and `text` (Captions). The notes list the omitted rows: clips with missing
-        or truncated sound, captions without a word after cleaning, and captions beyond the largest number.
+        The splits, with `audio` (Waveforms or PackedWaveforms) and `text` (Captions). The notes report clips with
+        missing or truncated sound, captions without a word after cleaning, captions beyond the largest number, and
+        sound files in two splits.
 
     Raises:
-        InputError: `path` is not captioned sound, a split has no captions or no usable sound, or the cleaning is
-            unknown.
+        InputError: `path` cannot be read as captioned sound, a split has no captions or no usable sound, or the
+            cleaning is unknown.
     """
     clean = lookup(CLEANINGS, cleaning, "cleaning")
     place = Path(path)
@@ -80,7 +81,11 @@ def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
 
 
 def is_captioned(path: str | os.PathLike[str]) -> bool:
-    """Return whether `path` has the file names or the first line of captioned sound."""
+    """Return whether `path` has the file names or the first line of captioned sound.
+
+    Raises:
+        InputError: a folder has several caption tables of a split.
+    """
     place = Path(path)
     if place.suffix == ".csv" and place.is_file():
         with place.open(encoding="utf-8-sig", errors="replace") as file:
@@ -148,7 +153,7 @@ def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
     for row in manifest.rows:
         written = tuple(row.columns[name] for name in columns if row.columns[name].strip())
         if not written:
-            raise InputError(f"{place}: clip '{row.id}' has no caption; add one, or remove the clip")
+            raise InputError(f"{place}: clip '{row.id}' has no caption; add a caption, or remove the clip")
         file = CaptionedFile(row.id, written, path=row.media["audio"], segment=row.segment)
         parts.setdefault(row.split, []).append(file)
     return {name: CaptionedPart(files) for name, files in parts.items()}
@@ -164,7 +169,7 @@ def _of_pack(path: Path) -> CaptionedPart:
             if not len(names) == len(rows) == len(file["waveform"]):
                 raise InputError(
                     f"{path}: contains {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
-                    f"{len(file['waveform'])} rows in 'waveform'; store equal numbers"
+                    f"{len(file['waveform'])} rows in 'waveform'; store one of each per clip"
                 )
     except (TypeError, AttributeError, UnicodeDecodeError) as error:
         raise InputError(

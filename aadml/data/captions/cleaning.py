@@ -14,7 +14,7 @@ _PUNCTUATION = str.maketrans({mark: " " for mark in string.punctuation if mark !
 
 
 def clean_mei(caption: str) -> str:
-    """Clean a caption as Mei et al. (2022): lower case, sentence punctuation and double spaces replaced by one space.
+    """Clean a caption as Mei et al. (2022): lower case, with a space for each sentence mark and double space.
 
     Apostrophes, hyphens and brackets are kept. A second cleaning may shorten longer runs of spaces, but does not change
     words.

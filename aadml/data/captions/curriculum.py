@@ -62,7 +62,7 @@ def partition(
 
 
 def check_partition(count: int, size: int, codes: Sequence[Tensor], *, seed: int) -> None:
-    """Check, before vectors are computed, that `partition` can divide the items.
+    """Check conditions without which `partition` cannot divide the items, before vectors are computed.
 
     Args:
         count: n items.
@@ -75,7 +75,8 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor], *, seed: int
     """
     if not 2 <= size <= count:
         raise InputError(
-            f"curriculum: batches of {size} cannot be built from {count} items; choose smaller batches (training.batch)"
+            f"curriculum: batches of {size} cannot be built from {count} items; choose batches of at least 2 and at "
+            "most all items (training.batch)"
         )
     used = _used_rows(count, size, seed)
     for code in codes:

@@ -13,10 +13,11 @@ WhichTexts = Literal["first", "drawn", "all"]
 
 
 def every_text(clips: Clips) -> Clips:
-    """Return clips with a further row for each text beyond the first of its clip, without other modalities.
+    """Return clips with a further row for each text beyond the first of its clip.
 
-    The row has the name and labels of its clip. Each text is therefore a result, and a query with the relevant items of
-    its clip. The other modalities of the clip are queries and results once.
+    The further row has the text, the name and the labels of its clip, without other modalities. Each text is therefore
+    a result, and a query with the relevant items of its clip. The other modalities of the clip are queries and results
+    once.
 
     Args:
         clips: n clips with m texts.
@@ -58,7 +59,7 @@ def pair_a_text(clips: Clips) -> Clips:
 
 
 def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
-    """Draw one row for each name of `drawn_by`, depending only on seed, epoch, name and the rows of the name.
+    """Draw one row for each name of `drawn_by`; a draw depends only on seed, epoch, name and the rows of the name.
 
     Args:
         clips: n rows.
@@ -82,11 +83,12 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Return captioned sound (rows are pairs), with `drawn_by` set for drawing one caption per clip in each epoch.
+    """Return captioned sound (rows are pairs), with `drawn_by` of training clips and a note if `trained` is "drawn".
 
     Args:
         splits: captioned sound, whose labels are numbers of clips.
-        trained: "drawn" for one caption per clip and epoch; any other value uses all pairs.
+        trained: "drawn" for one caption per clip and epoch; any other value returns `splits` unchanged, so
+            that all pairs are used.
     """
     train = splits.train
     if trained != "drawn":
@@ -118,7 +120,7 @@ def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
     """
     train = splits.train
     if train.texts is None:
-        unused = () if trained == "first" else (f"texts={trained} changes nothing: no clip has several texts",)
+        unused = () if trained == "first" else (f"texts={trained} changes nothing: no training clip has several texts",)
         return replace(splits, notes=(*splits.notes, *unused))
     fitted = replace(train, texts=None) if trained == "first" else pair_a_text(train)
     if trained == "drawn":

@@ -19,8 +19,8 @@ class CaptionedFile:
     """A sound file and its captions.
 
     Attributes:
-        name: name of the file in the table, or id of the clip in a manifest.
-        captions: one or more captions, as written in the table.
+        name: name of the file in a table or a packed file, or id of the clip in a manifest.
+        captions: one or more captions, as written in the source.
         aliases: other names that the file may have on disk.
         path: path of the sound; "" if it is missing, or in a packed file.
         segment: part of the sound that the captions describe.
@@ -40,8 +40,7 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     `audiocap_id,youtube_id,start_time,caption` (AudioCaps as released): one row per caption, joined by clip.
 
     Raises:
-        InputError: the file does not exist, its first line is unknown, or rows are invalid; the message has their line
-            numbers.
+        InputError: the file cannot be read, has no known columns, or has invalid rows.
     """
     header, rows = read_table(path)
     if any(not is_utf8(cell) for _, row in rows for cell in row.values()):

@@ -1,1 +1,1 @@
-"""Inspection of feature files, for `aadml inspect`."""
+"""Inspection of feature files and of the data of retrieval tasks."""

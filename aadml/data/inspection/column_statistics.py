@@ -39,7 +39,7 @@ class ColumnStatistics(TypedDict):
 def compute_statistics(values: NDArray[np.float32], present: NDArray[np.bool_]) -> ColumnStatistics:
     """Return statistics of the rows of `values` (n, d) where `present` (n,) is true, with sums in double precision.
 
-    At least one row is present.
+    At least one row must be present.
     """
     low, high = np.full((2, values.shape[1]), np.inf) * [[1], [-1]]
     total, squares, zeros, zero_rows, integral = 0.0, 0.0, 0, 0, True
@@ -67,7 +67,7 @@ def compute_statistics(values: NDArray[np.float32], present: NDArray[np.bool_]) 
 
 
 def row_hashes(values: NDArray[np.float32]) -> list[bytes]:
-    """Return a hash of each row (n, d), the same for equal rows; a negative zero counts as zero."""
+    """Return a hash of each row of `values` (n, d), equal for equal rows; a negative zero counts as zero."""
     everywhere = np.ones(len(values), dtype=np.bool_)
     blocks = (np.ascontiguousarray(block + np.float32(0)) for block in _blocks(values, everywhere))
     return [hashlib.blake2b(row, digest_size=16).digest() for block in blocks for row in block]

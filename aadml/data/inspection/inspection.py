@@ -58,7 +58,7 @@ class Examination:
         present: modality that some clips lack -> split -> number of clips with the modality.
         duplicates: "id", a modality or "all modalities" -> duplicate ids, feature rows of the modality, or rows of all
             modalities together.
-        near_duplicates: clips of two splits that differ only by noise or encoding, among the searched clips.
+        near_duplicates: searched clips that repeat a clip of an earlier split, exactly or nearly, with that clip.
         searched: "test" or "valid" -> number of searched clips: all, or a random sample if all would take long.
         sequences: modality with features over time -> number of its rows, and their times.
         columns: names of further columns.
@@ -109,14 +109,15 @@ def inspect(
         media: manifest of the same clips, to find which known recipe computed the features.
 
     Raises:
-        InputError: the file does not exist, has no known layout, is inconsistent or shares no clip with the manifest,
-            or a retrieval task cannot be loaded or has options.
-        MissingExtraError: a package that the task needs is not installed.
+        InputError: the data or the manifest cannot be read or share no clip, or an option does not apply to the data.
+        MissingExtraError: a package that the data need is not installed.
     """
     if str(path).startswith(TASK):
-        options = layout, audio, visual, text, views, near_duplicates, media
-        if any(options):
-            raise InputError(f"{path}: options do not apply to a retrieval task; omit the options")
+        options = {"layout": layout, "audio": audio, "visual": visual, "text": text, "views": views, "media": media}
+        passed = [name for name, value in (options | {"near_duplicates": near_duplicates}).items() if value]
+        if passed:
+            names = ", ".join(passed)
+            raise InputError(f"{path}: options do not apply to a retrieval task (passed: {names}); omit the options")
         return examine_task(str(path).removeprefix(TASK))
     content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     matches: tuple[RecipeMatch, ...] = ()
@@ -172,7 +173,7 @@ def _duplicates_among(content: FeatureFile, values: Sequence[Hashable], present:
 
 
 def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
-    """Count the clips of each class and split; a clip of several classes counts in each."""
+    """Count the clips of each class and split; a clip of several classes counts in each class."""
     counts = {}
     for split in SPLITS:
         if content.all_labels is not None:
@@ -277,5 +278,5 @@ def _pair_warnings(
         yield (
             f"{count} {split} clips are also in {other}, up to noise or encoding "
             f"({', '.join(f'{n} by {kind}' for kind, n in kinds.items())}); "
-            "`aadml convert IN OUT --drop-duplicates train` leaves them out"
+            f"`aadml convert IN OUT --drop-duplicates train` removes the copies in {other}"
         )

@@ -59,7 +59,7 @@ class RecipeMatch:
         modality: "audio" or "visual".
         recipe: description of the recipe; "" if no recipe is within `NEAR`.
         nearest: description of the nearest recipe; "" if no recipe could be computed.
-        distance: see `distance`; None if no recipe could be computed.
+        distance: distance of its features, as the function `distance` computes; None if no recipe could be computed.
         clips: number of clips that were compared.
         missing: weight files of known recipes that are not in the cache.
     """
@@ -113,7 +113,7 @@ def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatc
 def distance(features: NDArray[Any], others: NDArray[Any]) -> float:
     """Compute |x - y| / |x - mean(x)| for features x and others y (n, d); the mean is over rows.
 
-    The divisor is |x| for one row, and 1 if it is zero.
+    The divisor is |x| for one row. A divisor of zero is replaced by 1.
     """
     spread = features - features.mean(axis=0) if len(features) > 1 else features
     return float(np.sqrt(np.square(features - others).sum() / (np.square(spread).sum() or 1.0)))

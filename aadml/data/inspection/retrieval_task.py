@@ -57,8 +57,8 @@ class SplitStatistics:
         absent: number of judgments of a query or an item that the split lacks.
         unanswerable: number of queries without a relevant item.
         own_items: number of queries with the same content as an item.
-        ambiguous: number of queries that no encoder answers with certainty: an item of equal content is irrelevant, or
-            a query of equal content has another relevant item.
+        ambiguous: number of queries for which no encoder ranks a relevant item first with certainty, because an item of
+            equal content is irrelevant, or a query of equal content has other relevant items.
         ceiling: largest expected precision@1 of any encoder, since items of equal content are tied.
         chance: expected MAP of a random order.
         chance_first: expected precision@1 of a random order.
@@ -101,7 +101,7 @@ def examine_task(task: str) -> TaskExamination:
             clip for lack of labels). The other letters are i (image) and t (text).
 
     Raises:
-        InputError: the task is unknown, a part is missing or cannot be read, or a column is missing.
+        InputError: the task cannot be loaded, or its data are incomplete, invalid or without judgments.
         MissingExtraError: pyarrow or, for a name, mteb is not installed.
     """
     clips = _DIRECTION.fullmatch(task)
@@ -153,7 +153,7 @@ def _statistics(split: TaskSplit) -> SplitStatistics:
 
 
 def _ceilings(hits: Mapping[str, Counter[str]], queries: Mapping[str, str], sizes: Counter[str]) -> list[float]:
-    """Return, for each query, the largest mean precision@1 of the queries with the same content.
+    """Return, for each query with a relevant item, the largest mean precision@1 of the queries with the same content.
 
     An encoder ranks items of equal content as tied, and queries of equal content rank the items equally.
     """
@@ -204,7 +204,8 @@ def _column(known: Sequence[str], names: Sequence[str], place: Path) -> str:
     if column is None:
         wanted = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
         raise InputError(
-            f"{place}: has no column {wanted}, but {', '.join(names)}; pass a direction between columns of the table"
+            f"{place}: has no column {wanted} (its columns are {', '.join(names)}); pass a direction "
+            "between columns of the table"
         )
     return column
 
@@ -225,7 +226,9 @@ def _part(folder: Path, part: str) -> Iterator[tuple[str, list[TablePart]]]:
 
 def _only(tables: Mapping[str, list[TablePart]], place: Path, split: str) -> list[TablePart]:
     if len(tables) != 1:
-        raise InputError(f"{place}: has no split {split}, but {', '.join(tables) or 'no files'}; pass a complete copy")
+        wanted = f"are of the split {split}" if split else "have no split"
+        names = f"only the splits {', '.join(filter(None, tables))}" if tables else "no files"
+        raise InputError(f"{place}: contains {names}, but the judgments {wanted}; pass a complete copy")
     return next(iter(tables.values()))
 
 
@@ -278,7 +281,9 @@ def _contents(tables: list[TablePart], place: Path) -> Iterator[tuple[str, str]]
         names = [row.pop(key, None) for key in ("id", "_id")]
         name = next((each for each in names if each is not None), None)
         if name is None:
-            raise InputError(f"{place}: a table has no column id, but {', '.join(row)}; pass a table with ids")
+            raise InputError(
+                f"{place}: a row has no id (its other columns are {', '.join(row)}); store an id in each row"
+            )
         yield str(name), _checksum(row)
 
 
@@ -296,6 +301,9 @@ def _checksum(row: Mapping[str, _Cell]) -> str:
 def _rows(tables: list[TablePart], place: Path, needed: Sequence[str]) -> Iterator[dict[str, _Cell]]:
     for table in tables:
         if absent := [name for name in needed if name not in table.schema.names]:
-            raise InputError(f"{place}: the judgments have no column {absent[0]}; pass query-id, corpus-id and score")
+            raise InputError(
+                f"{place}: the judgments have no column {absent[0]} (columns: {', '.join(table.schema.names)}); pass "
+                "query-id, corpus-id and score"
+            )
         for batch in table.batches(_BATCH):
             yield from batch.to_pylist()

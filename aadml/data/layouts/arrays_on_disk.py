@@ -44,13 +44,13 @@ def assemble(
         The content, with labels recoded to 0..C-1 in the order of the original values.
 
     Raises:
-        InputError: the clips have no splits, or arrays are inconsistent; the message has the name of the array.
+        InputError: the clips have no splits, or arrays or class names are invalid or inconsistent.
     """
     splits = arrays.splits
     if splits is None:
         if not undivided:
             raise InputError(
-                f"{place}: has no 'split'; add an array with train, valid or test for each clip, or draw one: "
+                f"{place}: has no 'split'; add an array with train, valid or test for each clip, or draw splits: "
                 f"`aadml convert {quote(str(place))} F.h5 --split {DEFAULT_RULE}`"
             )
         splits = ["train"] * len(next(iter(arrays.features.values())))
@@ -94,14 +94,14 @@ def _classes(
 
 
 def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return labels as 0..C-1 (n,) with the original values as names, in the order of these values.
+    """Return labels as 0..C-1 (n,), with the original values or one-hot columns as names, in their order.
 
     Args:
         labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text.
         place: source of the labels, for messages.
 
     Raises:
-        InputError: the shape or type is not supported, or a row does not have exactly one class.
+        InputError: the shape, the type or a value is not supported, or a one-hot row does not have exactly one class.
     """
     flat = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if flat.ndim == 2:
@@ -115,8 +115,9 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         numbers = all(re.fullmatch(r"-?[0-9]{1,18}", word) for word in words)
         flat = np.asarray(words, dtype=np.int64 if numbers else np.str_)
     elif flat.dtype.kind == "f":
-        if not np.isfinite(flat).all() or (flat != np.round(flat)).any():
-            raise InputError(f"{place} contain fractions or NaN; pass whole numbers")
+        wrong = flat[~np.isfinite(flat) | (flat != np.round(flat))]
+        if len(wrong):
+            raise InputError(f"{place} contain {wrong[0]:g}, which is not a whole number; pass whole numbers")
         flat = flat.astype(np.int64)
     elif flat.dtype.kind not in "iub":
         raise InputError(f"{place} contain values of type {flat.dtype}; pass whole numbers or text")
@@ -151,7 +152,7 @@ def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, st
     Args:
         values: (n,) or (n, 1) words or numbers.
         place: source of the values, for messages.
-        numbers: number -> split, for a column of numbers.
+        numbers: number as text -> split, for a column of numbers.
 
     Raises:
         InputError: there are no clips, the shape is different, or a word or number is not the name of a split.
@@ -174,7 +175,7 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Read the names of classes, one per line, in the order of the label values.
 
     Raises:
-        InputError: the file cannot be read, is empty, or repeats a name.
+        InputError: the file cannot be read as UTF-8 text, contains no names, or repeats a name.
     """
     names = tuple(line.strip() for line in read_lines(path, "a list of class names") if line.strip())
     if not names:
@@ -184,8 +185,11 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def _from_one_hot(rows: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    if rows.dtype.kind not in "fiub" or not np.isin(rows, (0, 1)).all():
-        raise InputError(f"{place} have shape {rows.shape} but are not one-hot; pass only zeros and ones")
+    other = rows[~np.isin(rows, (0, 1))] if rows.dtype.kind in "fiub" else rows.ravel()[:1]
+    if len(other):
+        raise InputError(
+            f"{place} have shape {rows.shape}, but contain {text(other[0])[:80]!r}; pass one-hot rows of zeros and ones"
+        )
     wrong = np.flatnonzero(rows.sum(axis=1) != 1)
     if len(wrong):
         raise InputError(

@@ -3,8 +3,9 @@
 The shapes are (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29), with one row per second. The last class is
 background.
 
-`train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) contain the row numbers of the splits, and
-`Annotations.txt` contains ids and classes. File names may have a further word before `.h5` (`audio_feature_noisy.h5`).
+Optional files: `train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) contain the row numbers of the
+splits, and `Annotations.txt` contains ids and classes. The names of the feature files may have a further word before
+`.h5` (`audio_feature_noisy.h5`).
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.ave import ORDER_FILES, class_names_of_columns, read_annotations, read_orders
+from aadml.data.ave import ANNOTATIONS, ORDER_FILES, class_names_of_columns, read_annotations, read_orders
 from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
 from aadml.feature_extraction.foreign.hdf5 import open_hdf5, require_keys
 from aadml.feature_extraction.ground.errors import InputError
@@ -27,10 +28,11 @@ _BLOCK = 64  # number of clips pooled at once, since the pictures of all clips d
 def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read AVE's features, averaged over seconds and positions: audio (n, 128) and visual (n, 512).
 
-    The class of a clip is the most frequent class of its seconds, or background for lack of another class.
+    The visual features are optional. The class of a clip is the most frequent class of its seconds other than
+    background, or background if there is no other class.
 
     Raises:
-        InputError: a file or key is missing or ambiguous, or the files are inconsistent.
+        InputError: a file or key is missing or ambiguous, or the files are invalid or inconsistent.
     """
     files = {pattern: sorted(path.glob(pattern)) for pattern in KEYS}
     for pattern, matches in files.items():
@@ -44,7 +46,9 @@ def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     codes = _classes(shares, sources["label"])
     divided = any((path / name).is_file() for name in ORDER_FILES.values())
     splits = read_orders(path, len(codes)) if divided else ["train"] * len(codes)
-    annotations = read_annotations(path / "Annotations.txt") if (path / "Annotations.txt").is_file() else None
+    annotations = read_annotations(path / ANNOTATIONS) if (path / ANNOTATIONS).is_file() else None
+    foreign = annotations is not None and len(annotations) != len(codes)
+    annotations = None if foreign else annotations
     columns = class_names_of_columns(codes, annotations, shares.shape[1])
     return LayoutArrays(
         features,
@@ -55,19 +59,20 @@ def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
         notes=[
             *([] if divided else ["there are no order files, so every clip counts as train"]),
             *([] if "visual" in features else ["there is no visual feature file"]),
+            *([f"{ANNOTATIONS} is not used, because it does not have one line per clip"] if foreign else []),
         ],
         sources=list(sources.values()),
     )
 
 
 def _pooled(file: Path) -> NDArray[np.float32]:
-    """Return the mean over every axis between the first and the last (n, d), computed by blocks of clips."""
+    """Return the mean (n, d) over every axis between the first and the last, computed by blocks of clips."""
     with open_hdf5(file) as store:
         require_keys(file, ("avadataset",), list(store))
         data: Any = store["avadataset"]
         if not isinstance(data, h5py.Dataset) or data.ndim < 2 or data.dtype.kind not in "fiub":
             kind = f"of type {data.dtype} and shape {data.shape}" if isinstance(data, h5py.Dataset) else "a group"
-            raise InputError(f"{file}: 'avadataset' is {kind}; pass an array (clips, seconds, ...)")
+            raise InputError(f"{file}: 'avadataset' is {kind}; pass an array of numbers (clips, seconds, ...)")
         between = tuple(range(1, data.ndim - 1))
         blocks = [
             np.asarray(data[start : start + _BLOCK], dtype=np.float64).mean(axis=between)
@@ -79,11 +84,10 @@ def _pooled(file: Path) -> NDArray[np.float32]:
 
 
 def _classes(shares: NDArray[np.float32], file: Path) -> NDArray[np.int64]:
-    if shares.shape[1] < 2 or not np.isfinite(shares).all() or (shares < 0).any():
-        raise InputError(
-            f"{file}: the labels have {shares.shape[1]} columns, or values that are negative or not finite; pass two "
-            "or more columns of zeros and ones"
-        )
+    wrong = shares[~np.isfinite(shares) | (shares < 0)]
+    if shares.shape[1] < 2 or len(wrong):
+        problem = f"of a clip have the mean {wrong[0]:g}" if len(wrong) else f"have {shares.shape[1]} columns"
+        raise InputError(f"{file}: the labels {problem}; pass two or more columns of zeros and ones")
     foreground = shares[:, :-1]
     codes = np.where(foreground.max(axis=1) > 0, foreground.argmax(axis=1), shares.shape[1] - 1)
     return np.asarray(codes, dtype=np.int64)

@@ -22,7 +22,7 @@ def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read the folder; the features (n, d) are (mean - 128) / 256, with the mean of the 8-bit values over time.
 
     Raises:
-        InputError: a folder is missing, no clip is complete, or an array has another shape.
+        InputError: a folder is missing, no clip has all files, or a file cannot be read or has an unsuitable shape.
     """
     for name in KEYS:
         if not (path / name).is_dir():
@@ -39,7 +39,8 @@ def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
         notes.append(f"{len(unlisted)} clips were left out because no fold lists them: {first_five(unlisted)}")
     if not names:
         raise InputError(
-            f"{path}: no id of the folds has all three of its files ({len(absent)} ids are incomplete); add the files"
+            f"{path}: no id of the folds has a file in each of {', '.join(KEYS[:3])} ({len(absent)} ids are "
+            "incomplete); add the files"
         )
     return LayoutArrays(
         {modality: _stacked([path / part / f"{name}.npy" for name in names]) for modality, part in _PARTS.items()},
@@ -52,7 +53,7 @@ def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
 
 
 def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
-    """Return the pooled features of one modality (n, d)."""
+    """Return the pooled features (n, d) of one modality."""
     rows = [_pooled(file) for file in files]
     for file, row in zip(files, rows, strict=True):
         if len(row) != len(rows[0]):

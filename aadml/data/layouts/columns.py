@@ -1,8 +1,9 @@
-"""npz or HDF5 with a row per clip: two or more of `audio`, `visual` and `text`, and `label`, `split` and `id`, if any.
+"""Features as columns of npz, HDF5 or a table, a row per clip: two or more modalities; optional `label`, `split`, `id`.
 
 `labels`, `splits` and `ids` are read as `label`, `split` and `id`.
 
-Modalities of other names are listed in `modalities`, as in files of `aadml embed`, or named by the user.
+Modalities other than `audio`, `visual` and `text` are listed in `modalities`, as in files of `aadml embed`, or named by
+the user.
 
 Several texts per clip are stored as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each text,
 as in the files that `aadml evaluate --embeddings` reads.
@@ -32,8 +33,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     """Read features in columns; the column `split` divides the clips.
 
     Raises:
-        InputError: there are fewer than two modalities, values are pickled, columns differ in length, or a split is
-            unknown.
+        InputError: the file cannot be read, has fewer than two modalities, or has invalid or inconsistent columns.
     """
     columns = _one_row_per_clip(read_columns(path, views))
     arrays, beside, present = columns.features, columns.beside, columns.present
@@ -70,9 +70,9 @@ def _too_few(path: Path, columns: Columns) -> str:
     present, missing = [*columns.features], "visual" if "audio" in columns.features else "audio"
     arrays = ", ".join([*present, *columns.beside, *columns.left][:30]) or "none"
     return (
-        f"{path}: contains {f'only {present[0]}' if present else 'none'} of the modalities audio, visual and text, "
-        f"but two are needed (arrays: {arrays}); rename an array, or choose it by "
-        f"`aadml convert IN OUT --{missing} {columns.left[0] if columns.left else 'ARRAY'}`"
+        f"{path}: contains {f'only the modality {present[0]}' if present else 'no modality'}, but two modalities are "
+        f"needed (arrays: {arrays}); rename an array to {missing}, or choose an array: "
+        f"`aadml convert {quote(str(path))} F.h5 --{missing} {columns.left[0] if columns.left else 'ARRAY'}`"
     )
 
 
@@ -93,9 +93,9 @@ def read_table(path: Path, views: Mapping[str, str]) -> LayoutArrays:
 
 
 def _one_row_per_clip(columns: Columns) -> Columns:
-    """Join the rows with one id, which `aadml embed` writes for each caption of a clip, to a clip with several texts.
+    """Merge rows with the same id, which `aadml embed` writes for captions of a clip, into a clip with several texts.
 
-    Columns with unique ids stay unchanged. So do columns whose rows with the same id differ in more than the text.
+    The columns stay unchanged unless all rows with the same id differ only in the text.
     """
     names, words = columns.beside.get("id"), columns.features.get("text")
     if (

@@ -10,10 +10,10 @@ KEYS = ("featN1", "featN2", "testLs")
 
 
 def read_embedding_dump(path: Path, views: Mapping[str, str]) -> LayoutArrays:
-    """Read embeddings, `featN1` as audio and `featN2` as visual unless `views` has other arrays.
+    """Read embeddings, `featN1` as audio and `featN2` as visual unless `views` names other arrays.
 
     Raises:
-        InputError: a key is missing, or parts are inconsistent.
+        InputError: the file cannot be read, a key is missing, or arrays differ in length.
     """
     views = {"audio": "featN1", "visual": "featN2", **views}
     arrays = hdf5_arrays(path, tuple(dict.fromkeys((*views.values(), "testLs"))))

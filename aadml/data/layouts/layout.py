@@ -75,7 +75,7 @@ def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) 
         if count != counts[first]:
             raise InputError(
                 f"{path}: '{first}' has {counts[first]} rows, but '{name}' has {count} rows; store the same clip in "
-                "row i of both"
+                "row i of both arrays"
             )
 
 
@@ -93,13 +93,14 @@ def read_parts(
         names: names of the arrays; the first array decides whether there is a validation part.
         keys: keys of the file.
         read: function from the path and some keys to the arrays with these keys.
-        form: key of a part of an array.
+        form: template of the key of a part, with {name} and {part}.
 
     Returns:
         Name -> rows of all parts (n, ...), and the split of each row.
 
     Raises:
-        InputError: a key is missing, the parts of an array differ in width, or the arrays of a part differ in length.
+        InputError: a key is missing, an array cannot be read, the parts of an array differ in width, or the arrays of a
+            part differ in length.
     """
     first = names[0]
     valid = {part: "valid" for part in ("valid", "val") if form.format(name=first, part=part) in keys}

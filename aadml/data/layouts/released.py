@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.feature_file.content import FeatureFile
 from aadml.feature_extraction.feature_file.output import hdf5_output
 from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.json_values import texts
 
 RELEASED = "split-keys"
 """The layout of the papers' files."""
 ZEROS = 0.6
-"""Share of zeros of a VGGish-like feature: a unit is zero for most clips."""
+"""Share of zeros in each column of VGGish-like features."""
 RIDGE = 1e-4
 """Constant added to the eigenvalues before the square root, as in YouTube-8M's whitening."""
 
@@ -36,7 +37,8 @@ def like_released(content: FeatureFile) -> FeatureFile:
     audio, visual = content.features["audio"], content.features["visual"]
     silent = np.quantile(audio[train], ZEROS, axis=0).astype(np.float32)
     features = {"audio": np.maximum(audio - silent, 0), "visual": _whitened(visual, train)}
-    origin = {m: {**content.provenance[m], "notes": [f"drawn, {how}"]} for m, how in _HOW.items()}
+    origins = {modality: content.provenance[modality] for modality in _HOW}
+    origin = {m: {**o, "notes": [*texts(o.get("notes")), f"drawn, {_HOW[m]}"]} for m, o in origins.items()}
     return replace(content, features=features, provenance=origin)
 
 

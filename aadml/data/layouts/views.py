@@ -51,8 +51,8 @@ def _check_named(path: Path, chosen: Mapping[str, str], views: Sequence[str]) ->
     lacking = next((side for side in ("audio", "visual") if side not in chosen), "a second modality")
     problem = f"has no view '{wrong[0]}'" if wrong else f"no view is named for {lacking}"
     raise InputError(
-        f"{path}: {problem}; pass --audio VIEW and --visual VIEW to `aadml convert {quote(str(path))} F.h5`, "
-        f"and use F.h5; the views are {', '.join(views) or 'none'} (other options: --text VIEW, --view NAME=VIEW)"
+        f"{path}: {problem} (its views are {', '.join(views) or 'none'}); write a feature file: "
+        f"`aadml convert {quote(str(path))} F.h5 --audio VIEW --visual VIEW` (or --text VIEW, --view NAME=VIEW)"
     )
 
 

@@ -11,14 +11,17 @@ _ENTRIES = 2000  # largest number of searched entries of a folder
 
 
 def wrong_kind_hint(path: Path) -> str:
-    """Return a description of a file or folder without features and the command for this kind; empty if unknown."""
+    """Return text on the kind of a path without features and the command for that kind; empty if unknown."""
     if (path / "model.json").is_file():
         model = quote(str(path))
-        return f"is a model, not features; `aadml evaluate {model} --data F.h5` and `aadml embed {model} F.h5` use both"
+        return (
+            f"is a model, not features; pass features, or use the model: `aadml embed {model} F.h5`, "
+            f"`aadml evaluate {model} --data F.h5`"
+        )
     if path.is_dir() and is_captioned(path):
         return (
             "contains sound and captions, not features; "
-            f"`aadml train --method audio-text --data {quote(str(path))}` trains on them (docs/audio_text.md)"
+            f"`aadml train --method audio-text --data {quote(str(path))}` trains on both kinds (docs/audio_text.md)"
         )
     if _has_media(path):
         folder, verb = (path, "contains") if path.is_dir() else (path.parent, "is")

@@ -1,4 +1,4 @@
-"""AVE from its annotations and order files: all 28 classes, or the 15 of the audio-visual retrieval papers."""
+"""AVE from its annotations and files of splits: all 28 classes, or the 15 of the audio-visual retrieval papers."""
 
 from pathlib import Path
 
@@ -36,8 +36,8 @@ def ave(
         seed: random seed for choosing the clips of the class Clock.
 
     Raises:
-        InputError: a file is missing or contradicts another file, `classes` is neither 15 nor 28, or there are too few
-            clips of Clock.
+        InputError: a file is missing, invalid, ambiguous or contradicts another file, `classes` is neither 15 nor 28,
+            `media` is not a folder, or `clock_limit` is impossible.
     """
     if classes not in (15, 28):
         raise InputError(f"ave: classes is {classes}; pass 15 (the retrieval papers) or 28 (all)")

@@ -30,7 +30,8 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
         The clips; if the folder is undivided, their splits are empty.
 
     Raises:
-        InputError: the folder does not exist or contains no media, or folders of sounds and pictures contain no pair.
+        InputError: the folder cannot be read, contains no media, has folders of sounds and pictures without a pair, or
+            has two names that are equal as UTF-8.
     """
     if not source.is_dir():
         raise InputError(f"{source}: is not a folder; pass a folder of media")
@@ -41,7 +42,8 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     labeled = any(class_of.values()) and not no_labels
     files = [file for file, labels in class_of.items() if labels or not labeled]
     if not files:
-        raise InputError("; ".join([f"{source}: contains no media", *left_aside(source), "add sound or video files"]))
+        problem = ", and ".join([f"{source}: contains no media", *left_aside(source)])
+        raise InputError(f"{problem}; add sound or video files")
     equal = equal_files(files)
     entries = tuple(
         ListedClip(
@@ -90,7 +92,7 @@ def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path],
 
 
 def _paired_level(folders: Iterable[tuple[str, ...]]) -> int | None:
-    """Return the depth at which each folder name means sounds or pictures and both occur, or None."""
+    """Return the depth at which each folder name means sounds or pictures and both kinds occur, or None."""
     paths = set(folders)
     for level in range(max(map(len, paths), default=0)):
         names = [_words(path[level]) for path in paths if len(path) > level]
@@ -118,4 +120,5 @@ def unique_names(files: Sequence[Path], source: Path) -> list[str]:
         names = [utf8(name) for name in form]
         if max(Counter(names).values(), default=1) == 1:
             return names
-    raise InputError(f"{source}: two files have names that are equal as UTF-8; rename one file")
+    name = Counter(names).most_common(1)[0][0]
+    raise InputError(f"{source}: two files have the name '{name}' as UTF-8; rename one file")

@@ -149,7 +149,7 @@ def _near(file: Path, folder: Path) -> str:
 
 
 def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[Path]:
-    """Return the media files below a folder, sorted, without hidden files.
+    """Return the files with one of `suffixes` below a folder, sorted, without hidden files.
 
     Raises:
         InputError: a folder cannot be read.

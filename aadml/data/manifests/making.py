@@ -40,7 +40,7 @@ def manifest(
         places: a folder of media or a CSV file; or the name of a data set (a key of MANIFESTS), followed by its folder.
         output: manifest to write; by default a new file, SOURCE.manifest.csv beside the source.
         split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class) or column:NAME; by default the
-            splits of the source or, if it has none, random:0.7/0.1/0.2.
+            splits of the source, or random:0.7/0.1/0.2 if a clip has no split.
         split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in the
             same split.
         seed: random seed of all draws; 0 by default.
@@ -52,12 +52,12 @@ def manifest(
             `clock_limit`, `folds`); None and False mean the default.
 
     Returns:
-        The path of the manifest. A data set's videos without a file are listed in `<manifest>.missing.txt`, one name
-        per line (the YouTube id, except for VEGAS).
+        The path of the manifest. A data set's videos without a file are listed beside NAME.csv in NAME.missing.txt, one
+        name per line (the YouTube id, except for VEGAS).
 
     Raises:
-        InputError: a data set, column or option is unknown, shares are impossible, ids repeat, files are missing, or
-            the output exists and is not a manifest.
+        InputError: the source or an option is unknown or invalid, media are missing, or the output cannot be written or
+            replaced.
     """
     name, source = _named(places)
     if name in _OWN and not any(options.get(key) for key in ("header", "columns", "media_name")):
@@ -105,7 +105,10 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
     if not source.exists():
         raise InputError(f"{source}: does not exist; check the path")
     if (source / "manifest.csv").is_file() and _is_manifest(source / "manifest.csv"):
-        raise InputError(f"{source}: contains manifest.csv, which is already a manifest; pass it to `aadml extract`")
+        raise InputError(
+            f"{source}: contains manifest.csv, which is already a manifest; run "
+            f"`aadml extract {quote(str(source / 'manifest.csv'))} -o F.h5`"
+        )
     return "folder" if source.is_dir() else "table", source
 
 
@@ -132,7 +135,7 @@ def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")
         if target.exists():
-            raise InputError(f"{target}: exists; pass --output {target} to replace it, or another path")
+            raise InputError(f"{target}: exists; pass --output {target} to replace the file, or another path")
         return target
     target = Path(output)
     if target.is_file() and not _is_manifest(target):
@@ -156,7 +159,9 @@ def _converted(key: str, value: Any) -> Any:
         return Path(value)
     if key == "clock_limit":
         if value != "none" and not (str(value).isdecimal() and len(str(value)) < 10):
-            raise InputError(f"--clock-limit: '{value}' is neither a number nor none; pass a number or none")
+            raise InputError(
+                f"--clock-limit: '{value}' is neither none nor a number of at most nine digits; pass a number or none"
+            )
         return None if value == "none" else int(value)
     return value
 

@@ -22,7 +22,7 @@ def media_name(template: str, cells: Mapping[str, str]) -> str:
         cells: cells by name of their column.
 
     Raises:
-        InputError: the braces have another form, a column is unknown, or a cell is not a number.
+        InputError: the braces have another form, a column is unknown, or a cell for "{NAME:d}" is not a number.
     """
 
     def written(field: re.Match[str]) -> str:

@@ -66,8 +66,8 @@ class PublishedTables:
                 clips.
 
         Raises:
-            InputError: there is no table, a table has another form, two files have the same name, or `whole_recordings`
-                is set for tables without times.
+            InputError: there is no table, a table has another form, `media` is not a folder, two files have the same
+                name, or `whole_recordings` is set for tables without times.
         """
         tables = self.tables_in(source)
         if not tables:
@@ -79,8 +79,11 @@ class PublishedTables:
             raise InputError(f"{media}: is not a folder of media; pass --media FOLDER")
         rows = list(chain.from_iterable(self._rows(table, split) for table, split in tables.items()))
         chosen = [row for row in rows if not self.classes or row["label"] in self.classes]
-        if whole_recordings and not all(row.get("start") for row in chosen):
-            raise InputError(f"{source}: --whole-recordings needs times, which the tables do not have; omit the flag")
+        untimed = [row["video"] for row in chosen if not row.get("start")]
+        if whole_recordings and untimed:
+            raise InputError(
+                f"{source}: --whole-recordings needs times, but the video '{untimed[0]}' has none; omit the flag"
+            )
         index, names = MediaIndex(folder if media is None else media), self._label_names(folder)
         groups = _groups(chosen)
         captions = max((len(_captions(group)) for group in groups), default=0)
@@ -92,7 +95,7 @@ class PublishedTables:
         return Listing(tuple(entries), tuple(notes), {table.name: file_digest(table) for table in tables})
 
     def tables_in(self, source: Path) -> dict[Path, str]:
-        """Return table -> split, for the tables in a folder; a file counts as a table, whatever its name."""
+        """Return table -> split for the tables in a folder; a file as `source` is a table, whatever its name."""
         if source.is_file():
             return {source: next((split for form, split in self.tables.items() if fnmatch(source.name, form)), "")}
         files = sorted(source.iterdir()) if source.is_dir() else []
@@ -156,7 +159,7 @@ class PublishedTables:
 
 
 def _groups(rows: Sequence[Cells]) -> list[list[Cells]]:
-    """Group rows by clip: rows with a caption by video and start, any other row alone."""
+    """Group rows by clip: rows with a caption by split, video and start, any other row alone."""
     groups: dict[object, list[Cells]] = {}
     for number, row in enumerate(rows):
         key = (row["split"], row["video"], row.get("start")) if _CAPTION in row else number

@@ -18,15 +18,17 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
 
     Args:
         listing: the clips.
-        rule: "random:0.7/0.1/0.2" or "column:NAME"; None for the splits of the source, or DEFAULT_RULE if it has none.
-        by: a column; clips with equal cells are in the same split.
+        rule: "random:0.7/0.1/0.2" or "column:NAME"; None for the splits of the source, or DEFAULT_RULE if a clip has
+            no split.
+        by: a column; clips with equal nonempty cells are in the same split.
         seed: seed of a random split.
 
     Returns:
         The listing; its notes state the resulting shares.
 
     Raises:
-        InputError: the rule is unknown, shares are impossible, the column is missing, or its cells are not splits.
+        InputError: the rule is unknown, shares are impossible, a column is missing, a clip has an invalid split, or
+            clips with equal cells of `by` are in several splits.
     """
     kind, _, value = _rule_for(listing, rule).partition(":")
     if kind == "random":
@@ -93,16 +95,16 @@ def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
 
 
 def _checked(listing: Listing, by: str | None) -> Listing:
-    """Return the listing if every clip has a split and every group of `by` is in one split.
+    """Return the listing if every clip has a valid split and every group of `by` is in one split.
 
     Raises:
-        InputError: a clip has no split, or clips with equal cells of `by` are in several splits.
+        InputError: a clip has an invalid split, or clips with equal cells of `by` are in several splits.
     """
-    lacking = [entry.id for entry in listing.entries if entry.split not in SPLITS]
-    if lacking:
+    wrong = [entry for entry in listing.entries if entry.split not in SPLITS]
+    if wrong:
         raise InputError(
-            f"{len(lacking)} of {len(listing.entries)} clips have no split, or a word other than {', '.join(SPLITS)} "
-            f"('{lacking[0]}'); correct the column 'split', or draw a split: --split {DEFAULT_RULE}"
+            f"{len(wrong)} of {len(listing.entries)} clips have a split other than {', '.join(SPLITS)} (clip "
+            f"'{wrong[0].id}' has '{wrong[0].split}'); correct the column, or draw splits: --split {DEFAULT_RULE}"
         )
     splits_of: dict[str, set[str]] = {}
     for entry, cell in zip(listing.entries, _column(listing.entries, by, "--split-by ") if by else (), strict=False):
@@ -110,7 +112,7 @@ def _checked(listing: Listing, by: str | None) -> Listing:
     torn = [cell for cell, splits in splits_of.items() if cell and len(splits) > 1]
     if torn:
         raise InputError(
-            f"--split-by {by}: clips of the value '{torn[0]}' are in several splits; pass --split {DEFAULT_RULE}"
+            f"--split-by {by}: clips with the value '{torn[0]}' are in several splits; pass --split {DEFAULT_RULE}"
         )
     return listing
 

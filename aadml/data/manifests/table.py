@@ -72,7 +72,8 @@ def table(
         The clips; if the table has no splits, the splits of the clips are empty.
 
     Raises:
-        InputError: the table cannot be read, lacks a column, or has invalid rows.
+        InputError: the table cannot be read, lacks a column or has invalid rows, `media` is not a folder, or an option
+            is invalid.
     """
     header, rows = read_table(source, form.names, form.comment)
     names = _mapped(header, columns, str(source), named=bool(form.media_name))
@@ -123,7 +124,8 @@ def read_table(
         comment: beginning of lines that are left out; empty if there are no such lines.
 
     Raises:
-        InputError: the file cannot be read, is not CSV, has no rows, or has rows whose length differs from the header.
+        InputError: the file cannot be read, is not a CSV file, repeats a column, has no rows, or has rows that do not
+            fit the header.
     """
     try:
         data = path.read_bytes()
@@ -226,6 +228,8 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
     doubled = {key: numbers for key, numbers in lines_of.items() if len(numbers) > 1 or not key}
     if doubled and named:
         name, numbers = next(iter(doubled.items()))
+        if not name:
+            raise InputError(f"{place}: has no id in {_lines(numbers)}; fill in the cells")
         more = f", and {len(doubled) - 1} more ids are repeated" if len(doubled) > 1 else ""
         raise InputError(f"{place}: id '{name}' occurs in {_lines(numbers)}{more}; make each id unique")
     if doubled:
@@ -246,7 +250,7 @@ def _notes(clips: Sequence[ListedClip], names: Mapping[str, str], *, labeled: bo
     guess = _guess("label", names.values())
     if labeled and guess and not {"label", "labels"} & set(names.values()):
         notes.append(
-            f"no column is named label, so the clips have no labels; if it is '{guess}', pass --columns label={guess}"
+            f"no column is named label, so clips have no labels; if '{guess}' has labels, pass --columns label={guess}"
         )
     if several:
         notes.append(

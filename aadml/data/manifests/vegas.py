@@ -14,7 +14,7 @@ _SHARES = (0.8, 0.0, 0.2)
 
 
 def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
-    """List VEGAS (Zhou et al., Visual to Sound, CVPR 2018): four fifths train, one fifth test.
+    """List VEGAS (Zhou et al., Visual to Sound, CVPR 2018): by default, four fifths train and one fifth test.
 
     The layout is unverified: no page documents the folders or the folds of the archive.
 
@@ -25,7 +25,8 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
         seed: seed of the division if there are no folds.
 
     Raises:
-        InputError: the folder does not exist or contains no media, or the folds list none of the videos.
+        InputError: the folder cannot be read or contains no media in folders, or the folds cannot be read or list none
+            of the videos.
     """
     listing = folder(source)
     clips = [clip for clip in listing.entries if clip.labels]

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ArrayCache:
-    """Array files in `$AADML_CACHE/decoded`; media whose array file is damaged or missing are decoded again.
+    """Array files in the folder `decoded` of the cache (AADML_CACHE); media without a valid file are decoded again.
 
     Attributes:
         budget: size limit of the folder, in bytes.
@@ -30,14 +30,14 @@ class ArrayCache:
     budget: int
 
     def get(self, key: str) -> NDArray[Any] | None:
-        """Return the array of a key, or None if the cache does not contain the key."""
+        """Return the array of a key, or None if the cache has no readable file for the key."""
         try:
             return load_file(_path(key))["values"]
         except (OSError, SafetensorError, KeyError, ValueError):
             return None
 
     def add(self, key: str, values: NDArray[Any]) -> None:
-        """Write an array if the folder then stays within the budget."""
+        """Write an array if the folder then stays within the budget; log a warning if writing fails."""
         content = save({"values": np.ascontiguousarray(values)})
         if self._used[0] + len(content) > self.budget:
             return

@@ -70,11 +70,11 @@ class CachedItems(ItemSource, ABC):
         """Return the array of each file in `files` (indices), or None for a file that cannot be decoded."""
 
     def arrays(self, index: Tensor) -> dict[int, NDArray[Any] | None]:
-        """Return number of a file -> its array, for the files of the items `index` (b,) that are not in memory."""
+        """Return number of a file -> its array, as `decoded` returns, for uncached files of the items `index` (b,)."""
         missing = [file for file in self.items[index].unique().tolist() if file not in self.cached]
         return dict(zip(missing, self.decoded(missing), strict=True))
 
     def keep(self, file: int, values: Any, size: int) -> None:
-        """Cache the values of a file, of `size` bytes, unless so many bytes per cached file would exceed the limit."""
+        """Cache the values of a file if all cached files, counted at `size` bytes each, stay within the limit."""
         if (len(self.cached) + 1) * size <= self.loading.memory:
             self.cached[file] = values

@@ -58,7 +58,7 @@ class LogMels(CachedItems):
         return [arrays[file] for file in files]
 
     def batch(self, index: Tensor) -> Padded:
-        """Return the spectrograms (b, t, bands) of the items `index` (b,)."""
+        """Return the padded spectrograms (b, t, bands) of the items `index` (b,)."""
         tensors = {f: torch.from_numpy(array) for f, array in self.arrays(index).items() if array is not None}
         for file, tensor in tensors.items():
             self.keep(file, tensor, tensor.nbytes)
@@ -85,7 +85,7 @@ class LogMels(CachedItems):
 
 
 def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, loading: Loading | None = None) -> LogMels:
-    """Return the spectrograms of sounds, decoded at the rate of the settings.
+    """Return the source of spectrograms of sounds, decoded at the rate of the settings.
 
     Raises:
         InputError: packed sound has another rate.

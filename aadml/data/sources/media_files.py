@@ -22,7 +22,7 @@ THREADS = min(8, os.cpu_count() or 1)
 
 @dataclass(frozen=True)
 class MediaFiles(ItemSource):
-    """Files of sound or video, one for each item; a batch decodes a file of several items once.
+    """Files of sound or video as items; a batch decodes each file once, also for several items.
 
     A file that cannot be decoded causes one warning and an entry in `failures`.
 

@@ -1,4 +1,4 @@
-"""Manifests of media in the form of feature files, for division into splits; the features are numbers of files."""
+"""Manifests of media in the form of feature files, for division into splits; the features are row numbers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def is_manifest(path: str | Path) -> bool:
 
 
 def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile, Manifest]:
-    """Return a manifest as the content of a feature file, with row numbers of clips and texts as features.
+    """Return a manifest as the content of a feature file, with the numbers of clips and of texts as features.
 
     Args:
         path: path of the manifest.

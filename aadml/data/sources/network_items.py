@@ -1,4 +1,4 @@
-"""Inputs of a pretrained network as a source: windows of sounds, pictures of videos, tokens of captions."""
+"""Inputs of a pretrained network as a source: windows of sounds, frames of videos, tokens of captions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,14 +46,14 @@ class ItemBatch:
 
 @dataclass(frozen=True)
 class NetworkItems(CachedItems):
-    """Inputs of a network, computed separately from each stored file, so that they do not depend on the batch.
+    """Inputs of a network, computed separately from each stored file or text, so that they do not depend on the batch.
 
     Attributes:
         stored: sounds at the rate of the network, frames of its size, or captions.
         make: function from decoded content to its items.
-        items: (n,) int64, the number of the stored file of each row.
+        items: (n,) int64, the number of the stored file or text of each row.
         loading: caches of decoded media.
-        cached: number -> its items in memory; shared by all sources selected from one source.
+        cached: number of a file or text -> its items in memory; shared by all sources selected from one source.
     """
 
     stored: Stored
@@ -87,7 +87,7 @@ class NetworkItems(CachedItems):
 def text_items(
     captions: Captions, make: Callable[[NDArray[Any]], Sequence[Item]], loading: Loading | None = None
 ) -> NetworkItems:
-    """Return the items that a tokenizer computes from captions; equal captions share one text."""
+    """Return the source of items that a tokenizer computes from captions; equal captions share their items."""
     known = {text: number for number, text in enumerate(dict.fromkeys(captions.texts))}
     rows = torch.tensor([known[text] for text in captions.texts], dtype=torch.int64)
     return NetworkItems(Captions(tuple(known)), make, rows, loading or Loading())

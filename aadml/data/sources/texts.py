@@ -80,7 +80,7 @@ def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]
     Args:
         captions: cleaned captions.
         encode: function from texts to the token ids of each text.
-        longest: largest number of tokens; from longer captions, tokens before the last are removed, with a warning.
+        longest: largest number of tokens; longer captions keep their first tokens and the last token, with a warning.
 
     Returns:
         The ids of all captions; a caption without tokens has the id of the padding.

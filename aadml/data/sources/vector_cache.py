@@ -33,7 +33,7 @@ class VectorCache:
     path: Path
 
     def read(self) -> dict[bytes, Tensor]:
-        """Return the vectors (d,) by SHA-256."""
+        """Return the vectors (d,) by SHA-256; none if the file is missing or damaged."""
         try:
             content = load(self.path.read_bytes())
             rows = zip(content["keys"].numpy(), content["vectors"], strict=True)
@@ -45,7 +45,7 @@ class VectorCache:
             return {}
 
     def add(self, vectors: Mapping[bytes, Tensor]) -> None:
-        """Add vectors (d,) by SHA-256 to the file."""
+        """Add vectors (d,) by SHA-256 to the file; log a warning if writing fails."""
         known = {**self.read(), **vectors}
         keys = torch.from_numpy(np.frombuffer(b"".join(known), dtype=np.uint8).reshape(len(known), -1).copy())
         try:

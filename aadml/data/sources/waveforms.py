@@ -24,7 +24,7 @@ _PACKED = Sound(PACKED_RATE)
 
 @dataclass(frozen=True)
 class Waveforms(MediaFiles):
-    """Sound files, one for each item.
+    """Sound files as items, cut to a length.
 
     Attributes:
         inputs: sound to decode, at the rate of a network.

@@ -37,7 +37,8 @@ def shares_of(text: str) -> tuple[float, float, float]:
         ) from error
     if not (min(train, valid, test) >= 0 and train > 0 and abs(train + valid + test - 1) < 1e-6):
         raise InputError(
-            f"shares '{text}': cannot divide the clips; pass shares of at least 0 with the sum 1, and train above 0"
+            f"shares '{text}': the sum is {train + valid + test:g}, and the smallest share is "
+            f"{min(train, valid, test):g}; pass shares of at least 0 with the sum 1, and train above 0"
         )
     return train, valid, test
 
@@ -48,13 +49,14 @@ def divide(
     shares: tuple[float, float, float],
     seed: int,
 ) -> list[str]:
-    """Return a random split for each clip, as close to the shares, overall and in each class, as groups allow.
+    """Divide clips at random, with a search for the division closest to the shares, overall and in each class.
 
     The groups, larger ones first, are placed one by one in the split with the lowest objective. Then groups are moved
     or swapped while a move lowers the objective. With few groups, this is repeated in random orders and from random
     divisions. The division with the lowest objective is returned. The objective is a sum over splits, for all clips and
-    for the clips of each class: the squared difference from the wanted count, divided by the wanted count. A class with
-    one group is in train. A class with several groups has train and test clips, if these shares are above 0.
+    for the clips of each class: the squared difference from the wanted count, divided by the wanted count. Penalties
+    keep a class with one group in train, and give a class with several groups train and test clips, if these shares are
+    above 0.
 
     Args:
         labels: the classes of each of n clips: none, one or several.
@@ -83,7 +85,7 @@ def divide(
 
 
 def with_other_splits(content: FeatureFile, splits: Sequence[str], note: str) -> FeatureFile:
-    """Return `content` with other `splits` (n,), and with `note` in the provenance of each modality."""
+    """Return `content` with other `splits` (n,), and with `note` added to the provenance of each modality."""
     origins = {name: content.provenance.get(name, {}) for name in content.features}
     provenance = {name: {**origin, "notes": [*texts(origin.get("notes")), note]} for name, origin in origins.items()}
     return replace(content, splits=tuple(splits), provenance=provenance)
@@ -118,7 +120,7 @@ def _placed(
     """Place the groups in the given order, by the objective or by random numbers `start`, and improve the division.
 
     Returns:
-        The objective, and the split of each group.
+        The objective, less that of an empty division, and the split of each group.
     """
     cost, place = 0.0, dict[int, int]()
     for number in order:

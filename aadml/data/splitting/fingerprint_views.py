@@ -8,21 +8,21 @@ from aadml.feature_extraction.media.fingerprints import MOMENTS, PARTS, SIDE, SI
 
 
 def mirrored(pictures: Tensor) -> Tensor:
-    """Return the fingerprints (n, 256) of pictures that are mirrored from left to right."""
+    """Mirror the fingerprints (n, 256) of pictures from left to right."""
     grays: Tensor = pictures.unflatten(1, (MOMENTS, SIDE, SIDE))
     return grays.flip(3).flatten(1)
 
 
 def without_start(both: Tensor, parts: int) -> Tensor:
-    """Remove the first parts of clips.
+    """Remove the first parts of clips from fingerprints.
 
     Args:
         both: (n, 512) fingerprints of sound and pictures.
         parts: number of sixteenths of the clip, at most four.
 
     Returns:
-        (n, 512) comparable to `without_end` of the same number of parts; zeros replace missing parts. Pictures are
-        interpolated between their four moments.
+        Fingerprints (n, 512) to compare with those of `without_end` for the same number of parts; zeros replace missing
+        parts. Pictures are interpolated between their four moments.
     """
     sound, pictures = _by_time(both)
     share = parts * MOMENTS / PARTS

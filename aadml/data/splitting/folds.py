@@ -1,4 +1,4 @@
-"""Folds as text files of ids, one id per line and one file per fold."""
+"""Folds as text files of ids, separated by white space, with one file per fold."""
 
 import os
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
     """Read the splits of ids from the folds in a folder; the last fold by name is the test split.
 
     Args:
-        folder: folder with one file per fold. An id may be a path; folders and `.npy` or `.mp4` are then removed.
+        folder: folder with one file per fold. An id may be a path; folders, `.npy` and `.mp4` are removed.
 
     Returns:
-        Split ("train" or "test") of each id, from the first fold that lists the id, notes on repeated ids, and a note
-        on the test fold.
+        Id -> "train" or "test"; notes on ids that occur more than once; and a note on the test fold. An id in several
+        folds counts in the first fold only.
 
     Raises:
-        InputError: the folder does not exist, contains no ids, or contains a file that is not text.
+        InputError: the folder does not exist, contains no ids, or contains a file that is not readable UTF-8 text.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: is not a folder of folds; pass a folder of text files of ids")
@@ -45,7 +45,7 @@ def read_lines(path: str | os.PathLike[str], kind: str) -> list[str]:
         kind: expected kind of file, for the message.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file cannot be read or is not UTF-8.
     """
     try:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
@@ -55,5 +55,5 @@ def read_lines(path: str | os.PathLike[str], kind: str) -> list[str]:
 
 
 def first_five(names: Sequence[str]) -> str:
-    """Return the first five names, and the number of the other names, for messages."""
+    """Join the first five names and the number of further names to a text, for messages."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

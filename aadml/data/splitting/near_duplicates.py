@@ -25,20 +25,20 @@ Pair = tuple[int, int, float]
 def near_duplicates(
     rows: Matrix, known: Matrix, *, share: float = SHARE, scaled: bool = True, among: Matrix | None = None
 ) -> list[Pair]:
-    """Return the rows that are in another set, exactly or nearly.
+    """Return a pair for each row that is in another set, exactly or nearly.
 
     Columns are divided by their standard deviation in `known` if `scaled`. The usual distance is the median, over at
-    most SAMPLE rows of `known` or of a larger set, of the distance to the nearest other row.
+    most SAMPLE rows of `known` or of a larger set, of the distance to the nearest different row.
 
     Args:
         rows: (n, d) rows to look up in the other split.
         known: (m, d) rows of the other split.
-        share: two rows are duplicates if their distance is below this share of the usual distance.
+        share: two rows are duplicates if their distance is at most this share of the usual distance.
         scaled: whether to divide each column by its standard deviation in `known`.
         among: (k, d) rows that define the usual distance; by default `known`. A small set overestimates the distance.
 
     Returns:
-        A pair for each row that has a duplicate in the other set, nearest first.
+        A pair of each such row and the nearest row of the other set, nearest pairs first.
     """
     if not len(rows) or not len(known):
         return []
@@ -59,7 +59,7 @@ def near_duplicates(
 
 
 def usual_distance(known: StoredRows) -> float:
-    """Return the median distance from a row (n, d) to the nearest different row; 0 if all rows are equal."""
+    """Return the median distance of rows (n, d), at most SAMPLE, to the nearest different row; 0 if all are equal."""
     known = known.changed(Tensor.double)
     mean = torch.stack([part.sum(0) for part in parts(known)]).sum(0) / len(known)
     count = min(len(known), SAMPLE, max(_FEWEST, _DISTANCES // len(known)))
@@ -71,7 +71,7 @@ def usual_distance(known: StoredRows) -> float:
 
 
 def _to_another(rows: Tensor, known: StoredRows, mean: Tensor) -> Tensor:
-    """Return the distance (b,) from each row to the nearest different row of `known`, or infinity."""
+    """Return the distance (b,) from each row to the nearest different row of `known`; infinity without such a row."""
 
     def distances() -> Iterator[Tensor]:
         return (torch.cdist(rows, (part - mean).float()) for part in parts(known))
@@ -84,7 +84,7 @@ def _to_another(rows: Tensor, known: StoredRows, mean: Tensor) -> Tensor:
 
 
 def _nearest(rows: StoredRows, known: StoredRows) -> tuple[Tensor, Tensor]:
-    """Return the distance (n,) from each row to the nearest row of `known`, in double precision, and its index (n,)."""
+    """Return the distance (n,) to the nearest row of `known`, in double precision, and the index (n,) of that row."""
     distances, indices = [], []
     for block in parts(rows):
         pieces = block.split(_BLOCK)

@@ -1,4 +1,4 @@
-"""Near-duplicates across splits: clips that differ only by noise or encoding, found by features and fingerprints."""
+"""Near-duplicates across splits: copies with other noise or encoding, mirrored copies, and shifted copies."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ SAMPLE_SEED = 0
 
 @dataclass(frozen=True)
 class DuplicatePair:
-    """A clip that is in two splits.
+    """Clip that repeats a clip of an earlier split, exactly or nearly.
 
     Args:
         id: id of the clip in the later split.
@@ -46,7 +46,7 @@ class DuplicatePair:
         other: id of the clip in the earlier split.
         other_split: the earlier split.
         distances: kind of similarity (features of a modality, its fingerprint, both fingerprints) -> distance, as a
-            share of the usual distance between nearest neighbors of train, or of the earlier split if that is larger.
+            share of the usual distance between nearest neighbors in train, or in an earlier split larger than train.
     """
 
     id: str
@@ -83,7 +83,7 @@ def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[Duplic
         limit: see `searched`.
 
     Returns:
-        The pairs: test in train, valid in train, test in valid; nearest first.
+        The pairs of test and train, valid and train, test and valid, in this order; within each, nearest first.
     """
     rows = searched(content, limit=limit)
     pairs = []
@@ -144,8 +144,8 @@ class _Similarity:
         rows: values of the query clips.
         known: values of known clips; these values define the usual distance.
         present: (n,) mask of the clips with values.
-        share: duplicates are closer than this share of the usual distance.
-        scaled: whether to scale each column by its standard deviation.
+        share: duplicates are at most this share of the usual distance apart.
+        scaled: whether to divide each column by its standard deviation.
     """
 
     name: str

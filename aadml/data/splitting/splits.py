@@ -30,7 +30,7 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
         name: source of the data, for messages.
 
     Returns:
-        The splits; their notes list the changes of the data.
+        The splits; their notes describe changes and weaknesses of the data.
 
     Raises:
         InputError: there are no train or no test clips, or no clip can be set aside for validation. For clips with one
@@ -40,7 +40,7 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
     missing = _incomplete_classes(content, place)
     if missing:
         raise InputError(
-            f"{place}: class {_described(content, missing)}; add clips, or leave such classes out with "
+            f"{place}: classes are incomplete ({_described(content, missing)}); add clips, or leave these classes out: "
             "`aadml convert IN OUT --incomplete-classes drop`"
         )
     notes = list(content.notes())
@@ -49,7 +49,8 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
         chosen = stratified(content.labels, content.rows("train"), validation, seed)
         if not len(chosen):
             raise InputError(
-                f"{place}: no class has two train clips, so no clip can be set aside for validation; add train clips"
+                f"{place}: {'no class has two train clips' if content.class_names else 'there is one train clip'}, so "
+                "no clip can be set aside for validation; add train clips"
             )
         splits[chosen] = "valid"
         how = "stratified" if content.class_names else "at random"
@@ -154,7 +155,7 @@ def require_one_label(content: FeatureFile, place: str, what: str) -> None:
 
 
 def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
-    """Return, for each incomplete class, the split ("train" or "test") in which the class has no clips.
+    """Return class -> the split, train or test, without clips of the class; empty unless clips have one label each.
 
     Raises:
         InputError: there are no train or no test clips, or all clips are of one class.

@@ -1,4 +1,4 @@
-"""Random parts of a data set: few training clips per class, or classes that occur only in test."""
+"""Random parts of a data set: few training clips per class, or splits without a common class."""
 
 from dataclasses import replace
 
@@ -20,13 +20,14 @@ def few_a_class(
 ) -> Splits:
     """Return splits with `count` training clips of each class, or all of them if a class has fewer.
 
-    With equal seeds, a smaller count selects some of the clips of a larger count. Clips without a label are unchanged.
+    With equal seeds, a smaller count selects some of the clips of a larger count. Training clips without a
+    label are kept.
 
     Args:
         splits: the data, divided.
         count: number of training clips per class.
-        validation: number of validation clips per class as a share of `count` (at least one clip), for a validation
-            split drawn from train; None leaves the validation split unchanged.
+        validation: share of `count` that becomes the number of validation clips per class, at least one; None leaves
+            the validation split unchanged.
         seed: seed of the draw.
         keep_unlabelled: remove only the label of the other training clips, not the clips.
 
@@ -53,7 +54,7 @@ def few_a_class(
 
 
 def without_unlabelled(splits: Splits) -> Splits:
-    """Return splits without the unlabeled training and validation clips, if other clips have labels."""
+    """Return splits without the unlabeled training and validation clips, if other clips of the split have labels."""
     for name in ("train", "valid"):
         part = splits[name]
         if part.unlabelled and part.class_names:
@@ -74,7 +75,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
         name: source of the data, for messages.
 
     Returns:
-        Splits, each with its own classes numbered from 0.
+        Splits, each with its own classes numbered from 0, without the clips that have no label.
 
     Raises:
         InputError: there are too few classes, or clips have no labels or several labels.
@@ -86,7 +87,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
     if train < LEAST_CLASSES:
         raise InputError(
             f"unseen_classes: {share:g} of {len(classes)} classes leaves {max(train, 0)} to train on, after {test} for "
-            f"test and {valid} for validation; choose a share that leaves at least {LEAST_CLASSES}"
+            f"test and {valid} for validation; choose a smaller share, or data with more classes"
         )
     order = np.random.default_rng(seed).permutation(classes)
     parts = [set(part.tolist()) for part in np.split(order, [train, train + valid])]

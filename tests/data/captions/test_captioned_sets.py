@@ -194,8 +194,8 @@ def test_of_packed_files_that_are_there_twice_the_first_place_is_read(tmp_path):
     assert captioned_splits(tmp_path).train.class_names == ("a", "b")
     assert is_captioned(tmp_path)
     for changes, problem in (
-        ({"names": ["a"]}, r"1 names in 'audio_name', 2 rows in 'caption' and 2 rows in 'waveform'; store equal num"),
-        ({"rows": 3}, r"2 names in 'audio_name', 2 rows in 'caption' and 3 rows in 'waveform'; store equal numbers"),
+        ({"names": ["a"]}, r"1 names in 'audio_name', 2 rows in 'caption' and 2 rows in 'waveform'; store one of each"),
+        ({"rows": 3}, r"2 names in 'audio_name', 2 rows in 'caption' and 3 rows in 'waveform'; store one of each"),
         ({"captions": np.zeros((2, 2))}, "cannot be read as captioned sound .*; store UTF-8 text in 'audio_name'"),
     ):
         pack(tmp_path / "hdf5s" / "val.h5", **changes)
@@ -213,7 +213,7 @@ def test_two_tables_of_a_split_and_a_manifest_without_captions_are_refused(cloth
     with pytest.raises(InputError, match=r"m\.csv: has no captions; add a column caption, or caption_1, caption_2"):
         captioned_splits(tmp_path / "m.csv")
     (tmp_path / "m.csv").write_text("id,media,split,caption_1,caption_2\na,a.wav,train,,x\nb,a.wav,test, ,\n")
-    with pytest.raises(InputError, match="clip 'b' has no caption; add one, or remove the clip"):
+    with pytest.raises(InputError, match="clip 'b' has no caption; add a caption, or remove the clip"):
         captioned_splits(tmp_path / "m.csv")
     (tmp_path / "a.txt").touch()
     with pytest.raises(InputError, match=r"a\.txt: is not a folder or manifest; pass a folder or a manifest of captio"):

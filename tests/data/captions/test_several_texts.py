@@ -188,5 +188,5 @@ def test_texts_that_are_not_there_are_said_to_change_nothing(texts):
     notes = []
     settings = {"texts": texts, "method.dimension": 2}
     aadml.fit("synthetic:ave", method="random", settings=settings, on_note=notes.append)
-    said = f"texts={texts} changes nothing: no clip has several texts"
+    said = f"texts={texts} changes nothing: no training clip has several texts"
     assert notes.count(said) == 1

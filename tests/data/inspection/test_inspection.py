@@ -199,7 +199,7 @@ def test_all_warnings_are_listed_in_order(make_content):
         "1 identical feature rows (audio) repeat within train",
         "1 identical feature rows (audio) are in both splits of train-test (c)",
         "1 test clips are also in train, up to noise or encoding (1 by audio); "
-        "`aadml convert IN OUT --drop-duplicates train` leaves them out",
+        "`aadml convert IN OUT --drop-duplicates train` removes the copies in train",
     )
 
 

@@ -50,6 +50,10 @@ def test_annotations_name_the_clips_and_the_classes(folder):
     content = open_data(folder)
     assert content.class_names == ("Bark", "Bus", "Cat", "background")
     assert content.ids == ("-a@0", "b", "c", "d", "e", "-a@5")
+    (folder / "Annotations.txt").write_text("".join(lines[:5]))
+    content = open_data(folder)
+    assert (content.ids[:2], content.class_names[0]) == (("0000", "0001"), "column 0")
+    assert "Annotations.txt is not used, because it does not have one line per clip" in content.notes()
 
 
 def test_orders_that_do_not_cover_the_clips_are_refused(folder):
@@ -87,9 +91,9 @@ def test_files_of_another_shape_or_key_are_refused(folder):
         ("audio_feature", np.ones((6, 2), complex), "'avadataset' is of type complex128 and shape"),
         ("audio_feature", None, "'avadataset' is a group; pass an array"),
         ("audio_feature", np.ones((0, 3)), "contains no clips; pass AVE's files"),
-        ("labels", np.ones((6, 10, 1)), "the labels have 1 columns, or values that are negative"),
-        ("labels", np.full((6, 10, 4), -1.0), "the labels have 4 columns, or values that are negative"),
-        ("labels", np.full((6, 10, 4), np.nan), "the labels have 4 columns, or values that are negative or not finite"),
+        ("labels", np.ones((6, 10, 1)), "the labels have 1 columns; pass two or more"),
+        ("labels", np.full((6, 10, 4), -1.0), "the labels of a clip have the mean -1; pass two or more"),
+        ("labels", np.full((6, 10, 4), np.nan), "the labels of a clip have the mean nan; pass two or more"),
     ],
 )
 def test_arrays_of_another_form_are_refused(folder, name, values, says):

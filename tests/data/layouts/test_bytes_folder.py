@@ -71,5 +71,8 @@ def test_an_empty_class_unequal_widths_and_no_complete_clip_are_refused(folder):
         open_data(folder)
     for path in (folder / "classes").iterdir():
         path.unlink()
-    with pytest.raises(InputError, match=r"no id of the folds has all three of its files .10 ids are incomplete.; add"):
+    with pytest.raises(
+        InputError,
+        match=r"no id of the folds has a file in each of vgg, inception, classes .10 ids are incomplete.; add",
+    ):
         open_data(folder)

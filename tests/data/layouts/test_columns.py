@@ -91,12 +91,15 @@ def test_several_texts_a_clip_are_read_in_both_ways(written):
     [
         (
             {"split": None, "label": np.arange(105) % 3},
-            "has no 'split'; add an array with train, valid or test for each clip, or draw one: `aadml convert",
+            "has no 'split'; add an array with train, valid or test for each clip, or draw splits: `aadml convert",
         ),
         ({"text": np.ones((90, 4)), "text_row": np.full(90, 105)}, "but must contain 90 clip numbers from 0 to 104"),
         ({"text": np.ones((90, 4)), "text_row": np.arange(89)}, "but must contain 90 clip numbers from 0 to 104"),
-        ({"audio": None, "visual": None}, r"contains none of the modalities .* \(arrays: label, split\)"),
-        ({"visual": None, "image": np.ones((105, 8))}, r"contains only audio .* `aadml convert IN OUT --visual image`"),
+        ({"audio": None, "visual": None}, r"contains no modality, but .* \(arrays: label, split\)"),
+        (
+            {"visual": None, "image": np.ones((105, 8))},
+            r"contains only the modality audio.* `aadml convert .*s\.npz F\.h5 --visual image`",
+        ),
         (
             {"split": np.asarray(["train"] * 104 + ["holdout"])},
             "'holdout' in row 104 is not a split",
@@ -116,7 +119,10 @@ def test_what_contradicts_itself_is_refused(written, changes, message):
 def test_views_that_are_not_named_get_advice_that_exists(tmp_path):
     views = {"x": np.ones((4, 2)), "y": np.ones((4, 3)), "label": np.arange(4) % 2}
     np.savez(tmp_path / "v.npz", **{f"{name}_{part}": v for name, v in views.items() for part in ("train", "test")})
-    with pytest.raises(InputError, match=r"`aadml convert .*v\.npz F\.h5`, and use F\.h5; the views are x, y"):
+    with pytest.raises(
+        InputError,
+        match=r"no view is named for audio \(its views are x, y\); .* `aadml convert .*v\.npz F\.h5 --audio VIEW",
+    ):
         aadml.fit(tmp_path / "v.npz", method="cca")
 
 
@@ -225,6 +231,7 @@ def test_at_most_thirty_arrays_of_a_file_are_named(tmp_path):
     np.savez(tmp_path / "f.npz", audio=np.ones((2, 3)), label=np.arange(2), **arrays)
     named = ", ".join(["audio", "label", *list(arrays)[:28]])
     with pytest.raises(
-        InputError, match=rf"contains only audio of .* but two are needed \(arrays: {named}\); rename an ar"
+        InputError,
+        match=rf"contains only the modality audio, .* needed \(arrays: {named}\); rename an array to visual, or",
     ):
         open_data(tmp_path / "f.npz", layout="columns")

@@ -51,7 +51,7 @@ def test_a_missing_key_is_named_with_the_keys_found(write_h5, split_keys, key):
         ("audio_train", lambda v: v * np.nan, "row 0 contains NaN"),
         ("audio_train", lambda v: v.astype("S4"), "pass numbers|differ only in"),
         ("lab_train", lambda v: np.float64(3), "differ only in the number of rows"),
-        ("lab_train", lambda v: v + 0.5, "fractions"),
+        ("lab_train", lambda v: v + 0.5, "which is not a whole number"),
         ("audio_train", lambda v: v[:0], "has 0|rows"),
     ],
 )

@@ -31,7 +31,9 @@ def test_labels_of_views_may_be_in_the_plural(tmp_path):
 
 @pytest.mark.parametrize("chosen", [{}, {"audio": "x"}, {"audio": "x", "visual": "z"}])
 def test_views_that_are_not_named_are_listed(tmp_path, chosen):
-    with pytest.raises(InputError, match=r"--audio VIEW and --visual VIEW to `aadml convert .*`, .*the views are x, y"):
+    with pytest.raises(
+        InputError, match=r"\(its views are x, y\); .* `aadml convert .*views\.npz F\.h5 --audio VIEW --visual VIEW`"
+    ):
         open_data(views(tmp_path), **chosen)
 
 

@@ -15,7 +15,7 @@ def test_what_is_something_else_is_named_with_what_to_do(tmp_path):
         "captioned": "contains sound and captions, not features; `aadml train --method audio-text --data",
         "clips": f"contains media, not features; `aadml manifest {tmp_path / 'clips'}` lists",
         "clips/dog/a.MP4": f"is media, not features; `aadml manifest {tmp_path / 'clips' / 'dog'}` lists",
-        "run": f"is a model, not features; `aadml evaluate {tmp_path / 'run'} --data F.h5`",
+        "run": f"is a model, not features; pass features, or use the model: `aadml embed {tmp_path / 'run'} F.h5`",
     }.items():
         with pytest.raises(InputError) as refused:
             open_data(tmp_path / name)

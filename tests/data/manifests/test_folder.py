@@ -1,4 +1,5 @@
 import os
+import re
 from collections import Counter
 
 import pytest
@@ -70,6 +71,9 @@ def test_any_file_name_reaches_the_manifest_and_comes_back(tmp_path):
             assert file.read() in odd
         row.id.encode()
     assert len({row.media["audio"] for row in rows}) == len(odd)
+    (tmp_path / "cat" / r"latin\xe9.mp4").write_bytes(b"")
+    with pytest.raises(InputError, match=re.escape(r"two files have the name 'cat/latin\xe9.mp4' as UTF-8; rename")):
+        folder(tmp_path)
 
 
 @pytest.mark.slow

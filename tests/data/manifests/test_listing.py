@@ -21,7 +21,9 @@ def test_what_is_left_aside_is_said(tmp_path):
     )
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "cat").symlink_to(tmp_path / "data" / "cat")
-    with pytest.raises(InputError, match=r"contains no media; links to folders are not followed \(cat\)"):
+    with pytest.raises(
+        InputError, match=r"contains no media, and links to folders are not followed \(cat\); add sound"
+    ):
         folder(tmp_path / "links")
 
 

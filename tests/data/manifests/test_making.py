@@ -120,7 +120,8 @@ def test_a_folder_may_have_the_name_of_a_data_set_and_hold_another_table(tmp_pat
     assert [row.label for row in rows_of(manifest("ave", split="random:1/0/0"))] == ["cat", "dog"]
     (tmp_path / "ave" / "manifest.csv").write_text("\ufeffid,media,split\n")
     with pytest.raises(
-        InputError, match=r"contains manifest\.csv, which is already a manifest; pass it to `aadml extr"
+        InputError,
+        match=r"contains manifest\.csv, which is already a manifest; run `aadml extract .*/manifest\.csv -o F\.h5`",
     ):
         manifest(tmp_path / "ave")
 

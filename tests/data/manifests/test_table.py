@@ -44,7 +44,7 @@ def test_any_separator_line_end_and_byte_order_mark_gives_one_manifest(media, se
 
 
 def test_a_column_that_may_be_the_label_is_named_where_there_is_none(media):
-    hint = "no column is named label, so the clips have no labels; if it is 'Category', pass --columns label=Category"
+    hint = "no column is named label, so clips have no labels; if 'Category' has labels, pass --columns label=Category"
     for options, said in (({}, True), ({"columns": "label=Category"}, False), ({"no_labels": True}, False)):
         manifest(plain(media, "media,Category"), on_note=(notes := []).append, output=media / "m.csv", **options)
         assert (hint in notes) == said
@@ -90,7 +90,7 @@ def test_sound_and_picture_may_be_two_files(media):
         ("id,media\nx,a\ny,b\nx,c\n", {}, "id 'x' occurs in lines 2, 4"),
         ("media,label\na,x\na,y\n", {}, "lines 2, 3 share media files"),
         ("id,media\nx,a\nx,b\ny,c\ny,d\n", {}, "id 'x' occurs in lines 2, 3, and 1 more ids are repeated; make each"),
-        ("id,media\n,a\nx,b\n", {}, "id '' occurs in line 2; make each id unique"),
+        ("id,media\n,a\nx,b\n", {}, "has no id in line 2; fill in the cells"),
         ("a,b\n1,2\n", {}, "(its columns are a, b); choose from these columns: --columns media=COLUMN,label=COLUMN"),
         ("File Name,b\n1,2\n", {}, "choose from these columns: --columns media=File Name"),
         ("audio,b\n1,2\n", {}, "has no column 'media'"),

@@ -96,8 +96,12 @@ def test_clips_of_several_classes_count_in_each():
     "text", ["", "0.7", "0.7/0.3", "0.7/0.2/0.2", "a/b/c", "-0.1/0.1/1", "0/0.5/0.5", "nan/0/1", "1/0/0/0"]
 )
 def test_shares_that_cannot_be_are_refused(text):
-    with pytest.raises(InputError, match="shares '"):
+    with pytest.raises(
+        InputError, match=f"shares '{text}': (are not three numbers; write|the sum is .*, and the smallest)"
+    ):
         shares_of(text)
+    with pytest.raises(InputError, match=r"the sum is 1\.1, and the smallest share is 0.2; pass shares of at least 0"):
+        shares_of("0.7/0.2/0.2")
 
 
 def test_shares_are_read():

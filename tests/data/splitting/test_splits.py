@@ -64,6 +64,9 @@ def test_classes_of_one_clip_alone_cannot_validate(make_content):
     content = make_content([0, 1, 0, 1], ["train", "train", "test", "test"])
     with pytest.raises(InputError, match="no class has two train clips"):
         to_splits(content)
+    content = make_content([-1, -1], ["train", "test"], class_names=())
+    with pytest.raises(InputError, match="there is one train clip, so no clip can be set aside for validation"):
+        to_splits(content)
 
 
 @pytest.mark.parametrize("present", ["train", "test"])
@@ -85,9 +88,8 @@ def incomplete(make_content):
 
 
 def test_a_class_without_test_or_train_clips_is_refused_with_what_to_do(make_content):
-    with pytest.raises(InputError, match=r"'c' has no test clips.*--incomplete-classes drop"):
-        to_splits(incomplete(make_content))
-    with pytest.raises(InputError, match="'d' has no train clips"):
+    wanted = r"classes are incomplete \('d' has no train clips, 'c' has no test clips\); .*--incomplete-classes drop"
+    with pytest.raises(InputError, match=wanted):
         to_splits(incomplete(make_content))
 
 

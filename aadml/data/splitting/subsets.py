@@ -102,4 +102,4 @@ def _first_of_each(labels: NDArray[np.int64], count: int, seed: int) -> torch.Te
     generator = np.random.default_rng(seed)
     classes = np.unique(labels[labels != UNLABELLED])
     chosen = [generator.permutation(np.flatnonzero(labels == label))[:count] for label in classes]
-    return torch.from_numpy(np.sort(np.concatenate(chosen)))
+    return torch.from_numpy(np.sort(np.concatenate([np.empty(0, np.int64), *chosen])))

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -30,6 +32,14 @@ def test_validation_clips_drawn_from_train_shrink_too():
     splits = to_splits(content(valid=0), validation=0.5, seed=0)
     assert counts(few_a_class(splits, 4, validation=0.5, seed=0).valid) == [2] * 6
     assert counts(few_a_class(splits, 4, validation=0.01, seed=0).valid) == [1] * 6
+
+
+def test_validation_clips_without_labels_leave_no_validation_clips():
+    splits = to_splits(content())
+    unlabeled = replace(splits.valid, labels=torch.full_like(splits.valid.labels, UNLABELLED))
+    few = few_a_class(splits.having("valid", unlabeled), 1, validation=0.5, seed=0)
+    assert len(few.valid) == 0
+    assert few.notes[-1] == "1 validation clips per class were drawn, 0 in all"
 
 
 def test_a_smaller_choice_lies_in_a_larger_one_and_the_seed_decides():

@@ -46,7 +46,7 @@ def _options_of(
         try:
             options.setdefault(modality, {})[key.replace("-", "_")] = strict_yaml.load(value)
         except InputError as error:
-            raise InputError(f"--set {setting}: {str(error).removeprefix('line 1: ')}") from error
+            raise InputError(f"--set {setting:.80}: {str(error).removeprefix('line 1: ')}") from error
     return options
 
 

@@ -170,10 +170,10 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
 
 
 def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[str]) -> Order:
-    """Parse a command line with `places`. The command can read the files among its words.
+    """Parse a command line with all placeholders `places`, such as {input}. Files among its words are readable.
 
     Raises:
-        InputError: the command cannot be parsed, lacks one of `places`, or a path of `allow` does not exist.
+        InputError: the command cannot be parsed or lacks a placeholder, or a path of `allow` does not exist.
     """
     try:
         words = shlex.split(command)

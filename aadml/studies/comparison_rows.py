@@ -230,7 +230,7 @@ def _beside(config: Config, settings: RowSettings) -> dict[str, Config]:
 
 
 def file_of(name: str) -> ConfigFile:
-    """Return the config file of a method or preset; for a method from outside aadml, a config without further keys.
+    """Return the config file of a method or preset; for a method from outside aadml, one with only the key `method`.
 
     Raises:
         InputError: no method and no preset has this name, or the file cannot be read.

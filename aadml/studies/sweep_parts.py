@@ -213,7 +213,7 @@ def summary(
     about: Sequence[str],
     what: str = "row",
 ) -> str:
-    """Return the summary of a study as HTML: the best row, and the significance of its difference.
+    """Return the summary of a study as HTML: the best row, and the significance of its difference from its baseline.
 
     Args:
         rows: name -> scores.

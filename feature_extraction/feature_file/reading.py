@@ -235,7 +235,7 @@ def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:
     notes = provenance.get("notes", [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise InputError(
-            f"{place}: its attribute `provenance` has notes that are not a list of sentences; write a list of strings"
+            f"{place}: the notes in its attribute `provenance` are not a list of strings; write a list of strings"
         )
     return provenance
 

@@ -47,7 +47,7 @@ def checked(function: F, home: str, name: str) -> F:
     mappings, arrays and the values of a `Literal`. Messages describe a class by its attribute IN_WORDS.
 
     Args:
-        function: function to wrap. Equal arguments of `checked` return the same wrapper.
+        function: function to wrap. A second call with equal arguments returns the same wrapper.
         home: module that has the wrapper as an attribute.
         name: name of that attribute.
     """

@@ -65,7 +65,10 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
 
 
 def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path], list[str]]:
-    """Return media file -> names of the folders that contain the file, sound -> picture, and notes on the pairs."""
+    """Return media file -> names of its folders, sound -> picture, and notes on the pairs.
+
+    For a pair, the name of the split, if there is one, replaces the folder of sounds or pictures.
+    """
     files = {
         file: file.relative_to(source).parts[:-1] for file in media_files(source, MEDIA_SUFFIXES | PICTURE_SUFFIXES)
     }
@@ -92,7 +95,7 @@ def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path],
 
 
 def _paired_level(folders: Iterable[tuple[str, ...]]) -> int | None:
-    """Return the depth at which each folder name means sounds or pictures and both kinds occur, or None."""
+    """Return the first depth with folders of sounds, folders of pictures and no others; None without such a depth."""
     paths = set(folders)
     for level in range(max(map(len, paths), default=0)):
         names = [_words(path[level]) for path in paths if len(path) > level]

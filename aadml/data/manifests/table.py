@@ -177,7 +177,7 @@ def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> 
         if old not in names:
             raise InputError(f"{place}: has no column '{old}'; {suggestion(old, known)}")
         if new in new_names:
-            raise InputError(f"--columns {columns}: '{new}' is named twice; name each column once")
+            raise InputError(f"--columns {columns:.80}: '{new}' is named twice; name each column once")
         new_names.add(new)
         names[old] = new
     doubled = [name for name, count in Counter(names.values()).items() if count > 1]

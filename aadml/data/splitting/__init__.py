@@ -1,1 +1,1 @@
-"""Splits of clips: division into train, valid and test, subsets, folds, and duplicates across splits."""
+"""Splits of clips into train, valid and test, and duplicates across splits."""

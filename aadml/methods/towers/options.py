@@ -82,7 +82,7 @@ class PretrainedOptions(FineTuning):
 
     @property
     def loading(self) -> Loading:
-        """Decoding and cache of media."""
+        """Caches of decoded media."""
         return Loading.of(memory_mib=self.memory_mib, disk_mib=self.disk_mib)
 
     @property

@@ -90,8 +90,8 @@ def test_refuses_another_format_and_a_later_version(tmp_path, attributes, messag
     ("provenance", "message"),
     [
         ("[]", "/audio: its attribute `provenance` is not a JSON object; write a JSON object"),
-        ('{"notes": "a"}', "has notes that are not a list of sentences; write a list of strings"),
-        ('{"notes": ["a", 1]}', "has notes that are not a list of sentences; write a list of strings"),
+        ('{"notes": "a"}', "the notes in its attribute `provenance` are not a list of strings; write a list"),
+        ('{"notes": ["a", 1]}', "the notes in its attribute `provenance` are not a list of strings; write a list"),
         ("{", "/audio: its attribute `provenance` is not JSON; write JSON"),
         ("", None),
     ],

@@ -193,7 +193,7 @@ ZOO = {
     provenance_of_another_type: "its attribute `provenance` is not JSON",
     provenance_is_a_list: "its attribute `provenance` is not a JSON object",
     provenance_is_too_deep: "its attribute `provenance` is not JSON",
-    notes_are_a_number: "notes that are not a list of sentences",
+    notes_are_a_number: "the notes in its attribute `provenance` are not a list of strings",
     version_of_another_type: "is a feature file of version '[0 1 2]', but this program reads versions 1 and 2",
     doubled_id: "/id contains 'clip 0' 2 times",
     doubled_class: "/class_names contains 'a' 2 times",

@@ -8,6 +8,7 @@ import click
 from aadml.cli.feature_options import extractor_settings_option, other_features_option
 from aadml.cli.settings import flags_of
 from aadml.cli.trust import trust_option
+from aadml.feature_extraction.ground.errors import one_line
 
 _flag = flags_of("aadml.search.build_index:build")
 
@@ -56,7 +57,8 @@ def _print(changes: Any, output: str, as_json: bool) -> None:
         return
     for failure in changes.failures[:10]:
         reason = f"{failure.reason}, {failure.detail}"
-        click.echo(f"aadml: {failure.media} cannot be read as {failure.modality} ({reason})", err=True)
+        message = f"aadml: '{failure.media}' cannot be read as {failure.modality} ({reason}); restore the file"
+        click.echo(one_line(message), err=True)
     if len(changes.failures) > 10:
         click.echo(f"aadml: {len(changes.failures) - 10} more files could not be read", err=True)
     vectors = ", ".join(f"{count:,} {modality}" for modality, count in changes.vectors.items())

@@ -96,7 +96,7 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     built = extractor(name, modality, options)
     if built.fit is not None:
         raise InputError(
-            f"{modality}: {name} uses matrices fitted on the training clips, which the model does not contain; "
+            f"{modality}: {name} was fitted to the training clips, but the model does not contain the fitted matrices; "
             "embed arrays instead of files"
         )
     actual = fingerprint({"extractor": built.name, "parameters": built.parameters, "about": built.about})

@@ -466,8 +466,11 @@ class Index:
 
     def _gallery(self, modality: Modality) -> tuple[NDArray[np.int64], Gallery]:
         if modality not in self._state.galleries:
-            known = ", ".join(self._state.galleries) or "no modality"
-            raise InputError(f"{modality}: this index has no {modality} vectors; choose from {known}")
+            known = ", ".join(self._state.galleries)
+            raise InputError(
+                f"{modality}: this index has no {modality} vectors; "
+                + (f"choose from {known}" if known else "build the index again from items that can be read")
+            )
         return self._state.galleries[modality]
 
     def _compared_with(self, modality: Modality) -> list[Modality]:

@@ -211,7 +211,7 @@ def _finite(rows: FeatureRows, place: str, present: NDArray[np.bool_] | None = N
         absent = block.any(axis=1) & ~present[start : start + len(block)] if present is not None else np.zeros(0, bool)
         if absent.any():
             row = start + int(absent.argmax())
-            raise InputError(f"{place}: row {row} contains values, but {place}_present is false there; write zeros")
+            raise InputError(f"{place}: row {row} contains values, but its mask is false in this row; write zeros")
         yield block
         start += len(block)
 

@@ -127,7 +127,7 @@ def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place
 
 
 def check_texts(texts: Texts, n: int, place: str) -> None:
-    """Check texts of n clips.
+    """Check texts of n clips; `place` is the subject of the error message.
 
     Raises:
         InputError: shapes or types are wrong, a value is NaN or infinite, a clip does not exist, or texts are out of
@@ -146,7 +146,7 @@ def check_texts(texts: Texts, n: int, place: str) -> None:
 
 
 def check_unique(names: Sequence[str], place: str) -> None:
-    """Raise InputError if a name occurs more than once."""
+    """Raise InputError, with the subject `place`, if a name occurs more than once."""
     if len(set(names)) < len(names):
         name, count = Counter(names).most_common(1)[0]
         raise InputError(f"{place} contains {name!r} {count} times; write each name once")

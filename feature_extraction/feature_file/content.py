@@ -138,7 +138,7 @@ class JobPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Shard(JobPart):
-    """Part of a sharded job that a feature file contains.
+    """Part of a sharded job in one feature file.
 
     Attributes:
         rows: (n,) int64, row of each clip in the manifest.
@@ -224,7 +224,11 @@ class FeatureFile:
         return rows
 
     def notes(self) -> tuple[str, ...]:
-        """Return notes of readers, and on random numbers, untrained networks, missing modalities and several texts."""
+        """Return notes on the content, for the user.
+
+        These are the notes in the provenance, and notes on random numbers, untrained networks, missing modalities and
+        several texts.
+        """
         notes = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
         drawn = [modality for modality, origin in self.provenance.items() if origin.get("extractor") == DRAWN]
         if drawn:

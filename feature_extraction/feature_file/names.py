@@ -16,7 +16,7 @@ _TAKEN = (
 )
 """Words with another meaning in a feature file or in options that name modalities."""
 _ENDINGS = ("_offsets", "_present", "_row", "_sequence", "_times")
-"""Endings of the names of further arrays of a modality."""
+"""Endings of the keys of arrays that accompany the features of a modality."""
 
 
 def check_modality(name: str, place: str) -> None:

@@ -89,7 +89,7 @@ def _write_rows(file: Hdf5Writer, content: FeatureFile, rows: Mapping[str, Modal
 
 
 def _described(shard: Shard) -> str:
-    """Return a shard as JSON, without the keys of later versions at their defaults."""
+    """Return a shard as JSON; the keys `pending` and `sequence` are left out without a pending fit."""
     keys = ["index", "count", "total", "manifest", "failures"]
     keys += ["pending", "sequence"] if shard.pending else []
     return json.dumps({key: getattr(shard, key) for key in keys}, sort_keys=True, default=vars)

@@ -25,7 +25,10 @@ DAMAGED = (
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a regular file has the end record of a zip archive (such as an npz). No other file is opened."""
+    """Return whether `path` is a regular file with the end record of a zip archive, such as an npz.
+
+    Devices and pipes are not opened.
+    """
     try:
         return path.is_file() and zipfile.is_zipfile(path)
     except zipfile.BadZipFile:

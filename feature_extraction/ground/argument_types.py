@@ -44,7 +44,8 @@ def checked(function: F, home: str, name: str) -> F:
     """Wrap a public function in a check of the types of its arguments.
 
     Texts, paths, numbers, functions and classes are checked, alone or as items of a list. The function itself checks
-    mappings, arrays and the values of a `Literal`. Messages describe a class by its attribute IN_WORDS.
+    mappings, arrays and the values of a `Literal`. Messages describe a class by its attribute `IN_WORDS`, or else
+    by its name.
 
     Args:
         function: function to wrap. A second call with equal arguments returns the same wrapper.
@@ -62,7 +63,9 @@ def checked_call(function: F) -> F:
 
 
 def with_consent(*files: str) -> Callable[[F], F]:
-    """Return a decorator like `checked_call`. A call with `trust_code=True` also consents to the code that files name.
+    """Return a decorator like `checked_call`, for functions that read files with names of external code.
+
+    A call of the decorated function with `trust_code=True` consents to external code that is named in files.
 
     Args:
         files: names of the arguments that are files or folders. A message on missing consent contains the first of
@@ -109,7 +112,7 @@ def _wrapped(function: F, name: str, *, typed: bool = False, files: Sequence[str
 
 
 def in_words(error: OSError) -> str:
-    """Return the text of an operating-system error, with the path of the file if the error contains a path."""
+    """Return a message on an operating-system error, with the path of the file if the error contains a path."""
     place = "a file" if error.filename is None else f"{os.fsdecode(error.filename)}:"
     return (
         f"{place} cannot be read or written ({error.strerror or error}); pass another path, or change its permissions"
@@ -132,10 +135,11 @@ def _check_text(place: str, value: object, *, is_path: bool) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value with NumPy values and fractions as Python numbers, and paths in mappings as strings.
+    """Return a value with NumPy values and fractions as plain Python values, and paths in mappings as strings.
 
     Args:
-        value: scalar, array, or mappings, lists and tuples of these; any other value is returned unchanged.
+        value: scalar, array (returned as a list), or mappings, lists and tuples of these; any other value is returned
+            unchanged.
     """
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()

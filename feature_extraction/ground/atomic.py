@@ -101,7 +101,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = Tr
 
 
 def append_all(handle: int, data: bytes) -> None:
-    """Write all of `data` to a file descriptor, repeating partial writes."""
+    """Write all of `data` to a file descriptor, with further writes after a partial write."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]

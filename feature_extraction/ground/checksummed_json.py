@@ -29,7 +29,7 @@ class FileSum:
         return cls(len(data), hashlib.sha256(data).hexdigest())
 
     def check(self, data: bytes, place: Path) -> None:
-        """Check the data that was read from `place`.
+        """Check data that was read from the file `place` against the expected size and checksum.
 
         Raises:
             InputError: the size or the checksum differs.
@@ -58,7 +58,7 @@ def unseal(data: bytes, place: Path) -> JsonObject:
         place: path of the file, for messages.
 
     Raises:
-        InputError: `data` is not a JSON object, or the checksum does not match.
+        InputError: `data` is not a JSON object with a matching checksum.
     """
     try:
         content = json.loads(data)

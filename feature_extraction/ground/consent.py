@@ -25,7 +25,7 @@ _TYPED = re.compile(rf"(?:\w+-)*({_PLACE.pattern})(?:@\w+)?")
 _BETWEEN = re.compile(r"[=,+\s{}\[\]\"']+")
 _ADDRESS = re.compile(r"hf:|[^=/\s]+://")
 _NO_MODULES = ("column", "hf", "legacy", "ray", "synthetic")
-"""Prefixes with another meaning before a colon: a split, an extractor, a protocol, an engine, a data set."""
+"""Words before a colon that are not modules, but a split, an extractor, a protocol, an engine or a data set."""
 
 _names: set[str] = set()
 _addresses: set[str] = set()
@@ -43,7 +43,7 @@ def is_place(text: object) -> bool:
 def consent_to(*typed: object, paths: bool = False) -> None:
     """Consent, for the rest of this process, to import every `module:name` in values that a person typed.
 
-    An address among the values ("s3://bucket/clips.h5", "--data=hf:org/name") has consent to be opened.
+    Addresses among the values ("s3://bucket/clips.h5", "--data=hf:org/name") may be opened as well.
 
     Args:
         typed: texts ("aa-my_losses:mine", "loss=my_losses:mine"), and mappings or sequences of them. Paths, names of
@@ -111,7 +111,7 @@ def is_trusting() -> bool:
 
 
 def is_consented(place: str) -> bool:
-    """Return whether `place` may be imported."""
+    """Return whether the external object at `place` ("module:name") may be imported."""
     return _trusted.get() or place in _names
 
 

@@ -41,7 +41,13 @@ class MissingExtraError(InputError):
 
     @classmethod
     def of(cls, user: str, package: str, extra: str) -> "MissingExtraError":
-        """Return the error for a feature `user` that needs a package; `extra` installs the package ("aadml[hub]")."""
+        """Return the error for a package that is not installed.
+
+        Args:
+            user: subject of the message, such as the name of an extractor.
+            package: name of the package.
+            extra: argument of `pip install` that installs the package ("aadml[hub]").
+        """
         return cls(f"{user} needs {package}, which is not installed; run pip install '{extra}'")
 
 

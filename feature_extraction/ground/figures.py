@@ -76,14 +76,17 @@ def panels(drawings: Sequence[Callable[["Axes"], float]]) -> "Figure":
 
 
 def label(name: object, width: int = LONGEST) -> str:
-    """Return a printable name of at most `width` characters, with a space if a first "_" would hide the name."""
+    """Return a printable name, shortened to `width` characters.
+
+    A first "_", which would hide the name in the legend, is preceded by a space.
+    """
     plain = " ".join("".join(letter if letter.isprintable() else " " for letter in str(name)).split())
     short = plain if len(plain) <= width else f"{plain[: width - 1]}…"
     return f" {short}" if short.startswith("_") else short
 
 
 def over_counts(axes: "Axes", x: str, y: str) -> None:
-    """Label the axes, with whole numbers as ticks of the horizontal axis, which counts epochs or results."""
+    """Label the axes with `x` and `y`; the horizontal axis, which counts epochs or results, has whole-number ticks."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set(xlabel=label(x), ylabel=label(y))
@@ -113,7 +116,7 @@ def svg(figure: "Figure") -> str:
 
 
 def draw_curves(axes: "Axes", series: Series, *, x: str, y: str, marks: Mapping[str, float] | None = None) -> float:
-    """Draw lines over a common axis.
+    """Draw lines over a common horizontal axis.
 
     Args:
         axes: axes to draw on.

@@ -39,7 +39,7 @@ def text_stamp(text: str) -> tuple[int, ...]:
 
 
 def stamp_of(path: str) -> tuple[int, ...] | None:
-    """Return the size, times and inode of a regular file; () for another file, None if no file is accessible."""
+    """Return size, times and inode of a regular file; () for another kind of file, None for an inaccessible file."""
     try:
         status = os.stat(path)  # noqa: PTH116 - parsing a path takes longer than the call
     except (OSError, ValueError):
@@ -49,7 +49,7 @@ def stamp_of(path: str) -> tuple[int, ...] | None:
 
 
 def file_kind(status: os.stat_result) -> str:
-    """Return "regular file", "folder", "device", "pipe", "socket", or "file of the kernel" (in /proc or /sys)."""
+    """Return the kind of a file: a value of `_KINDS`, or "file of the kernel" for a file in /proc or /sys."""
     if status.st_dev in _kernel_file_systems() and not stat.S_ISDIR(status.st_mode):
         return "file of the kernel"
     return _KINDS[stat.S_IFMT(status.st_mode)]

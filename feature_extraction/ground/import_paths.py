@@ -83,8 +83,8 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
 
     Returns:
         The import path of the object, and the file of its module or the folder of its package. In a folder without
-        `__init__.py`, the import path starts at the file itself. The second value is
-        None if there is no such file.
+        `__init__.py`, the import path starts at the file itself. The second value is None if there is no
+        such file.
 
     Raises:
         UntrustedCodeError: the name was neither typed nor consented to.

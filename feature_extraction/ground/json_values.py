@@ -77,7 +77,7 @@ def nested(content: object, *path: str) -> JsonObject:
 
 
 def typed(content: object, key: str, kind: type[T]) -> T:
-    """Return the value of a key.
+    """Return the value of the key `key` in an object, checked to be of type `kind`.
 
     Raises:
         InputError: the key is missing, or its value has another type.

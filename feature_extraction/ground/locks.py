@@ -45,7 +45,10 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
 
 
 def _flock(handle: int, *, wait: bool) -> None:
-    """Retry `flock` for `_GRACE` seconds, because a killed process holds its lock until its exit."""
+    """Acquire a lock by `flock`.
+
+    Without `wait`, `flock` is tried again for `_GRACE` seconds, because a killed process holds its lock until its exit.
+    """
     until = time.monotonic() + _GRACE
     while True:
         try:

@@ -3,7 +3,7 @@
 import re
 
 _MARKUP = re.compile(r"\||\\(?=[!-/:-@\[-`{-~]|$)|<(?=[A-Za-z/!?])|&(?=#?\w+;)")
-"""The end of a table cell, an escape, a tag or an entity; "p < 0.001" is left unchanged."""
+"""Characters that begin an escape, a tag or an entity, or end a table cell; "p < 0.001" is left unchanged."""
 
 
 def one_line(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, MultipleOf, Unit
 
 Scalar: TypeAlias = str | float | bool | None
-"""Value of an option that is not a list."""
+"""Value of an option, other than a list."""
 
 
 @dataclass(frozen=True, init=False)

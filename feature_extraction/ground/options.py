@@ -31,7 +31,7 @@ from aadml.feature_extraction.ground.registry import suggestion
 T = TypeVar("T")
 
 Options: TypeAlias = Mapping[str, JsonObject]
-"""Options of several entries: name of a section, or modality of an extractor -> option -> value."""
+"""Options of several entries: section (for extractors: modality) -> option -> value."""
 REQUIRED: Final = inspect.Parameter.empty
 """Default of an option that must be set."""
 LONGEST = 60
@@ -40,7 +40,7 @@ _REMOVED = "removed_options"
 
 
 class OptionValues(SimpleNamespace):
-    """Immutable options as attributes; the options of a method include its sections."""
+    """Immutable options as attributes; the config sections of a function or class are attributes as well."""
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{name} cannot be set, as options are immutable; build new options instead")
@@ -128,8 +128,8 @@ class Option:
 def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
     """Return the options of a function or class: its keyword-only arguments, except config sections and `NoOption`.
 
-    An argument whose type is a dataclass is a group of options that several entries share. Its fields become options,
-    with the field values of the argument's default as their defaults.
+    An argument whose type is a dataclass is a group of options that several entries share. Its fields become options.
+    Their defaults are the field values of the argument's default; without such a default, the defaults of the fields.
 
     Returns:
         name -> option, in order.
@@ -172,7 +172,8 @@ def removing(**former: object) -> Callable[[T], T]:
     """Return a decorator that sets the attribute `removed_options` of a function or class; see `without_removed`.
 
     Args:
-        former: option -> the value that the code implements; `...` if no value changed a result.
+        former: option -> the value that the code implements; `...` if the option never had an effect. Any value is then
+            accepted.
     """
 
     def decorate(entry: T) -> T:

@@ -43,7 +43,10 @@ class Bar:
         self.show(done)
 
     def show(self, done: float, remark: str = "") -> None:
-        """Update the bar and the text after the bar; the bar is drawn at most once per 0.1 s, or 30 s in a log."""
+        """Update the number of units that are done, and the text `remark` after the bar.
+
+        The bar is drawn at most once per 0.1 s, or once per 30 s in a log.
+        """
         self.done, self.remark = done, remark
         if time.monotonic() - self._drawn_at >= self._seconds:
             self._draw()

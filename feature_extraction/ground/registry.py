@@ -45,7 +45,7 @@ def suggestion(name: object, choices: Iterable[str]) -> str:
 
 
 def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
-    """Return `table[name]`.
+    """Return the entry `name` of a registry; `kind` ("loss") is the noun for the entry in messages.
 
     Raises:
         InputError: the entry does not exist (the message contains all names), or external code cannot be used.
@@ -84,8 +84,8 @@ class RegistryEntry:
 class Registry(Mapping[str, T]):
     """Entries by name: those of this project, and those of the entry points of installed packages.
 
-    Every other "package.module:name" is also an entry, but is not listed, and its import needs consent (see
-    `consent.py`). An entry point with the name of another entry is listed by its import path instead.
+    Any other "package.module:name" is also an entry, but is not listed. Its import needs consent (see `consent.py`). An
+    entry point with the name of another entry is listed by its import path instead.
 
     Args:
         kind: kind of the entries, for messages ("loss").

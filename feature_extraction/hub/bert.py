@@ -1,4 +1,7 @@
-"""BERT (Devlin et al., NAACL 2019) from `transformers`; a caption's vector is the last hidden state of [CLS]."""
+"""BERT (Devlin et al., NAACL 2019) from `transformers`; a caption's vector is the last hidden state of [CLS].
+
+https://doi.org/10.18653/v1/N19-1423
+"""
 
 from pathlib import Path
 from typing import Any

@@ -63,7 +63,11 @@ def _features(method: str) -> Pool:
 
 
 def _pe_clip(kind: str) -> Pool:
-    """Return the pooling that applies the contrastive head of PE-AV to an "audio" or a "video"."""
+    """Return the pooling by an encoder and a contrastive head of PE-AV (Perception Encoder Audiovisual).
+
+    Args:
+        kind: input of the encoder, "audio" or "video".
+    """
 
     def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
         states = getattr(network, f"{kind}_encoder")(**_arguments(items)).pooler_output
@@ -74,7 +78,11 @@ def _pe_clip(kind: str) -> Pool:
 
 
 def _pe_text(kind: str) -> Pool:
-    """Return the pooling that applies the head for an "audio" or a "video" to the first token of a text."""
+    """Return the pooling that applies a text head of PE-AV to the last hidden state of the first token.
+
+    Args:
+        kind: modality with which the head compares texts, "audio" or "video".
+    """
 
     def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
         states = network.text_model(**_arguments(items), output_hidden_states=True).hidden_states
@@ -183,7 +191,7 @@ class TextTower(Tower):
     """Tower with one vector per text.
 
     Attributes:
-        filled: whether every text is padded to the maximum length, as in training; otherwise padding is masked.
+        filled: whether texts are padded to the maximum length, as in training; otherwise to a multiple of 16 tokens.
         masked: whether the network receives the mask of the padding.
     """
 

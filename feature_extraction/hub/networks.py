@@ -50,6 +50,11 @@ class Preparation:
 def tower_of(snapshot: Snapshot, modality: str, kind: type[T]) -> T:
     """Return the tower of a modality in the family of a model.
 
+    Args:
+        snapshot: files of the model.
+        modality: "audio", "visual" or "text".
+        kind: class that the tower must have.
+
     Raises:
         InputError: the family is unknown, or has no tower for the modality.
     """
@@ -136,7 +141,7 @@ class PretrainedEncoder:
     Attributes:
         snapshot: files of the model.
         tower: tower of the model's family.
-        run: network, which is called on items.
+        run: runner of the network, called on the items of clips.
         preparation: conversion of a clip to items.
         pooling: name of the pooling.
         weights: checksum of the weights.
@@ -156,7 +161,7 @@ class PretrainedEncoder:
         return self.run(map(self.preparation.items, clips))
 
     def extractor(self, modality: Modality, batch_clips: int, *packages: str) -> Extractor:
-        """Build an extractor of batches of `batch_clips` clips; its provenance has the versions of `packages`."""
+        """Build the extractor with `batch_clips` clips per batch; its provenance has the versions of `packages`."""
         from importlib.metadata import version
 
         versions = {name: version(name) for name in ("torch", "transformers", *packages)}

@@ -57,7 +57,7 @@ def hf_visual(
 
     Raises:
         InputError: the model, the revision, the pooling or the device does not exist, the family of the model is
-            unknown, or the files of the model cannot be read.
+            unknown, the files of the model cannot be read, or `transformers` is not installed.
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "visual", PictureTower)
@@ -182,7 +182,10 @@ def _frames(frames: NDArray[np.uint8], _: Pictures, colors: Colors) -> list[Item
 def _videos(
     count: int, tower: PictureTower, frames: NDArray[np.uint8], _: Pictures, colors: Colors
 ) -> list[Item]:  # fmt: skip
-    """Cut frames (t, h, w, 3) into consecutive windows; a shorter clip may be padded with its last frame."""
+    """Cut frames (t, h, w, 3) into consecutive windows.
+
+    If `tower.filled`, the last frame of a clip shorter than a window is repeated.
+    """
     missing = max(0, count - len(frames)) if tower.filled else 0
     held = np.concatenate([frames, np.repeat(frames[-1:], missing, axis=0)])
     windows = (held[start : start + count] for start in starts(len(held), count, count))

@@ -1,4 +1,4 @@
-"""Files of a model, in a folder or downloaded from the Hugging Face Hub to its cache."""
+"""Files of a model, in a folder or in the cache of downloads from the Hugging Face Hub."""
 
 import json
 import re
@@ -91,7 +91,7 @@ def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
         model: folder, name on the hub ("laion/clap-htsat-unfused"), or checksum of weights that were used before on
             this machine.
         revision: branch, tag or commit on the hub; None for the newest commit.
-        weights: whether weights are downloaded too.
+        weights: whether weights are needed; otherwise only the small files are downloaded.
 
     Raises:
         InputError: the model or the revision does not exist, or a file is missing, damaged or not accessible.

@@ -46,7 +46,7 @@ def hf_audio(
 
     Raises:
         InputError: the model, the revision, the pooling or the device does not exist, the family of the model is
-            unknown, or the files of the model cannot be read.
+            unknown, the files of the model cannot be read, or `transformers` is not installed.
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "audio", SoundTower)

@@ -54,8 +54,8 @@ def open_tower(name: str, modality: Kind, device: torch.device) -> OpenedTower:
         device: device of the network.
 
     Raises:
-        InputError: the model, the revision or the pooling does not exist, the family of the model is unknown, or the
-            files of the model cannot be read.
+        InputError: the model, the revision or the pooling does not exist, the family of the model is unknown, the files
+            of the model cannot be read, or a package is not installed.
     """
     options = expanded(name, modality)[1]
     snapshot = find(options["model"], options.get("revision"))
@@ -81,7 +81,7 @@ def check_tower(name: str, modality: str) -> None:
 
     Raises:
         InputError: the model, the revision, the pooling or the class of the network does not exist, the family of the
-            model is unknown, or the settings cannot be read.
+            model is unknown, the settings cannot be read, or a package is not installed.
     """
     options = expanded(name, modality)[1]
     snapshot = find(options["model"], options.get("revision"), weights=False)

@@ -58,13 +58,13 @@ class Account:
 
 
 def refuse_foreign(output: Path) -> None:
-    """Raise InputError if the output, or its list of failures, would replace a file of another kind."""
+    """Raise InputError if the output or its list of failures would replace a file of another kind."""
     refuse_other_kind(output, "a feature file", is_feature_file)
     refuse_other_kind(_list_of(output), "a list of failures", is_list_of_failures)
 
 
 def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]) -> None:
-    """Write a feature file, after the list of its failures.
+    """Write the list of failed clips, then the feature file.
 
     Args:
         output: the feature file; the list is `<output>.failures.csv`.

@@ -14,7 +14,13 @@ _Batch = list[tuple[int, DecodedPart]]
 
 
 def wanted_of(extractor: Extractor, *, keeps_time: bool = False) -> Wanted:
-    """Return the work of the decoding processes, with pooling if there is neither a network nor `keeps_time`."""
+    """Return the work of the decoding processes for an extractor.
+
+    Args:
+        extractor: extractor of one modality.
+        keeps_time: whether features over time are recorded. If not, the decoding processes also pool the features of an
+            extractor without a network.
+    """
     pools = extractor.describe is None and not keeps_time
     return Wanted(extractor.inputs, extractor.prepare, extractor.minimum_seconds, extractor.pool if pools else None)
 

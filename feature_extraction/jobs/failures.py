@@ -15,7 +15,7 @@ ABSENT = {"audio": "no-audio", "visual": "no-video", "text": "no-text"}
 
 @dataclass(frozen=True)
 class Failure:
-    """Modality that the features of a clip lack.
+    """Modality without features in a clip, and the reason.
 
     Attributes:
         id: id of the clip.

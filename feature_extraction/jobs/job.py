@@ -27,7 +27,7 @@ from aadml.feature_extraction.media import Damaged, Limits
 from aadml.feature_extraction.weights.hub_names import PREFIX
 
 DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}
-"""Extractors, without weights, of a job that names no extractors."""
+"""Extractors of a job that names no extractors; these extractors need no weights."""
 
 NONE = "none"
 """Name that excludes a modality from DEFAULTS."""
@@ -135,11 +135,13 @@ def choose_extractors(
     With `recipe`, the provenance of the extractors includes the recipe.
 
     Args:
-        names: names by modality; None for a modality without a name. If every name is None, DEFAULTS are used.
+        names: names by modality; None for a modality without a name. If no extractor is named, DEFAULTS are used,
+            except for modalities with the name "none".
         options: options by modality.
         weights: source of the weights, for the extractors with an option `weights`; see `extract`.
         recipe: a key of RECIPES, instead of the names for sound and pictures.
-        manifest: clips of the job. Default extractors are built only for modalities with media in the manifest.
+        manifest: clips of the job. Default extractors are built only for modalities with media in the manifest, if it
+            lists any media.
 
     Raises:
         InputError: a name, an option or the recipe is invalid, every modality is excluded, no extractor accepts the

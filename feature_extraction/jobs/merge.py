@@ -65,8 +65,8 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         Counts, dimensions and failures.
 
     Raises:
-        InputError: a shard is missing, cannot be read, occurs twice, belongs to another job, has other features, or is
-            the output; or the output cannot be written.
+        InputError: shards are missing, unreadable, repeated, of several jobs or of different features, every clip
+            failed, or the output is one of the shards or cannot be written.
     """
     place = Path(output)
     refuse_foreign(place)

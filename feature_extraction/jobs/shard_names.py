@@ -53,7 +53,7 @@ def shard_path(output: str | os.PathLike[str], shard: tuple[int, int]) -> Path:
 
 
 def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> list[Path]:
-    """Return the shards to merge.
+    """Return the paths of the shards to merge.
 
     Args:
         names: files of shards, or names of jobs instead of all their shards; empty for the shards of `output`.

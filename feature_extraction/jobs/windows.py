@@ -72,7 +72,8 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
     """Replace each row of a manifest by the windows of its recording or segment, with ids such as `ID@10.0-20.0`.
 
     The columns `start` and `end` contain the times of a window in seconds. The column `recording` contains the name of
-    the window's recording. A recording that cannot be opened remains one clip, whose extraction reports the reason.
+    the window's recording. A recording without a valid length, such as a file that cannot be opened, remains one
+    clip, whose extraction reports the reason.
 
     Args:
         manifest: the recordings.
@@ -121,6 +122,6 @@ def _clips(row: Row, windows: Windows, seconds: Mapping[str, float]) -> Iterator
 
 
 def without_window(name: str) -> tuple[str, Segment] | None:
-    """Return the id of the recording and the segment of an id such as `ID@10.0-20.0`; None for any other id."""
+    """Split an id such as `ID@10.0-20.0` into the id of the recording and the segment; return None for any other id."""
     form = _WINDOW.fullmatch(name)
     return form and (form[1], Segment(float(form[2]), float(form[3])))

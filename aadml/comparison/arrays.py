@@ -75,7 +75,7 @@ def to_flags(values: object, name: str) -> Tensor:
     """Return booleans, or zeros and ones, as booleans (n,).
 
     Raises:
-        InputError: `values` are not booleans, or not of shape (n,).
+        InputError: `values` are neither booleans nor zeros and ones, or do not have the shape (n,).
     """
     try:
         flags = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
@@ -102,7 +102,7 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
         (n,) numbers 0..C-1, -1 for None, and the C values as names.
 
     Raises:
-        InputError: `values` have other types or more than one axis, or names are mixed with numbers.
+        InputError: `values` have other types or not exactly one axis, or names are mixed with numbers.
     """
     advice = "pass n names or n whole numbers, with None for a row without a value"
     try:

@@ -32,10 +32,10 @@ class Clips:
         ids: n names; equal names mean the same clip.
         class_names: C names, in the order of the labels; empty without classes.
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several classes.
-        relevance: rule of relevance. None selects a rule by the data: a shared class, the class, or, without classes,
-            the query's own partner.
-        present: modality -> (n,) bool, False for a clip without the modality, whose features are not read. A modality
-            that all clips have may be omitted.
+        relevance: rule of relevance. None selects a rule by the data: a shared class if `all_labels` is set, the
+            query's own partner if no clip has a class, and otherwise the class.
+        present: modality -> (n,) bool, False for a clip without the modality. Features of such a clip in the modality
+            are not used. A modality that all clips have may be omitted.
         texts: all texts of clips with several texts, until `aadml.data.captions.several_texts` converts them to rows.
         drawn_by: n names; each epoch of training draws one of the rows that share a name. None uses all rows.
 
@@ -202,7 +202,7 @@ class Clips:
     def __getitem__(self, key: slice | Sequence[int] | NDArray[Any] | Tensor) -> "Clips": ...
 
     def __getitem__(self, key: Any) -> "Features | Clips":
-        """Return the features of a modality, or some of the clips: a slice, row numbers, or a mask (n,).
+        """Return the features of a modality, or the clips that a slice, row numbers or a mask (n,) selects.
 
         Raises:
             InputError: the modality is absent, or the key does not select rows of these clips.
@@ -223,7 +223,7 @@ class Clips:
 
     @checked_call
     def keeping(self, modalities: Collection[Modality]) -> "Clips":
-        """Return the same clips with only some of their modalities."""
+        """Return the same clips with only the features of `modalities`; names of absent modalities are ignored."""
         features = {m: values for m, values in self.features.items() if m in modalities}
         present = {m: flags for m, flags in self.present.items() if m in modalities}
         return replace(self, features=features, present=present, texts=self.texts if "text" in modalities else None)
@@ -249,7 +249,7 @@ class Clips:
 
     @checked_call
     def select(self, index: Tensor | NDArray[Any] | Sequence[int]) -> "Clips":
-        """Return the clips `index` (m,), in that order.
+        """Return the clips with the row numbers `index` (m,), in that order.
 
         Raises:
             InputError: `index` is not a vector of row numbers of these clips.
@@ -296,7 +296,7 @@ class Clips:
 
 
 def _names(ids: object, count: int) -> tuple[str, ...]:
-    """Return names of clips as text, by default the row numbers."""
+    """Return `ids` as strings; without ids, return the row numbers 0..count-1 as strings."""
     listed = ids.tolist() if isinstance(ids, np.ndarray | Tensor) else ids
     if listed is None or (isinstance(listed, Sequence) and not len(listed)):
         return tuple(map(str, range(count)))
@@ -335,7 +335,7 @@ class Splits:
         name: source of the data, for messages.
         notes: steps that derived the splits (a drawn validation split, dropped clips), one sentence per step.
         provenance: modality -> origin of its features, as in the feature file; empty if unknown.
-        clusters: id of a clip -> its cluster, resampled for intervals instead of clips; None resamples clips.
+        clusters: id of a clip -> its cluster. For confidence intervals, clusters are resampled; None resamples clips.
     """
 
     train: Clips
@@ -349,13 +349,13 @@ class Splits:
     @classmethod
     @checked_call
     def only_test(cls, clips: Clips) -> "Splits":
-        """Return data whose clips are all test clips."""
+        """Return splits with all `clips` in the part `test`; `train` and `valid` are empty."""
         empty = clips.select(torch.arange(0))
         return cls(empty, empty, clips)
 
     @checked_call
     def having(self, split: str, clips: Clips) -> "Splits":
-        """Return the same data with other clips in the part `split` ("train", "valid" or "test").
+        """Return the same splits with `clips` as the part `split` ("train", "valid" or "test").
 
         Raises:
             InputError: there is no such part.
@@ -366,7 +366,7 @@ class Splits:
         return replace(self, train=part["train"], valid=part["valid"], test=part["test"])
 
     def in_memory(self) -> "Splits":
-        """Return the same data with all vectors loaded into memory."""
+        """Return the same splits with all vectors loaded into memory."""
         train, valid, test = (part.in_memory() for part in (self.train, self.valid, self.test))
         return replace(self, train=train, valid=valid, test=test)
 

@@ -20,7 +20,7 @@ _PER_PAIR = ("positives", "negatives", "relevance", "shares")
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of a loss, per anchor; `Objective` reduces the terms to one number.
+    """Sums and counts of the terms of a loss, per anchor; `Objective` reduces the terms to one number.
 
     Attributes:
         total: (a,) sum of the terms of each anchor, differentiable.
@@ -119,7 +119,9 @@ class Comparison:
         *,
         own: Tensor | None = None,
     ) -> "Comparison":
-        """Build the comparison of pairs, with the partner as positive; other candidates of the clip are ignored.
+        """Build the comparison of pairs: an anchor's partner is positive, and candidates of other clips are negatives.
+
+        Other candidates of the anchor's own clip are ignored.
 
         Args:
             anchors: (a, d).

@@ -27,10 +27,10 @@ class Embeddings:
         rows: modality with shared vectors -> (n,) row of the vector of each clip.
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several classes.
         relevance: rule of relevance; None selects a rule by the data, as in `Clips`.
-        present: modality -> (n,) bool, False for a clip without the modality, which is neither a query nor a result in
-            the modality.
-        clusters: id of a clip -> its cluster (speaker, recording), resampled for intervals of MAP instead of clips;
-            None resamples clips.
+        present: modality -> (n,) bool, False for a clip without the modality. Such a clip is neither a query nor a
+            result in the modality.
+        clusters: id of a clip -> its cluster (speaker, recording). For confidence intervals of MAP, clusters are
+            resampled; None resamples clips.
 
     Raises:
         InputError: shapes, types or numbers of rows do not match, or a vector is not finite.
@@ -80,7 +80,7 @@ class Embeddings:
         return self.relevance or relevance_of(self)
 
     def of(self, modality: Modality, index: Tensor) -> Tensor:
-        """Return the vectors (b, d) of the clips `index` (b,) in a modality; all vectors in order are not copied."""
+        """Return the vectors (b, d) of the clips in rows `index` (b,); all vectors in order are not copied."""
         vectors = self.vectors[modality]
         rows = self.rows[modality][index] if modality in self.rows else index
         return vectors if torch.equal(rows, torch.arange(len(vectors))) else vectors[rows]
@@ -91,7 +91,7 @@ class Embeddings:
         return self.matrix(modality) if flags is None else self.matrix(modality)[flags]
 
     def matrix(self, modality: Modality) -> Tensor:
-        """Return a vector for each clip (n, d); shared vectors are repeated."""
+        """Return the vectors (n, d) of a modality, one vector per clip; shared vectors are repeated."""
         return self.of(modality, torch.arange(len(self)))
 
     def directions(self) -> Sequence[Direction]:
@@ -112,7 +112,7 @@ def _check_rows(modality: Modality, rows: Tensor, count: int, vectors: int) -> N
 
 
 def checksum_of(vectors: Mapping[Modality, Tensor]) -> str:
-    """Return the SHA-256 of vectors (n, d) by modality, as float32.
+    """Return the SHA-256 checksum, as hex digits, of the modalities' names and of their vectors (n, d) in float32.
 
     Vectors that are computed on another machine, or with another number of threads, may be rounded differently.
     """

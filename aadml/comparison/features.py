@@ -26,10 +26,10 @@ class Source(Protocol):
         """Return the number of items n."""
 
     def select(self, index: Tensor) -> "Source":
-        """Return the source of the items `index` (m,), in that order."""
+        """Return the source of the items with the numbers `index` (m,), in that order."""
 
     def batch(self, index: Tensor) -> object:
-        """Return the padded features of the items `index` (b,), as input of the encoder of this modality."""
+        """Return the padded features of the items with the numbers `index` (b,), as input of the modality's encoder."""
 
 
 @runtime_checkable

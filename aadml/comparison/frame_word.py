@@ -38,7 +38,7 @@ def relevance(
         block: maximum number of products in memory.
 
     Returns:
-        (a, c); 0 for a sequence of length 0.
+        (a, c); without `legacy_padding`, 0 for a sequence of length 0.
     """
     if legacy_padding:
         frame_lengths = torch.full_like(frame_lengths, frames.shape[1])

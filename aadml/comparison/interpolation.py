@@ -1,4 +1,4 @@
-"""Synthetic hard negatives on lines between embeddings (Ko and Gu, Embedding Expansion, CVPR 2020)."""
+"""Synthetic candidates on lines between embeddings (Ko and Gu, Embedding Expansion, CVPR 2020)."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -16,7 +16,7 @@ RowsOfMask = Callable[[slice, torch.dtype], Tensor]
 
 
 class Mask(Generic[M]):
-    """Field of a dataclass that is set to a mask (a, c), or to a function that computes rows, and is read as a mask.
+    """Field of a dataclass for a mask (a, c), which a function of rows may compute on first access.
 
     Args:
         optional: whether the default of the field is None.
@@ -47,8 +47,8 @@ class MaskCodes:
     """Codes of anchors and candidates, from which any rows of the masks are computed.
 
     Attributes:
-        groups: (a,) and (c,) codes; candidates of other groups are negatives.
-        clips: (a,) and (c,) codes; candidates with an equal code are positives. None uses the groups.
+        groups: (a,) and (c,) codes; candidates with a code unlike the anchor's are negatives.
+        clips: (a,) and (c,) codes; candidates with the anchor's code are positives. None uses the groups.
         itself: (a,) column of the anchor itself (neither a positive nor a negative); -1 if the anchor is not a
             candidate. None if no anchor is a candidate.
         sides: (a,) and (c,) modalities for the mask `within`; None if this mask is not needed.

@@ -38,7 +38,7 @@ class Relevant(ABC):
     Attributes:
         shape: numbers of queries q and gallery items n.
         some: (q,) True for a query with relevant items; other queries are skipped and counted.
-        graded: True if relevant items have different grades.
+        graded: True if the grades of relevant items may differ.
     """
 
     shape: tuple[int, int]
@@ -47,14 +47,14 @@ class Relevant(ABC):
 
     @abstractmethod
     def block(self, index: Rows) -> NDArray[np.bool_]:
-        """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
+        """Return the mask (b, n) of items relevant to the queries in rows `index` (b,)."""
 
     @abstractmethod
     def at(self, places: Rows) -> NDArray[np.bool_]:
         """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
 
     def grades(self, index: Rows) -> Grades:
-        """Return the grades (b, n) of items for the queries `index` (b,), 0 for items that are not relevant."""
+        """Return the grades (b, n) of items for the queries in rows `index` (b,), 0 for items that are not relevant."""
         return self.block(index).astype(np.float32)
 
 
@@ -75,7 +75,7 @@ class Grouped(Relevant):
         self.shape = len(queries), len(gallery)
 
     def block(self, index: Rows) -> NDArray[np.bool_]:
-        """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
+        """Return the mask (b, n) of items relevant to the queries in rows `index` (b,)."""
         return np.asarray(self._query_codes[index, None] == self._codes[None, :])
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
@@ -99,7 +99,7 @@ class Sharing(Relevant):
         self.shape = len(queries), len(gallery)
 
     def block(self, index: Rows) -> NDArray[np.bool_]:
-        """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
+        """Return the mask (b, n) of items relevant to the queries in rows `index` (b,)."""
         return np.asarray(self._queries[index] @ self._gallery.T > 0)
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
@@ -107,7 +107,7 @@ class Sharing(Relevant):
         return np.asarray((self._queries * self._gallery[places]).any(axis=1))
 
     def grades(self, index: Rows) -> Grades:
-        """Return the grades (b, n) of items for the queries `index` (b,)."""
+        """Return the grades (b, n) of items for the queries in rows `index` (b,)."""
         if not self.graded:
             return super().grades(index)
         queries = self._queries[index]
@@ -130,7 +130,7 @@ class Judged(Relevant):
         self.graded = len(np.unique(np.concatenate([np.empty(0), *(values for _, values in grades)]))) > 1
 
     def block(self, index: Rows) -> NDArray[np.bool_]:
-        """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
+        """Return the mask (b, n) of items relevant to the queries in rows `index` (b,)."""
         return self.grades(index) > 0
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
@@ -138,7 +138,7 @@ class Judged(Relevant):
         return np.array([place in rows for place, (rows, _) in zip(places, self._grades, strict=True)], dtype=bool)
 
     def grades(self, index: Rows) -> Grades:
-        """Return the grades (b, n) of items for the queries `index` (b,)."""
+        """Return the grades (b, n) of items for the queries in rows `index` (b,)."""
         grades = np.zeros((len(index), self.shape[1]), dtype=np.float32)
         for row, query in enumerate(index.tolist()):
             columns, values = self._grades[query]
@@ -168,7 +168,7 @@ class Relevance(ABC):
         """
 
     def groups(self, items: Items) -> NDArray[np.int64] | None:
-        """Return the class of each item (n,) for tables by class; None if items do not have exactly one class each."""
+        """Return the class of each item (n,) for tables by class; None if the rule does not use one class per item."""
         return None
 
 
@@ -199,7 +199,7 @@ class SameLabel(Relevance):
         return Grouped(np.where(labels == UNLABELLED, absent, labels)[queries], labels[gallery])
 
     def groups(self, items: Items) -> NDArray[np.int64]:
-        """Return the class (n,) of each item."""
+        """Return the class (n,) of each item; UNLABELLED for an item without a class."""
         return np.asarray(items.labels.cpu().numpy())
 
 
@@ -219,7 +219,7 @@ class SharedLabels(Relevance):
 
 @dataclass(frozen=True)
 class GradedLabels(SharedLabels):
-    """Relevance of items that share a class with the query, graded by the Jaccard index of both sets of classes."""
+    """Relevance of items that share a class with the query, graded by the Jaccard index of the two sets of classes."""
 
     graded = True
     name = "labels-graded"
@@ -258,7 +258,11 @@ RULES: dict[str, Relevance] = {rule.name: rule for rule in (OWN, LABEL, LABELS, 
 
 
 def relevance_of(items: Items) -> Relevance:
-    """Return the rule for the data: a shared class, the class, or, without classes, the query's own partner."""
+    """Return the default rule of relevance.
+
+    Returns:
+        LABELS if `all_labels` is set, OWN if there are items but no item has a class, and otherwise LABEL.
+    """
     if items.all_labels is not None:
         return LABELS
     labels = items.labels

@@ -44,11 +44,11 @@ class StoredRows:
         return len(self.index), int(self.array.shape[1])
 
     def select(self, index: Tensor) -> "StoredRows":
-        """Return the rows `index` (m,), in that order."""
+        """Return the rows with the numbers `index` (m,), in that order."""
         return replace(self, index=self.index[index.cpu().numpy()])
 
     def batch(self, index: Tensor) -> Tensor:
-        """Load the rows `index` (b,) into memory: (b, d)."""
+        """Load the rows with the numbers `index` (b,) into memory: (b, d)."""
         # read as bytes, since NumPy would first copy numbers at unaligned addresses of a file
         loaded = np.take(self.array.view(np.uint8), self.index[index.cpu().numpy()], axis=0)
         rows = torch.from_numpy(loaded.view(self.array.dtype))

@@ -1,4 +1,4 @@
-"""Hyperbolic tangent with a faster form for products of lower precision."""
+"""Hyperbolic tangent, with a faster form for networks whose products have lower precision."""
 
 from collections.abc import Callable
 from typing import Any

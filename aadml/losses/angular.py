@@ -77,7 +77,7 @@ class _Crowds(torch.autograd.Function):
 
     total_i = sum over p in P_i of  log(1 + exp(log(sum over n in N_i of exp(u_in + v_pn)) - w s_ip))
 
-    u, v and s are `to_anchor` (a, c), `to_positive` (c, c) and `cosine` (a, c).
+    u, v, s and w are `to_anchor` (a, c), `to_positive` (c, c), `cosine` (a, c) and `weight`.
     """
 
     @staticmethod

@@ -9,7 +9,7 @@ from aadml.feature_extraction.ground.contracts import Condition
 
 
 class LossFunction(Protocol):
-    """Pure function of a comparison, with its options as keyword-only arguments.
+    """Pure function of a comparison, with the options of the loss as keyword-only arguments.
 
     A loss that owns parameters is an `nn.Module` class, whose instances are called with a comparison. The constructor
     receives the options and, if it has arguments of these names, `classes`, `dimension`, `features` and `modalities`.
@@ -21,7 +21,7 @@ class LossFunction(Protocol):
 
 
 class LabelLossFunction(Protocol):
-    """Pure function of label-space vectors and labels, with its options as keyword-only arguments."""
+    """Pure function of label-space vectors and labels, with the options of the loss as keyword-only arguments."""
 
     def __call__(
         self, outputs: Tensor, labels: Tensor, /, **options: Any

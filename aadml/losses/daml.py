@@ -41,7 +41,7 @@ encoders for an unstated time."""
     metric_share=METRIC_SHARE, generator_share=GENERATOR_SHARE,
 )  # fmt: skip
 class Daml(nn.Module):
-    """Metric loss on triples whose negative is generated from anchor, positive and negative.
+    """Metric loss on triples whose negative is generated from the features of a real triple.
 
         f~ = G(f_a, f_p, f_n)                          features (penultimate activations) in, features out
         x~ = head(f~)                                  the last layer of the candidates embeds f~
@@ -111,7 +111,9 @@ class Daml(nn.Module):
         )
 
     def enter(self, phase: str) -> None:
-        """Start a phase: negatives are generated in "joint", the initial phase, and real in the other phases.
+        """Start a phase: negatives are generated in "joint", and real in the other phases.
+
+        Before the first call, the phase is "joint".
 
         Raises:
             InputError: the phase does not exist.

@@ -69,7 +69,7 @@ def _cross_entropy(rows: Rows) -> Costs:
 
 
 class _Weighed(torch.autograd.Function):
-    """S' from S (a, c), in fewer passes than by blocks."""
+    """Weighted scores S' (a, c) of `dsl`, computed from S in fewer passes than by blocks of rows."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, rivals: Tensor | None, flatness: float) -> Tensor:

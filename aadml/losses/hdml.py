@@ -118,7 +118,7 @@ class Hdml(nn.Module):
         self.register_buffer("generator_average", torch.tensor(torch.inf))
 
     def phases(self, epochs: int) -> tuple[Phase, ...]:
-        """Return the only phase: both players train in turn on each batch."""
+        """Return the only phase, of `epochs` epochs: both players train in turn on each batch."""
         return (Phase("joint", epochs, ("encoders", "generator")),)
 
     def enter(self, phase: str) -> None:
@@ -192,7 +192,7 @@ class Hdml(nn.Module):
         return torch.where(near < far, anchor + share * (negative - anchor), negative)
 
     def _generated(self, rows: tuple[Tensor, Tensor, Tensor], head: nn.Module) -> tuple[Tensor, Tensor, Tensor]:
-        """Return synthetic triples, (m, d) each: negatives are pulled and regenerated, with "source" all members."""
+        """Return triples (m, d) with pulled, regenerated negatives; "source" also regenerates anchors and positives."""
         anchor, positive, negative = rows
         parts = (anchor, positive, self.pulled(anchor, positive, negative))
         synthetic = head(fixed(self.generator, torch.cat(parts) if self.as_source else parts[2])).to(anchor.dtype)
@@ -234,7 +234,7 @@ class Hdml(nn.Module):
 
 
 def _vanishing(factor: float, average: Tensor) -> Tensor:
-    """Return exp(-factor / average): 1 for an infinite running mean or a factor of 0; 0 for a mean of 0."""
+    """Return exp(-factor / average): 1 for an infinite mean or a factor of 0, else 0 for a mean of 0."""
     return torch.exp(-factor / average.clamp_min(torch.finfo(average.dtype).tiny))
 
 

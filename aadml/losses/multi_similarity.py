@@ -9,13 +9,13 @@ from aadml.losses.kernels.soft_sums import with_shares
 
 
 def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale = 50.0, base: Cosine = 0.5) -> Terms:
-    """Compute the loss that pulls positives above a cosine and pushes negatives below it, the hardest pairs most.
+    """Compute the loss that pulls positives above the cosine `base` and pushes negatives below `base`.
 
         total_i = 1/alpha log(1 + sum over p in P_i of exp(-alpha (s_ip - base)))
                 + 1/beta  log(1 + sum over n in N_i of exp(beta (s_in - base)))
 
-    s is the cosine. The paper keeps only pairs that are hard relative to the anchor's other pairs, like the selection
-    of the same name.
+    s is the cosine. Harder pairs weigh more. The paper keeps only pairs that are hard relative to the anchor's other
+    pairs, like the selection of the same name.
 
     Args:
         comparison: a anchors against c candidates.

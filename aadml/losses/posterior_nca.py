@@ -56,7 +56,7 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 
 
 def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Return codes (a,) and (c,) as numbers from 0, equal for equal codes only, and an upper bound of the numbers."""
+    """Return codes (a,) and (c,) as numbers from 0, equal for equal codes only, and a number above all of them."""
     both = torch.cat([left, right])
     least, most = torch.stack(both.aminmax()).tolist() if len(both) else (0, -1)
     if least < 0 or most >= len(both):
@@ -66,7 +66,7 @@ def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int]:
 
 
 class _ByClass(torch.autograd.Function):
-    """Loss of each anchor (a,), from the sums s_g of the posteriors of the candidates of each of g classes.
+    """Loss of each anchor (a,), from the sum s_g of the posteriors of the candidates of each class g.
 
     total_i = -log(p_i.s_y / p_i.s), y the class of anchor i and s the sum of all candidates
     """

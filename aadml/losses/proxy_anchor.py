@@ -17,14 +17,15 @@ from aadml.losses.kernels.soft_sums import with_shares
 
 @removing(length=0.01)
 class ProxyAnchor(nn.Module):
-    """Class proxies that attract the items of their class and repel all others, the hardest items most.
+    """Loss of learned class proxies that attract the items of their own class and repel all other items.
 
         total_i = 1/|P+| sum over p in P+ of  log(1 + sum over x of p's class of exp(-alpha (s_xp - margin)))
                 + 1/|P|  sum over p in P  of  log(1 + sum over all other x  of exp( alpha (s_xp + margin)))
 
     s is the cosine, x the anchors of the comparison, P all proxies and P+ the proxies of the classes in the batch. The
-    sums run over the whole batch, so every anchor has the same loss. The proxies replace candidates and masks, and are
-    shared by the comparisons of all directions. The proxies are trained with the encoders.
+    sums run over the whole batch, so every anchor has the same loss. Harder items weigh more. The proxies replace
+    candidates and masks, and are shared by the comparisons of all directions. The proxies are trained with the
+    encoders.
 
     Args:
         dimension: width d of the vectors (set from the data, not by the user).

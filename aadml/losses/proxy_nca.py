@@ -11,13 +11,13 @@ from aadml.losses.kernels.likelihood import inverse
 
 @removing(length=0.01)
 class ProxyNca(nn.Module):
-    """Softmax of squared distances between an anchor and one learned proxy per class.
+    """Softmax loss of squared distances between an anchor and one learned proxy per class.
 
         total_i = -log( exp(-d_iy / T) / sum over classes c of exp(-d_ic / T) ),   d_ic = |x_i/|x_i| - p_c/|p_c||^2
 
     y is the class of anchor i. The proxies replace candidates and masks, and are shared by the comparisons of all
-    directions. The paper of 2017 leaves the anchor's own class out of the sum. With this class, as in Proxy-NCA++, the
-    loss is minus the log of a probability and never below 0. The proxies are trained with the encoders.
+    directions. The paper of 2017 leaves class y out of the sum. With class y in the sum, as in Proxy-NCA++, the loss is
+    minus the log of a probability and never below 0. The proxies are trained with the encoders.
 
     Args:
         dimension: width d of the vectors (set from the data, not by the user).

@@ -33,7 +33,7 @@ def ranking(
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
         margin: required difference of the scores (1.0: the paper; the published configuration has 0.5). With trimmed
-            relevance of unit vectors, S is in [0, 1], and a margin of 1 keeps every term above 0.
+            relevance of unit vectors, S is in [0, 1], and with a margin of 1 the hinge cuts no term.
         score: "dot", "cosine", "euclidean" or "squared-euclidean". A frame/word relevance replaces the first two; S is
             minus the distance for the last two.
         full_reduce: "hinge_then_mean" or "mean_then_hinge".

@@ -20,7 +20,7 @@ GAMMA = 0.1
 
 @removing(gamma=GAMMA, length=0.01)
 class SoftTriple(nn.Module):
-    """Softmax over classes, by similarity to several learned centers per class, nearer centers weighing more.
+    """Softmax loss over classes, by similarity to several learned centers per class; nearer centers weigh more.
 
         S_ic = sum over k of q_k s_ick,   q = softmax over k of s_ick / gamma
         total_i = -log( exp(scale (S_iy - margin)) / (exp(scale (S_iy - margin)) + sum over c != y of exp(scale S_ic)) )
@@ -104,7 +104,7 @@ class _Chosen(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, cosine: Tensor) -> Tensor:
-        """Return the weighted sum of cosines (K, C, a) over the centers (C, a)."""
+        """Sum the weighted cosines over the K centers of each class: (K, C, a) -> (C, a)."""
         weight = (cosine - cosine.amax(0)).mul_(1 / GAMMA).exp_()
         weight /= weight.sum(0)
         similarity = (weight * cosine).sum(0)

@@ -8,7 +8,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
-    """Compute the negative mean log-probability of an anchor's positives among all its candidates.
+    """Compute the negative mean log-probability of an anchor's positives among its positives and negatives.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip / tau) / sum over j in P_i and N_i of exp(s_ij / tau) )
 

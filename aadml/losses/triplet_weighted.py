@@ -96,7 +96,7 @@ def _pairs(rows: Rows) -> tuple[Near, Tensor, Tensor]:
 
 
 def _highest(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return column and value of the highest value of each row within a mask of ones, (r, 1) each; 0 in empty rows."""
+    """Return column and value (r, 1) of the highest entry of each row within a mask of ones; value 0 in empty rows."""
     if not values.shape[1]:
         nothing = values.new_zeros(len(values), 0)
         return nothing.long(), nothing

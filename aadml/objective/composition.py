@@ -74,7 +74,7 @@ class ProxySection(EntrySection):
     key, table = "proxy", PROXIES
 
     def build_for(self, space: Space) -> Proxy | None:
-        """Build the proxy; None for a proxy with an empty prefix, which represents each clip by itself."""
+        """Build the proxy for embeddings of `space`; return None for a proxy with an empty prefix (the identity)."""
         proxy: Proxy | None = self.part(lambda: self._built(space))
         return proxy
 
@@ -92,7 +92,7 @@ class LossSection(EntrySection):
     key, table, groups = "loss", LOSSES, (Weighted, ObjectiveOptions)
 
     def build_for(self, space: Space, count: int) -> list[Loss]:
-        """Return the losses of `count` directions: separate losses, or the same loss if the loss has class proxies.
+        """Return the losses of `count` directions: separate losses, or one shared loss if the loss has class proxies.
 
         Raises:
             InputError: the loss needs features or classes, which `space` does not have.
@@ -138,7 +138,7 @@ def compose_objective(
         proxy: section of the proxy that represents clips.
 
     Raises:
-        InputError: `space` lacks a modality of a direction, or a property that the loss needs.
+        InputError: a direction has another form or an absent modality, or `space` lacks what the loss or proxy needs.
     """
     if list(directions) == [ALL]:
         directions = ["-".join(two) for two in permutations(space.modalities, 2)]

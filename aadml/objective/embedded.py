@@ -35,7 +35,8 @@ class Embedded:
         guides: name -> (b, b) detached scores that selections may use.
         neighbors: modality -> additional positives, among the candidates, of the clips as anchors of the modality.
         present: modality -> (b,) bool, whether a clip has the modality; other clips are not compared in the modality.
-        bank: candidates from outside the batch, or None; `index` is then the row of each clip's partner in the bank.
+        bank: candidates that replace the clips of the batch, with the partner of each clip in row `index`. None: the
+            clips of the batch are the candidates.
     """
 
     vectors: Mapping[Modality, Tensor]

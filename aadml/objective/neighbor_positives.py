@@ -34,14 +34,15 @@ class NeighborOptions:
     - CWCL (Srinivasa et al., NeurIPS 2023), where every clip is a positive, weighted by its similarity within the
       anchor's modality: "all", "affine" weights, loss supcon. CWCL measures similarity with a frozen encoder, as space
       "input" does.
-    - HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss supcon, in the space of a DCCA teacher: "dcca".
+    - HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss supcon, in the space of a teacher (deep
+      canonical correlation analysis): "dcca".
 
     Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by similarity. FNAC (Sun et al., CVPR
     2023) finds false negatives by similarity. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its nearest
     neighbor.
 
     Attributes:
-        positives: "none" for no further positives, "all" for all clips by similarity, or a choice of the k nearest
+        positives: "none" for only the partner, "all" for all clips by similarity, or a choice of the k nearest
             clips: "own" in the anchor's modality, "either" in any modality, or "agreeing" by the minimum similarity
             over modalities.
         k: number of neighbors per list.
@@ -105,7 +106,7 @@ class Positives:
 
 
 class NeighborPositives:
-    """Neighbor lists of a training set, fixed during an epoch.
+    """Source of additional positives: neighbors in a training set, fixed during an epoch.
 
     Args:
         modalities: modalities of the embeddings.

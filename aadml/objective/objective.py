@@ -30,7 +30,7 @@ ALL = "all"
 
 
 def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
-    """Parse directions such as "audio-visual" or "both-both"; the result is empty for "all".
+    """Return pairs (anchors, candidates) from names such as "audio-visual" or "both-both"; no pairs for only "all".
 
     Raises:
         InputError: a name does not consist of two sides.
@@ -70,7 +70,7 @@ REDUCED = ObjectiveOptions()
 
 @dataclass(frozen=True)
 class Counts:
-    """Divisors of a loss: counts over all anchors of a direction, in all processes.
+    """Counts of the terms and anchors of a direction, the divisors of the direction's loss.
 
     Attributes:
         active: number of nonzero terms.
@@ -128,7 +128,7 @@ class Objective(nn.Module):
         proxy: module that represents anchors and candidates; None if clips represent themselves. Its `aa_on` selects
             the sides, and its `aa_mix` is the share of the loss computed on proxies (the rest is computed on the
             embeddings). A proxy that leaves vectors unchanged may append candidates instead.
-        directions: sides to compare, see `parse_directions`.
+        directions: names of the directions, see `parse_directions`.
         reduced: options for reducing all terms to one number.
         divided: whether each process computes the loss of its own anchors only, instead of all anchors.
 
@@ -198,7 +198,7 @@ class Objective(nn.Module):
 
         Args:
             count: number of clips.
-            labels: (count,) classes of the clips; None if the proxy has no classes.
+            labels: (count,) classes of the clips; None if there are no classes.
 
         Raises:
             InputError: no clip can have as many neighbors; the message contains the largest possible number.

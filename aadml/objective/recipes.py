@@ -1,4 +1,4 @@
-"""RECIPES: named losses of papers that combine a loss with options, a selection and directions."""
+"""RECIPES: config sections (loss, selection, directions) of published training objectives, by name."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 
 @dataclass(frozen=True)
 class Recipe:
-    """Named combination of sections of a config, whose options users may override.
+    """Config sections of one named training objective; users may override options of the sections.
 
     Attributes:
         description: one line for users.

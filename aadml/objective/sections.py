@@ -26,7 +26,7 @@ S = TypeVar("S", bound="EntrySection")
 
 @dataclass(frozen=True)
 class EntrySection(OwnSection):
-    """Entry of a registry with its options.
+    """Config section with the name of a registry entry and all options of the entry.
 
     Attributes:
         name: name of the entry.
@@ -90,7 +90,7 @@ class EntrySection(OwnSection):
         return partial(self.entry, **keywords(self.entry, options))
 
     def build(self) -> Any:
-        """Return the bound entry; a loaded model omits code from outside aadml."""
+        """Return the bound entry, or a `LeftOut` in its place for code from outside aadml in a loaded model."""
         return self.part(self.bound)
 
     def plain(self) -> object:
@@ -103,7 +103,7 @@ class EntrySection(OwnSection):
 
 
 def is_named(kind: object) -> TypeGuard[type[EntrySection]]:
-    """Return whether sections of a type choose an entry of a registry."""
+    """Return whether `kind` is a type of sections that choose an entry of a registry."""
     return inspect.isclass(kind) and issubclass(kind, EntrySection)
 
 

@@ -32,7 +32,7 @@ Vectors = Callable[[Modality, Tensor], Tensor]
     similarity="cosine", width=None, attention_dropout=0.0, same_class=True, residual_weight=EVEN,
 )  # fmt: skip
 class AnchorAware(Unchanged):
-    """Mixture of a clip and its neighbors, by attention.
+    """Proxy that mixes a clip with its neighbors by attention.
 
         proxy_i = x_i + A(query_i, neighbors of i),   A = attention under a reading of Equation 7 (see READINGS)
 
@@ -50,7 +50,8 @@ class AnchorAware(Unchanged):
         live: encode the neighbors again, with gradient, instead of reading them from the bank.
 
     Raises:
-        InputError: an option crosses modalities, but there are not two, or the attention heads do not divide d.
+        InputError: an option crosses modalities, but the number of modalities is not two, or the attention heads do not
+            divide d.
     """
 
     prefix = "aa-"
@@ -179,7 +180,7 @@ def reaches_no_encoder(options: OptionValues) -> bool:
 
 
 def degeneracy(options: OptionValues) -> str | None:
-    """Return a warning about options that make the proxy degenerate; None for other options.
+    """Return a warning about options that make the proxy degenerate or unused; None for all other options.
 
     Args:
         options: options of the anchor-aware proxy; missing options have their defaults.

@@ -37,7 +37,7 @@ class AttentionOptions:
 
 
 class Attention(nn.Module):
-    """Attention over a set of keys: multi-head with an output projection, or "free": a softmax of cosines.
+    """Attention over a set of keys, either multi-head with an output projection, or a softmax of cosines ("free").
 
     Masked keys have weight 0; the result of a set without keys is 0.
 

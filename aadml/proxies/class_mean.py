@@ -15,7 +15,7 @@ from aadml.proxies.unchanged import Unchanged
 
 @removing(residual_weight=EVEN)
 class ClassMean(Unchanged):
-    """Mixture of a clip and the mean of the other training clips of its class, in its own modality.
+    """Proxy that mixes a clip with the mean of the other training clips of the same class, modality by modality.
 
         proxy_i = x_i + 1/(n_c - 1) sum over j in the class c of i, j != i, of  b_j
 

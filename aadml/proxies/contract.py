@@ -18,7 +18,7 @@ class TrainingSet:
     """A training set of n clips at the start of an epoch.
 
     Attributes:
-        bank: modality -> (n, d) embeddings, in evaluation mode.
+        bank: modality -> (n, d) embeddings, computed in evaluation mode.
         labels: (n,) classes, equal to the groups of batches; None if there are no classes (audio-text).
         inputs: modality -> (n, f) features, for graphs in input space.
         generator: generator of random draws.
@@ -100,7 +100,7 @@ class Proxy(Protocol):
 
 @runtime_checkable
 class Extending(Proxy, Protocol):
-    """Proxy that leaves embeddings unchanged and appends candidates instead."""
+    """Proxy that leaves embeddings unchanged and appends candidates to a comparison."""
 
     def extend(self, comparison: Comparison, direction: Direction, /) -> Comparison:
         """Append candidates to the candidates of a batch.

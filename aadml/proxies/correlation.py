@@ -137,7 +137,11 @@ class CorrelationGraph:
         return {modality: self._lists[modality].take(index) for modality in modalities}
 
     def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int | None) -> NeighborLists:
-        """Return the k bank rows of a modality nearest to new vectors (m, d); with None, as many as in training."""
+        """Return the k bank rows of a modality nearest to new vectors (m, d); with None, as many as in training.
+
+        Raises:
+            InputError: no embeddings are stored, k is below 1, or the vectors are not finite or have another width.
+        """
         return neighbors(self.bank[modality], vectors, k=self.options.k if k is None else k)
 
     def other(self, modality: Modality) -> Modality:

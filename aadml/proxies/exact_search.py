@@ -7,8 +7,8 @@ those groups are searched.
 An error bound of the products decides which scores are computed in float64. If the best products differ by more than
 the bound, their order is correct. Only the k neighbors are then scored. Otherwise all candidates are scored by a sum
 whose order does not depend on the position of a row. Equal vectors then have equal scores, and ties are broken by
-index. A query with more near-ties than the slack is searched again with float64 products. If the search still finds
-near-ties (coinciding vectors), the whole bank is scored for this query.
+index. A query with more near-ties than spare candidates is searched again with float64 products. If near-ties
+remain (coinciding vectors), the whole bank is scored for this query.
 
 Queries and bank may have several views: one matrix each, with the same clips as rows. The score of two clips is then
 their least cosine over the views.
@@ -244,7 +244,7 @@ def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> floa
 def group_size(count: int, wanted: int, dimension: int) -> int:
     """Return the power of 2, from 8 to 128, that balances the search over groups and the search within groups.
 
-    The searches take times in proportion to count / size and to wanted size d.
+    The times of the two searches are proportional to count / size and to wanted * size * dimension.
     """
     size = math.sqrt(count / (wanted * max(1.0, dimension / 4)))
     return int(2 ** min(7, max(3, round(math.log2(size)))))

@@ -59,9 +59,7 @@ def least(scores: Sequence[Tensor]) -> Tensor:
 def best_of_all(queries: Sequence[Tensor], bank: Sequence[Tensor], lengths: Sequence[Tensor], k: int) -> Tensor:
     """Return the k best bank rows of every query by the minimum float64 cosine over views: (r, k), in any order.
 
-    Ties go to the smaller index.
-
-    Equal queries are scored once, so that a collapsed embedding does not take longer.
+    Ties go to the smaller index. Equal queries are scored once, so that a collapsed embedding does not take longer.
     """
     widths = [view.shape[1] for view in bank]
     distinct, inverse = torch.unique(torch.cat(list(queries), 1), dim=0, return_inverse=True)

@@ -15,7 +15,7 @@ from aadml.proxies.unchanged import Unchanged
 
 
 class Expansion(Unchanged):
-    """Additional negatives, interpolated between two candidates of the same class.
+    """Proxy that adds negatives, interpolated between two candidates of the same class.
 
         interpolated negatives:  i/(n + 1) y_j + (1 - i/(n + 1)) y_l,   i = 1 ... n,  y_l another candidate of j's class
 
@@ -39,7 +39,7 @@ class Expansion(Unchanged):
         self.shares = tuple(i / (points + 1) for i in range(1, points + 1))
 
     def extend(self, comparison: Comparison, direction: Direction) -> Comparison:
-        """Append interpolated negatives to the candidates; the generator draws the partners.
+        """Append interpolated negatives to the candidates; the generator of `direction` draws the partners.
 
         Returns:
             The comparison with c (1 + n) candidates, the candidates of the batch first.

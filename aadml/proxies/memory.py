@@ -39,7 +39,7 @@ class Remembered:
 
 
 class Memory(Unchanged):
-    """Additional candidates: stored embeddings of training clips.
+    """Proxy that adds candidates: stored embeddings of training clips.
 
         candidates_i = { y_j : j in the batch }  and  { b_j : j in memory, not in the batch },   b without gradient
 

@@ -1,4 +1,4 @@
-"""Mixtures of a clip with others, as its proxy."""
+"""Mixtures of a clip with other clips, as the proxy of the clip."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,10 +14,10 @@ EVEN = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureOptions:
-    """Options of every proxy that mixes a clip with others.
+    """Options of every proxy that mixes a clip with other clips.
 
     Attributes:
-        residual: "none" (only the mixture A of others), "add" x + A, or "convex" (x + A) / 2.
+        residual: "none" (only the mixture A of the other clips), "add" x + A, or "convex" (x + A) / 2.
         aa_on: sides of a comparison that `Objective` replaces by proxies: "all" (Equation 8), "anchor" or "reference".
         aa_mix: share of the loss that `Objective` computes on proxies; the rest is computed on the embeddings.
     """

@@ -8,8 +8,8 @@ from aadml.comparison import Comparison
 
 
 class SelectionFunction(Protocol):
-    """Function that narrows the masks of a comparison, on detached scores."""
+    """Function that selects anchors, positives and negatives of a comparison, from scores without gradient."""
 
     def __call__(self, comparison: Comparison, generator: torch.Generator, /, **options: Any) -> Comparison:
-        """Return the comparison with fewer anchors, positives or negatives; random draws use `generator`."""
+        """Return the comparison with only the selected anchors, positives and negatives; draws use `generator`."""
         ...

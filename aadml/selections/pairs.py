@@ -16,7 +16,7 @@ def one_pair_a_class(comparison: Comparison, generator: torch.Generator) -> Comp
 
     Args:
         comparison: a anchors against c candidates.
-        generator: generator that draws the anchor of each class and its positive.
+        generator: generator that draws the anchor and the positive of each class.
     """
     positives, negatives = drawn(comparison.positives, generator), comparison.negatives
     if not positives.numel():

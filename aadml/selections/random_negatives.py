@@ -1,4 +1,4 @@
-"""Random negatives."""
+"""Random positives and negatives."""
 
 import torch
 

@@ -45,9 +45,10 @@ def semi_hard(
 
 @removing(positive="own")
 def semi_hard_two_sided(comparison: Comparison, generator: torch.Generator, *, score: Score = "cosine") -> Comparison:
-    """Select the partner, and the negative whose score is closest to the partner's: argmin_j |S_ij - S_ii|.
+    """Select each anchor's partner, and the negative whose score is closest to the partner's: argmin_j |S_ij - S_ii|.
 
-    The selection is the cross-modality semi-hard strategy of Xie et al. (ICASSP 2023).
+    The selection is the cross-modality semi-hard strategy of Xie et al. (ICASSP 2023). An anchor whose partner is not a
+    positive has no pairs.
 
     Args:
         comparison: a anchors against c candidates.

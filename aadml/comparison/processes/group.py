@@ -1,4 +1,4 @@
-"""Rows divided over the workers of a training run, and sums over workers; a single process changes no value.
+"""Rows divided over the workers of a training run, and sums over workers; in a single process, values are unchanged.
 
 All workers share each batch: a worker encodes its own rows, the outputs are gathered with their gradient, and the
 worker then computes its part of a sum. The loss of a batch is therefore the sum of the results of all workers, and
@@ -48,7 +48,7 @@ _encoding: ContextVar[int | None] = ContextVar("encoding", default=None)
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Connect to the other workers of the job; without `torchrun`, do nothing.
+    """Connect to the other workers of the job inside the context; without `torchrun`, or if connected, do nothing.
 
     Raises:
         ProcessLost: the other workers do not respond.
@@ -110,7 +110,7 @@ def own_device(device: torch.device) -> torch.device:
 
 
 def own(total: int) -> slice:
-    """Return the rows of this worker among `total` rows, which are divided evenly and in order."""
+    """Return the rows of this worker among `total` rows, divided evenly and in order; outside `divided`, all rows."""
     place = _place.get()
     return _rows_of(place.rank, place.count, total)
 
@@ -141,7 +141,7 @@ def together(total: int, encode: Callable[[], dict[Name, Tensor]]) -> dict[Name,
 
 
 def drawn_rows(rows: int) -> tuple[int, slice]:
-    """Return the number of rows to draw random numbers for, and the slice of the draws for `rows`.
+    """Return the number of rows to draw random numbers for, and the slice of draws for the `rows` rows of this worker.
 
     Every worker draws for the whole batch and uses only the draws of its rows, so that draws do not depend on the
     division.
@@ -175,7 +175,7 @@ def largest(values: Tensor) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Sum the gradients of parameters over all workers; a parameter with no gradient on any worker is unchanged."""
+    """Sum the gradients of parameters over all workers; a gradient that is None on all workers remains None."""
     if not _is_divided():
         return
     trained = [parameter for parameter in parameters if parameter.requires_grad]

@@ -53,7 +53,7 @@ def one_voice() -> None:
 
 
 def claim_last_word() -> bool:
-    """Return whether this worker may report its end: the first worker of a job to end, or a process without a job.
+    """Return whether this worker may report its end: True for the first worker of a job to end, and without a job.
 
     In a job, stderr of the worker is enabled if the worker may report, and discarded otherwise. If the launcher has
     ended, every worker may report.

@@ -103,7 +103,7 @@ class _Cosines(torch.autograd.Function):
 
 
 def cross_entropies(logits: Tensor, labels: Tensor) -> Terms:
-    """Return the cross-entropy of each anchor, from logits of classes and anchors (C, a), as one term per anchor.
+    """Return the cross-entropy of each anchor's class in `labels` (a,), from logits (C, a), as one term per anchor.
 
     With few classes, a softmax over columns takes a sixth of the time of a softmax over rows.
     """

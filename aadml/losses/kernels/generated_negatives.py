@@ -37,10 +37,10 @@ class Phase:
 
 @runtime_checkable
 class GenerativeLoss(Protocol):
-    """Loss with a generator as a second player, whose optimizer updates `parameters()`."""
+    """Loss with a generator, whose `parameters()` have their own optimizer."""
 
     def __call__(self, comparison: Comparison) -> Terms:
-        """Compute the loss of the encoders; its gradient reaches no parameter of the loss."""
+        """Compute the loss of the encoders; its gradient does not reach `parameters()`."""
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """Yield the parameters of the generator, and of the classifier if the loss has one."""
@@ -148,7 +148,7 @@ def fixed(module: nn.Module, inputs: Tensor) -> Tensor:
 
 
 def candidate_head(comparison: Comparison, loss: str) -> nn.Module:
-    """Return the last layer, which embeds generated features of candidates.
+    """Return the last layer of the candidates' network, which embeds generated features.
 
     Raises:
         InputError: the comparison has no last layer.

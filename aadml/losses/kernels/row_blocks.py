@@ -261,7 +261,7 @@ def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) ->
 
 
 def _add(sums: list[Tensor | None], scores: Scores, rows: slice, score_gradients: Tensor) -> None:
-    """Add the gradients of a slab to the sums, computed from its gradients with respect to the products."""
+    """Add the gradients of the vectors to the sums, from the gradients of a slab with respect to the products."""
     left, right, _ = sums
     if left is not None:
         left[rows].addmm_(score_gradients, cast(Tensor, scores.right), beta=0, alpha=scores.factor)

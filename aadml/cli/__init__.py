@@ -77,7 +77,9 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Store the typed arguments and return the command.
+        """Store the command line, and return the name, the command and the remaining arguments.
+
+        Code that the command line names as `module:name` may then be imported.
 
         Raises:
             UsageError: the command is unknown.
@@ -94,7 +96,7 @@ class LazyGroup(click.Group):
 
 
 def _refuse_empty(arguments: list[str]) -> None:
-    """Raise InputError if an argument, or the value after its "=", is empty, as with an unset shell variable."""
+    """Raise InputError for an empty argument or "--option=" without a value, as with an unset shell variable."""
     for number, (before, argument) in enumerate(pairwise(arguments), 1):
         flag, equals, value = argument.partition("=")
         if not argument:
@@ -140,8 +142,8 @@ class Interruption:
 def main(command: click.Command = cli) -> None:
     """Run a command; exit with the status of the command, or with a message and a status after an error.
 
-    After an error, the status is 2 for invalid input or an error of the operating system, 1 if a process was lost, and
-    130 after an interruption.
+    After an error, the status is 2 for invalid input or an error of the operating system. The status is 1 if another
+    process of a distributed training was lost, and 130 after an interruption.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # paths are printed with their original bytes
@@ -186,7 +188,7 @@ def _exit(message: str, code: int) -> NoReturn:
 
 
 def _exit_interrupted(cause: BaseException | None) -> None:
-    """Exit with status 130. If `cause` is a KeyboardInterrupt, print its text, or that no partial output is left."""
+    """Exit with status 130. Print the text of a KeyboardInterrupt, or "no partial output is left" without text."""
     if isinstance(cause, KeyboardInterrupt):
         click.echo(f"aadml: interrupted; {str(cause) or 'no partial output is left'}", err=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ignored until the interpreter has ended

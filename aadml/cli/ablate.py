@@ -24,11 +24,11 @@ _flag = flags_of("aadml.studies.ablation:ablate")
 @_flag("-o", "--output", type=click.Path(path_type=Path))
 @trust_option
 def command(as_json: bool, **options: Any) -> None:
-    """Train every combination of the values of --over with every seed, and test the differences for significance.
+    """Train every combination of the values of --over with every seed, and compare each combination with a baseline.
 
-    Run the same command again to continue an interrupted ablation. Finished runs are kept. After a failed run, the
-    other runs are still trained, and the exit status is 1. The folder contains the runs, results.md/.csv/.tex, curves
-    as SVG, and report.html.
+    The differences are tested for significance. Run the same command again to continue an interrupted ablation.
+    Finished runs are kept. After a failed run, the other runs are still trained, and the exit status is 1. The output
+    folder contains the runs, results.md/.csv/.tex, curves as SVG, and report.html.
     """
     import aadml
 

@@ -27,11 +27,11 @@ _flag = flags_of("aadml.runs.audit:audit")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @trust_option
 def command(shell: str | None, require_training: bool, as_json: bool, **options: Any) -> None:
-    """Audit RUN, an external encoder or a task: labels, ids, partners, batch, order, scaling, selection, duplicates.
+    """Audit RUN, an external encoder or an MTEB task for leaks.
 
-    There are two verdicts, on inference and on training: passed, failed or unknown. The exit status is 1 if a check
-    fails, and 3 if the verdict on inference is unknown. With --require-training, the exit status is also 3 if the
-    verdict on training is unknown.
+    The checks concern labels, ids, partners, batch, order, scaling, selection and duplicates. There are two verdicts,
+    on inference and on training: passed, failed or unknown. The exit status is 1 if a check fails, and 3 if the verdict
+    on inference is unknown. With --require-training, the exit status is also 3 if the verdict on training is unknown.
     """
     import sys
 

@@ -28,12 +28,12 @@ _flag = flags_of("aadml.studies.comparison:compare")
 @_flag("-o", "--output", type=click.Path(path_type=Path))
 @trust_option
 def command(as_json: bool, **options: Any) -> None:
-    """Train rows of the papers' tables on a feature file with several seeds, and test the differences for significance.
+    """Train rows of the papers' tables on a feature file with several seeds, and compare each row with a baseline.
 
-    By default, an anchor-aware row has control rows: the loss without proxy, and the proxy over random neighbors of the
-    class. With a label loss, further control rows have half the metric weight without proxy, or no metric loss. Run the
-    same command again to continue an interrupted comparison. After a failed row, the other rows are still trained, and
-    the exit status is 1.
+    The differences are tested for significance. By default, an anchor-aware row has control rows: the loss without
+    proxy, and the proxy over random neighbors of the class. With a label loss, two more control rows have no proxy: one
+    with half the metric weight, and one without metric loss. Run the same command again to continue an interrupted
+    comparison. After a failed row, the other rows are still trained, and the exit status is 1.
     """
     import aadml
 

@@ -12,7 +12,7 @@ import click
 @click.command()
 @click.argument("folder", default="demo", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> None:
-    """Render sample clips into FOLDER, extract, train, evaluate, write the page, and build an index.
+    """Render sample clips into FOLDER, extract features, train, evaluate, write the page of the run, build an index.
 
     Every command is printed before it runs, ready to be repeated with other data. The page needs the extra `plot`. The
     search page of the index needs the extra `serve`.

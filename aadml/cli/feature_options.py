@@ -30,7 +30,7 @@ def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _options_of(
     _context: click.Context, _option: click.Parameter, settings: tuple[str, ...]
 ) -> dict[str, dict[str, Json]]:
-    """Read `modality.key=value` settings by modality; values are YAML."""
+    """Return the options of extractors by modality, parsed from `modality.key=value` with YAML values."""
     from aadml.configuration import strict_yaml
     from aadml.feature_extraction.ground.errors import InputError
 

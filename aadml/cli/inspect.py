@@ -20,11 +20,12 @@ _SHOWN = 20
 @_flag("--media", type=click.Path(), metavar="MANIFEST")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, as_json: bool, **options: Any) -> None:
-    """Describe FILE, a feature file in any layout, or mteb:TASK: counts, ranges, duplicates, origin, warnings.
+    """Describe FILE by counts, ranges, duplicates, origin and warnings.
 
-    Near-duplicates are clips with a copy in another split that differs only by noise or encoding. --near-duplicates
-    compares features and the fingerprints of `aadml extract`. Each pair is printed with its distances, as shares of the
-    usual distance of nearest neighbors. The first 20 pairs are printed; --json lists all.
+    FILE is a feature file in any layout, or mteb:TASK for a retrieval task. Near-duplicates are clips with a copy in
+    another split that differs only by noise or encoding. --near-duplicates compares features and the fingerprints of
+    `aadml extract`. Each pair is printed with its distances, as shares of the usual distance of nearest neighbors. The
+    first 20 pairs are printed; --json lists all.
     """
     from dataclasses import asdict
 

@@ -82,7 +82,7 @@ class TrainingProgress:
         self._bar.show(self._bar.done + 1, self._figures)
 
     def step(self, number: int) -> None:
-        """Show the step of a slow epoch, once a second."""
+        """Show the step of a slow epoch, at most once a second."""
         now = time.monotonic()
         if self._bar is None or now - self._shown_at < STEP_SECONDS:
             return

@@ -1,4 +1,4 @@
-"""Options that a docstring describes, for all commands, and options that set configuration keys, for training."""
+"""Options with help texts from docstrings, and options that set configuration keys."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
@@ -45,7 +45,7 @@ def _sentences(place: str) -> Mapping[str, str]:
 
 
 def flags_of(place: str) -> Callable[..., Callable[[Any], Any]]:
-    """Return `click.option` for arguments that the docstring of a function or class, `module:name`, describes."""
+    """Return `click.option` with help texts from the docstring of `place`, a function or class as `module:name`."""
     return partial(click.option, cls=DescribedFlag, place=place)
 
 
@@ -82,7 +82,7 @@ def advice(error: click.UsageError) -> str:
 
 
 def _keys_named(flag: str) -> Iterator[str]:
-    """Yield the configuration keys whose last part is the name of a flag: `--batch` is `training.batch`."""
+    """Yield the configuration keys whose last part is the name of a flag: `training.batch` for `--batch`."""
     name = flag.lstrip("-").replace("-", "_")
     if name == "loss":
         yield name
@@ -93,7 +93,7 @@ def _keys_named(flag: str) -> Iterator[str]:
 
 
 def typed_beside(context: click.Context, *names: str) -> str:
-    """Return the flag of an option that was typed and is not in `names`; "" if there is no such option."""
+    """Return the first option of the command line that is not in `names`, such as "--json"; "" if there is none."""
     for option in context.command.params:
         typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
         if typed and isinstance(option, click.Option) and option.name not in names:

@@ -13,8 +13,8 @@ def command(path: Path, as_json: bool) -> None:
     """Check PATH against its checksums, and list damaged files.
 
     PATH is a run or a model folder, a feature file, a file of embeddings, an index, or the folder OUTPUT.work with the
-    ledger of an extraction. A file of another program has no checksums and is reported as unverified. The exit status
-    is 1 if a file is damaged.
+    ledger of an extraction. In a folder of runs, the newest finished run is checked. A file of another program has no
+    checksums and is reported as unverified. The exit status is 1 if a file is damaged.
     """
     import aadml
     from aadml.runs.manifest import newest_run

@@ -44,7 +44,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 
 
 class Described(Protocol):
-    """Entry of a registry that is a plain mapping, such as a loss recipe."""
+    """Entry with a description, in a plain mapping that serves as a registry, such as RECIPES."""
 
     @property
     def description(self) -> str:
@@ -94,7 +94,7 @@ def _sections() -> Iterator[RegistryEntry]:
 
 
 def options(kind: str, name: str) -> list[Option]:
-    """Return the options of an entry or a section, which is imported.
+    """Import an entry or a section, and return its options.
 
     The options of a recipe are those of its loss and of the section `loss`, with the values of the recipe as defaults.
 

@@ -147,7 +147,7 @@ class Config:
         return replace(self, common=replace(self.common, seed=seed))
 
     def trained_in(self, precision: Precision) -> "Config":
-        """Return the config with "auto" as `training.precision` replaced by `precision`."""
+        """Return the config with `precision` instead of "auto" as `training.precision`. Another value is kept."""
         if self.training.precision != AUTO:
             return self
         return replace(self, training=replace(self.training, precision=precision))

@@ -44,9 +44,10 @@ def assemble(
 
 
 def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:
-    """Return the config to start from: the file `config`, else the preset of `method`, else `aadml` or `sample`.
+    """Return the config to start from: the file `config`, or else the preset of `method`, by default `aadml`.
 
-    `method` replaces the method of the file. A method without a preset starts from the defaults in its code.
+    With `sample`, the preset `sample` is read instead of the preset `aadml`. `method` replaces the method of the file.
+    A method without a preset starts from the defaults in its code.
 
     Raises:
         InputError: the method is unknown, or the file cannot be read or is not a config.

@@ -116,7 +116,8 @@ def named(section: object, where: str) -> tuple[str, OptionValues]:
 def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
     """Return `values` with the shorthand of the loss ("aa-hard-triplet") replaced by the implied sections.
 
-    Sections that are already in `values` override those of a recipe.
+    Sections that are already in `values` override those of a recipe. Values without a loss, and values in which a
+    recipe is already expanded, are returned unchanged.
 
     Raises:
         InputError: the loss is unknown, or the section `loss` or `proxy` is invalid.

@@ -165,7 +165,7 @@ def _metadata(model: "Model", modality: Modality) -> dict[str, str]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Return a context without the warnings and log lines of PyTorch's exporters, whose results are checked here."""
+    """Return a context without warnings and log lines of PyTorch's exporters; `_exported` checks the written files."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

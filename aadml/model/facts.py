@@ -64,7 +64,7 @@ class Facts:
         towers: pretrained networks that compute the inputs of the method; None if the method reads features.
         data: the training data.
         selected_epoch: epoch of these weights; None if no epoch was selected.
-        readout: further settings for computing embeddings from the network's outputs (temperature).
+        readout: settings for computing embeddings from the outputs of the network, such as the temperature.
     """
 
     label: str

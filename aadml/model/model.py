@@ -50,7 +50,7 @@ class TopK(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """Fitted method with the scaling of its inputs, which maps raw features to embeddings.
+    """Fitted method and the scaling of its inputs. A model maps raw features or media to embeddings.
 
     `aadml.fit` and `aadml.load` return models. Output is a tensor for a tensor, and NumPy for other input.
 
@@ -136,6 +136,9 @@ class Model:
 
         Returns:
             (n, m), without the axis of an argument that is a single row.
+
+        Raises:
+            InputError: an argument is not a row or a matrix of finite numbers.
         """
         (queries, back), (gallery, _) = to_rows(a, "a"), to_rows(b, "b")
         scores = torch.from_numpy(np.asarray(self._scores(queries, gallery)))
@@ -154,7 +157,7 @@ class Model:
             Scores and rows of the gallery, best first.
 
         Raises:
-            InputError: k is outside 1..m, or an argument has another shape, NaN or infinity.
+            InputError: k is outside 1..m, or an argument is not a row or a matrix of finite numbers.
 
         Example:
             >>> model = aadml.fit("synthetic:ave", method="cca")
@@ -177,7 +180,7 @@ class Model:
         """Embed each modality of `clips` independently of the other modalities.
 
         Raises:
-            InputError: the model lacks a modality, or features have another width.
+            InputError: the model lacks a modality, or the width of features differs from the model's.
         """
         for modality, features in clips.features.items():
             if isinstance(features, Matrix):
@@ -186,7 +189,7 @@ class Model:
 
     @checked_call
     def rescaled(self, clips: Clips) -> "Model":
-        """Return a model with the same method, and with the scaling of the inputs fitted on other clips."""
+        """Return a model with the same method, and with the scaling of the inputs fitted on `clips`."""
         return replace(self, scaling=fit_scaling(clips, self.facts.inputs))
 
     def merged(self) -> "Model":

@@ -42,7 +42,8 @@ class MtebModel:
         """Return embeddings (n, e) of the batches of mteb.
 
         Raises:
-            InputError: the items have several modalities or a modality that the model lacks, or media are decoded.
+            InputError: the items have several modalities or a modality that the model lacks, or are media that mteb has
+                already decoded.
         """
         kinds = [kind for kind in task_metadata.get_modalities(prompt_type) if kind in MODALITIES]
         if len(kinds) != 1 or MODALITIES[kinds[0]] not in self.model.modalities:

@@ -64,7 +64,7 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Reproductio
 
 
 def _runs(name: str, place: str, parts: Sequence[str], plan: ReproductionPlan, note: Note) -> PaperRuns:
-    """Return the runs on a data set. AVE with all clips of Clock is replaced by a draw."""
+    """Return the runs on a data set. If AVE has all clips of the class Clock, 100 of these clips are drawn."""
     draws: dict[int, str] = {}
     if name == "ave":
         place, draws = drawn_sets(place, plan.folder / name, note, with_others="clock-draw" in parts)
@@ -145,17 +145,19 @@ def other_size(data_set: str, content: FeatureFile) -> list[str]:
 
 
 def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tuple[str, dict[int, str]]:
-    """Write AVE with drawn clips of Clock, once for the tables and once for each further draw.
+    """Write feature files of AVE with only 100 drawn clips of the class Clock.
+
+    The first seed of DRAWS draws the file for the tables. The other seeds draw one more file each.
 
     Args:
         data: features of AVE in any layout.
-        folder: folder for the drawn sets, which are feature files.
-        note: called with the number of clips, or with the reason why further draws are not possible.
-        with_others: whether further draws are written.
+        folder: folder for the feature files.
+        note: called with the number of clips, or with the reason why the files of the other seeds are not possible.
+        with_others: whether the files of the other seeds are written.
 
     Returns:
-        Path of the data of the tables, and paths of further draws by seed. Without enough clips of Clock, the path is
-        that of the unchanged data, and there are no further draws.
+        Path of the file for the tables, and seed -> path of the file of each other seed. Without enough clips of Clock,
+        the path is that of the unchanged data, and no file is written.
     """
     content = open_data(data)
     try:

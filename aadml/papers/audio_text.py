@@ -46,7 +46,7 @@ class PaperRow:
         cells: text of each naming column.
         method: name in METHODS.
         changes: config keys and values that override the starting config.
-        changes_on: data set -> further overrides.
+        changes_on: data set -> overrides in addition to `changes`.
         published: data set -> published results, in the order of the columns, separated by spaces.
         weights: whether the row needs published weights. Without configured weights, the row is omitted.
         stage: stage whose best weights are scored, for rows that share one run; "" is the last stage.
@@ -246,7 +246,7 @@ def _evaluation(row: PaperRow, job: Job) -> EvaluationRecord:
 
 
 def _cost_of_needed(runs: Sequence[PaperRun]) -> list[str]:
-    """Return a note on epochs and steps of pretrained models, which the numbers of the rows do not include."""
+    """Return a list with a note on the epochs and steps of pretrained models; empty without finished models."""
     needed = {job.needs.folder: job.needs for run in runs for job in run.jobs if job.needs}
     records = [read_evaluation(folder) for folder, job in sorted(needed.items()) if is_done(job)]
     if not records:
@@ -290,7 +290,7 @@ def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Confi
 
 
 def refuse_overridden(name: str, keys: Iterable[str], dataset: str) -> None:
-    """Raise InputError if every row of a table overrides one of `keys`.
+    """Raise InputError if one of `keys` is in NAMED, or if every row of a table overrides the key.
 
     Args:
         name: a key of PAPER_TABLES.

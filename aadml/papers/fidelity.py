@@ -58,14 +58,14 @@ class FidelityTable:
         return {"methods": self.methods, "losses": self.losses}[kind]
 
     def legend(self, kind: str, items: Iterable[str]) -> list[tuple[str, str]]:
-        """Return the kinds of some rows with their meaning, then the rows that have sentences."""
+        """Return (kind, meaning) for each kind of the rows `items`, then (row, sentences) for rows with sentences."""
         rows = {item: self.of(kind)[item] for item in items}
         used = {row.kind for row in rows.values()}
         meanings = [(name, meaning) for name, meaning in self.kinds.items() if name in used]
         return meanings + [(item, row.sentences) for item, row in rows.items() if row.sentences]
 
     def reading(self, item: str) -> str:
-        """Return the short name of a reading, such as "R3, live"."""
+        """Return the short name of the reading of Equation 7 of a method or preset, such as "R3, live"."""
         return self.readings[item].partition(":")[0]
 
 

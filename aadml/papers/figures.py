@@ -1,4 +1,4 @@
-"""Figures 3 to 5 of the AADML paper and a figure of the leaks in its tables, as SVG, with tables of their numbers."""
+"""Figures 3 to 5 of the AADML paper, and a figure of MAP under each leak, as SVG, with tables of the numbers."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ Figures = tuple[Mapping[str, str], Table]
 
 
 def scope_figure(group: Group) -> Figures:
-    """Draw precision-scope@K in each direction, for K from 10 to 1,000 or to the size of the gallery."""
+    """Draw precision-scope@K in each direction, for K up to 1,000, or up to the size of a smaller gallery."""
     lines: list[tuple[Cell, ...]] = []
     panels: dict[str, str] = {}
     for direction in directions_of(group.scores):

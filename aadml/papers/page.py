@@ -67,7 +67,7 @@ def write_reproduction(
 
 
 def _part(part: str, group: Group) -> StudyPart | None:
-    """Return one part on one data set; None for draws of Clock on data without draws."""
+    """Return the section of one part on one data set; None for the part `clock-draw` without draws of Clock."""
     several = len(PAPER.parts[part].data_sets) > 1
     name = f"{part}-{group.runs.data_set}" if several else part
     title = PAPER.parts[part].title + (f", on {group.name}" if several else "")
@@ -110,7 +110,7 @@ def _table(name: str, title: str, group: Group) -> StudyPart:
 
 
 def _most(part: StudyPart, group: Group) -> list[str]:
-    """Return a sentence on the leak that increases MAP most, on average over the rows of a table."""
+    """Return a list with a sentence on the leak that increases mean MAP most; empty for a part without leaks."""
     jumps = [table for name, table in part.tables.items() if name.endswith("-leaks") and table.rows]
     return [
         f"{part.title.split(':')[0]} on {group.name}: the leak {table.rows[0][0]} increases MAP most, by "

@@ -50,7 +50,7 @@ class ReproductionPlan(Execution):
 
     @property
     def warnings(self) -> list[str]:
-        """Sentence on shortened schedules, for every table and section; empty if schedules are not shortened."""
+        """List with the sentence on shortened schedules; empty if schedules are not shortened."""
         return [NOTE] if self.quick else []
 
     def warning(self) -> str:
@@ -62,10 +62,10 @@ class ReproductionPlan(Execution):
         return replace(table, caption=" ".join([*self.warnings, table.caption]))
 
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
-        """Train the missing runs, or those of a shard, after an estimate, and return all outcomes.
+        """Estimate the time, train the missing runs, and return all outcomes.
 
-        A merge trains no runs. Runs that cannot be trained on their data are reported before the start. The outcome of
-        such a run contains the reason.
+        A shard trains only a part of the runs, and a merge trains no runs. Runs that cannot be trained on their data
+        are reported before the start. The outcome of such a run contains the reason.
         """
         impossible: dict[str, str] = {}
         measured = self.locked / MEASURED
@@ -88,7 +88,7 @@ class ReproductionPlan(Execution):
 
 
 def shortened(config: Config, clips: int) -> Config:
-    """Return a config with a short schedule, which logs the training MAP after each epoch unless disabled.
+    """Return a config with a short schedule. The training MAP is logged after each epoch, unless disabled.
 
     A config whose schedule is already as short is returned unchanged.
 

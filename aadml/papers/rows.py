@@ -91,7 +91,7 @@ class PaperRuns:
 
 
 def _prepare(shared: RowSettings, shorten: Callable[[Config], Config]) -> Callable[[str, str, Config], Config]:
-    """Return a function (table, item, config) -> config that adds the settings of the paper to the config of a row."""
+    """Return a function (table, item, config) -> config that adds the paper's settings and applies `shorten`."""
     batch = resolve(shared.base.values).training.batch
 
     def prepare(table: str, item: str, config: Config) -> Config:

@@ -115,7 +115,10 @@ def _not_possible(cell: CellScores) -> str:
 
 
 def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table:
-    """Return the increase by each leak (MAP under the leak minus inductive MAP) over the rows of a table."""
+    """Return the mean, smallest and largest increase of MAP by each leak, over the rows of a table.
+
+    The increase is MAP under the leak minus inductive MAP.
+    """
     lines: list[tuple[Cell, ...]] = []
     for leak in (SELECTION, *LEAKS):
         jumps = {

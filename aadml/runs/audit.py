@@ -1,4 +1,4 @@
-"""Audit of a run, of a model on other data, or of an external encoder.
+"""Audit of a run on its own data, of a model on data of the user, of an external encoder, or of a retrieval task.
 
 The audit of an encoder on data in memory does not import the code of configs, HDF5 and media.
 """
@@ -41,7 +41,7 @@ def audit(
     on_note: Note | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit a trained run, a model on other data, or an external encoder.
+    """Audit a run on its own data, a model on `data`, an external encoder, or a retrieval task.
 
     Every check of embeddings runs in fresh processes, whose first call embeds noise. A check passes, fails, or is not
     checkable. An external encoder that has a name is started in a new interpreter for each process. The Linux kernel
@@ -50,8 +50,8 @@ def audit(
 
     Args:
         run: a run or a model folder; a model needs `data`.
-        data: feature file of any layout, for an external encoder or a model on other data; in Python also data in
-            memory. All clips of `Clips` are scored, and no check compares them with training clips.
+        data: feature file of any layout, for an external encoder or a model; in Python also data in memory. All clips
+            of `Clips` are scored, and no check compares them with training clips.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
             or its name, "module:function". The module may be next to the data or in the current folder. A lambda, a
             local function or a function of a script has no name, so the verdict on inference is unknown.

@@ -15,7 +15,7 @@ def config_warnings(config: Config) -> list[str]:
 
 
 def training_warnings(prepared: Prepared) -> list[str]:
-    """Return notes on the data, and warnings: unused clips, options without effect, a reduced DCCA batch."""
+    """Return notes on the data, and warnings on unused clips, options without effect, and a reduced teacher batch."""
     notes = [*prepared.splits.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
     neighbors = getattr(prepared.config.sections, "neighbors", None)
     if neighbors and neighbors.space == "dcca" and neighbors.positives != "none":

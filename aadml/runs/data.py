@@ -25,7 +25,9 @@ from aadml.retrieval.judgments import chosen_relevance
 
 
 def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
-    """Read the data of a config, divided into splits. A missing validation split is drawn from train.
+    """Read the data of a config, divided into splits.
+
+    A missing validation split of features or media is drawn from train. Captioned sound must have all splits.
 
     Args:
         config: complete config.
@@ -50,7 +52,7 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
 
 
 def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False) -> Splits:
-    """Return divided data in memory with the clips, modalities, texts and relevance of a config.
+    """Apply the keys of a config on clips, modalities, texts and relevance to data in memory.
 
     Args:
         splits: the data.
@@ -118,7 +120,7 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules of an evaluation that replace those of the data.
+    """Relevance rule and cluster column of an evaluation.
 
     Attributes:
         relevance: relevance rule; None for the rule of the data.
@@ -224,7 +226,7 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
 
 
 class TrainingSource:
-    """Data for training. A file is read once, for the choice of a config and for training.
+    """Data for training. A feature file is read once, for the choice of a config and for training.
 
     Args:
         data: path of the data, or data in memory; None for the path in the config. Modules in the folder of the data

@@ -59,7 +59,7 @@ def doctor() -> DoctorReport:
 
 
 def _requirements() -> tuple[list[str], dict[str, list[str]]]:
-    """Return the packages of the core, with the package that may replace OpenCV, and the packages of each extra."""
+    """Return the required packages, including the package that may replace OpenCV, and the packages of each extra."""
     core, extras = [HEADLESS], dict[str, list[str]]()
     try:
         lines = requires("aadml") or []

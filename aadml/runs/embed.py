@@ -56,8 +56,8 @@ def embed_file(
         Number of clips, and name of the similarity of the embeddings.
 
     Raises:
-        InputError: the features cannot be read, or differ from the training features in modalities, dimensions or
-            extractors, or the output would overwrite a file of another kind.
+        InputError: the model or the features cannot be read, or the output would overwrite a file of another kind.
+            Another cause: the features differ from the training features in modalities, dimensions or extractors.
     """
     refuse_other_kind(output, "a file of embeddings", is_embeddings_file)
     model = model if isinstance(model, Model) else load(model)

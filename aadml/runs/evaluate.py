@@ -61,7 +61,9 @@ def evaluate(
     trust_code: bool = False,
     on_note: Note | None = None,
 ) -> Evaluation:
-    """Score a model or external embeddings. Every query ranks the whole gallery, with expectations over ties.
+    """Score a model or external embeddings.
+
+    By default, every query ranks the whole gallery. Ties count by the expectation over their orders.
 
     Args:
         model: a model, or the path of a run or a model folder.

@@ -232,7 +232,7 @@ def _fit_in_memory(prepared: Prepared, note: Note, callbacks: Callbacks) -> Mode
 
 
 def check_processes(prepared: Prepared) -> None:
-    """Raise InputError if the method does not support several processes, or their data or configs differ."""
+    """Raise InputError if several processes cannot train the method, or have different data or configs."""
     if group.count() == 1:
         return
     if not prepared.model.method.divides_batches:

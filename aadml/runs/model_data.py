@@ -130,7 +130,7 @@ def _numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
 
 
 def nonempty_split(splits: Splits, split: str) -> Clips:
-    """Return a split that has clips.
+    """Return the clips of a split; an empty split raises an error.
 
     Raises:
         InputError: the split has no clips.

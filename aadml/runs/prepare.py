@@ -108,10 +108,11 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
 def clips_to_fit(model: Model, splits: Splits) -> tuple[Clips, Clips]:
     """Return scaled training and validation clips, without incomplete clips if the method needs all modalities.
 
-    Validation clips keep the rows of further texts if the method does not fit these clips.
+    A complete validation clip keeps the rows of its second and later texts, unless the method is also fitted on
+    validation clips.
 
     Raises:
-        InputError: no clip is complete.
+        InputError: the method needs all modalities, but no training clip or no validation clip is complete.
     """
     train, valid = (model.scaling.clips(part) for part in (splits.train, splits.valid))
     if model.method.takes_missing:

@@ -99,7 +99,9 @@ def evaluate_under_each(
 
 
 def add_unit_values(folder: Path, config: Config) -> PerUnit:
-    """Add the pseudo-values of the test clips to a run of an earlier version, and return the pseudo-values.
+    """Return the pseudo-values of the mean MAP, one per clip or cluster, for a run of an earlier version.
+
+    The pseudo-values and the interval of the mean MAP are added to the run.
 
     Args:
         folder: folder of the run.

@@ -100,7 +100,7 @@ def _with_permuted(content: FeatureFile, split: str) -> FeatureFile:
 
 
 def _difference(model: Model, other: Model) -> float:
-    """Return the largest difference of a tensor, relative to its norm; infinity if names or shapes differ."""
+    """Return the largest change of a tensor, relative to its norm in `other`; infinity if names or shapes differ."""
     before, after = other.tensors(), model.tensors()
     if before.keys() != after.keys() or any(before[key].shape != after[key].shape for key in before):
         return float("inf")

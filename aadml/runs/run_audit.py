@@ -1,4 +1,4 @@
-"""Audit of runs, and of models on other data. Findings on the test split of a run are added to the run."""
+"""Audit of runs on their own data, and of models on data of the user."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -79,7 +79,7 @@ def _kept_epoch(run: Run) -> Finding:
 
 
 def _stored_score(stored: EvaluationRecord, score: float) -> Finding:
-    """Check that the score in `evaluation.json` equals the score of the model."""
+    """Check that the score in `evaluation.json` equals the score of the model, up to `SAME_SCORE`."""
     verdict = Verdict.PASS if abs(score - stored.map_mean) <= SAME_SCORE else Verdict.FAIL
     without = stored.figure("map-without-partner")
     others = "" if without is None else f" ({without:.5f} without them)"

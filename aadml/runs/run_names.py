@@ -50,5 +50,5 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
 
 
 def evaluation_file(protocol: str, split: str, *changed: str) -> str:
-    """Return the file name of a further evaluation in its run, with every changed option in the name."""
+    """Return the file name of an evaluation in its run, composed of protocol, split and changed options."""
     return f"evaluations/{file_name('-'.join([protocol, split, *changed]))}.json"

@@ -21,8 +21,8 @@ class Scoring:
             "valid", a method without epochs is fitted on the training clips only, else on the validation clips too.
         queries: whether the record also contains the average precision of each query.
         metrics: metrics in addition to the metrics of every evaluation.
-        diagnosis: epochs between two scores of the test clips, used only in figures; 0 for none. See
-            `aadml.runs.test_curve`.
+        diagnosis: number of epochs from one evaluation of the test clips for figures to the next; 0 for no such
+            evaluation. See `aadml.runs.test_curve`.
         saving_share: 0 to save the state after every epoch, n to spend at most 1/n of the time on saves. See
             `RunSession`.
     """

@@ -16,7 +16,7 @@ PREFIX = "diagnosis test "
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Scores of the test clips with the weights of an epoch.
+    """Function that scores the test clips with the weights of an epoch.
 
     Attributes:
         test: test clips, scaled like the training clips.

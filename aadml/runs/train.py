@@ -239,7 +239,7 @@ def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
 
 
 def _card(model: Model, store: RunStore, note: Note) -> dict[str, bytes]:
-    """Return the card as a file to write; empty if a file of that name would be overwritten."""
+    """Return the card as a file to write; empty if the run folder has a foreign file with the name of the card."""
     content, place = model.card().encode(), store.folder / CARD
     if CARD not in store.manifest.files and place.exists() and place.read_bytes() != content:
         note(f"warning: {place} was not written by this run and is kept; no card was written")

@@ -38,7 +38,7 @@ class ModelEncoder:
 
     Attributes:
         model: the model.
-        built: query extractors loaded so far; both keys are the modality of the query.
+        built: query extractors loaded so far; both parts of a key are the modality of the query.
     """
 
     model: Model

@@ -62,7 +62,7 @@ class Access:
         self._token: str | None = None
 
     def renew(self) -> None:
-        """Pass an address with the token of the team, or else with a new token, to `on_address`."""
+        """Set the current token, new or that of the team, and pass the address with the token to `on_address`."""
         self._token = self.team or secrets.token_urlsafe(32)
         self._on_address(f"http://{self._host}:{self.port}{self.root}/?token={self._token}")
 

@@ -160,7 +160,7 @@ def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_mod
 
 
 def _written(path: Path, source: str | Path) -> tuple[IndexFacts, Known]:
-    """Return the facts of an index and its items.
+    """Return the facts of an index, and the digests of its items.
 
     Raises:
         InputError: the file cannot be read as an index, or the index has another source.

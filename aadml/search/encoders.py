@@ -223,7 +223,7 @@ def _built(encoder: IndexEncoder, key: tuple[Modality, Modality], build: Callabl
 
 
 def extractors_of(encoder: IndexEncoder, *, texts: bool) -> list[Extractor]:
-    """Build the extractors of an encoder's features; with `texts`, also the text extractor if known."""
+    """Build the extractors of an encoder's features; with `texts`, also the text extractor if the facts record one."""
     facts = encoder.facts
     with trusting(_is_trusted(encoder)):
         modalities = [

@@ -425,7 +425,7 @@ class Index:
 
     @checked_call
     def export(self, output: str | Path, *, kind: str = "npy") -> list[Path]:
-        """Write the vectors and their ids; see `aadml.search.export`.
+        """Write the vectors, and the ids of their items; see `aadml.search.export`.
 
         Args:
             output: beginning of the file names: `<output>.<modality>.npy` and `.ids.txt`, or

@@ -162,7 +162,7 @@ def of_features(
 def accepted(
     source: IndexSource, encoder: IndexEncoder, place: str, *, allow: bool = False, on_note: Note | None = None
 ) -> IndexSource:
-    """Return the clips of a feature file with only the modalities that an encoder embeds.
+    """Return the clips of a feature file, with only the modalities that an encoder embeds.
 
     Args:
         source: clips of the feature file.

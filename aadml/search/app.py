@@ -177,7 +177,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _turn(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
-        """Hold one of the `places` while the context is open; raise HTTPException 503 if no place is free in time."""
+        """Occupy one of the `places` while the context is open; raise HTTPException 503 if no place is free in time."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 await places.acquire()

@@ -36,7 +36,7 @@ class Verdict(StrEnum):
 
 
 class Pipeline(Interface):
-    """Subject of an audit, which computes embeddings, and optionally a score, from a data set."""
+    """Subject of an audit: a computation of embeddings, and optionally of a score, from a data set."""
 
     @property
     def preparation(self) -> str:
@@ -48,7 +48,7 @@ class Pipeline(Interface):
 
     @property
     def channels(self) -> Sequence[str]:
-        """Channels besides the input through which the encoder could have received data, as phrases."""
+        """Channels, besides the input, through which the encoder could have received data, as phrases."""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
         """Prepare every part that depends on the data set; return a function that embeds clips of any modalities."""
@@ -110,13 +110,21 @@ class AuditReport(list[Finding]):
 
     @property
     def inference(self) -> str:
-        """Verdict on the computation of embeddings: passed, failed, or unknown unless other channels are excluded."""
+        """Verdict on the computation of embeddings: "failed", "passed" or "unknown".
+
+        The verdict is "failed" if a check outside `TRAINING` failed. Otherwise, the verdict is "passed" if the finding
+        on channels is a pass, and "unknown" if not.
+        """
         findings = [finding for finding in self if finding.check not in TRAINING]
         return _verdict_on(findings, any((f.check, f.verdict) == (CHANNELS, Verdict.PASS) for f in findings))
 
     @property
     def training(self) -> str:
-        """Verdict on training and selection: passed, failed, or unknown without repeated training or preparation."""
+        """Verdict on training and selection: "failed", "passed" or "unknown".
+
+        The verdict is "failed" if a check in `TRAINING` failed. Otherwise, the verdict is "passed" if a check in
+        `REPEATED` passed, and "unknown" if not.
+        """
         findings = [finding for finding in self if finding.check in TRAINING]
         return _verdict_on(findings, any(f.check in REPEATED and f.verdict is Verdict.PASS for f in findings))
 
@@ -213,10 +221,10 @@ class Case:
         return results.vectors
 
     def map_of(self, vectors: Vectors, order: Tensor | None = None) -> float:
-        """Return the MAP of vectors (n, e) of each modality, compared by cosine.
+        """Return the mean MAP over the directions of retrieval, for embeddings that are compared by cosine.
 
         Args:
-            vectors: embeddings of the scored clips.
+            vectors: embeddings (n, e) of the scored clips, by modality.
             order: permutation (n,) of the labels; None for the true labels.
 
         Returns:
@@ -229,12 +237,12 @@ class Case:
         return evaluate(clips.embedded({m: v.nan_to_num() for m, v in vectors.items()})).map_mean
 
     def embed_each(self, requests: Mapping[Modality, Clips]) -> Vectors:
-        """Embed the clips of every request, and return the embeddings of the modality that is its key in `requests`."""
+        """Embed the clips `requests[m]` for each modality m, and return only the embeddings of m."""
         results = zip(requests, self.embed(*requests.values()), strict=True)
         return {modality: vectors[modality] for modality, vectors in results}
 
     def numbers(self, compute: Callable[[Embed], Sequence[float]]) -> list[float]:
-        """Embed noise in a fresh process, then return the numbers that `compute` computes by the embedding function."""
+        """Embed noise in a fresh process, then return the numbers that `compute` returns for the embedding function."""
         results = self._in_fresh_process(lambda embed: [{"numbers": torch.tensor(compute(embed), dtype=torch.float64)}])
         numbers: list[float] = results[0]["numbers"].tolist()
         return numbers
@@ -262,7 +270,7 @@ def audit(
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Run checks in fresh processes. Return their findings, and findings on references, channels and embeddings.
+    """Run checks in fresh processes. Return a finding per check, and findings on references, channels and embeddings.
 
     Checks and references (passes over the unchanged clips) run in random order. All passes except that of `history`
     embed the same noise first, so an encoder cannot distinguish references from these passes.
@@ -349,7 +357,7 @@ def noise(clips: Clips, seed: Seed) -> Clips:
 
 
 def scrambled(clips: Clips) -> Clips:
-    """Replace ids and class names by numbers, because they may contain the label."""
+    """Replace ids and class names by numbered names, because an id or class name may contain the label."""
     ids = tuple(f"item-{i}" for i in range(len(clips)))
     return replace(clips, ids=ids, class_names=tuple(f"class-{i}" for i in range(len(clips.class_names))))
 

@@ -114,7 +114,7 @@ def _in_batches(case: Case, order: Tensor) -> list[Vectors]:
 
 
 def _joined(case: Case, order: Tensor, parts: Sequence[Vectors]) -> Vectors:
-    """Join batches of clips in `order`, with rows of the reference for the other clips."""
+    """Join batches of clips in `order`, with rows of the reference for the clips that `order` lacks."""
     joined = {m: torch.cat([as_wide(part[m], rows) for part in parts]) for m, rows in case.reference.items()}
     if any(len(rows) != len(order) for rows in joined.values()):  # rows are missing, and `_compared` fails
         return {m: rows[: len(case.clips) - 1] for m, rows in joined.items()}

@@ -15,7 +15,10 @@ ALPHAS = (0.0, 3.0)
 
 
 def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Replace every item by its proxy from the training bank, with k (0 for no proxy) chosen on validation clips."""
+    """Replace every item by its proxy from the k nearest training items; k is chosen on validation clips.
+
+    With k = 0, the items are not replaced.
+    """
     proxy = bank_proxy(subject.encoder, vectors)
     proxy.remember(_bank(subject))
 

@@ -66,7 +66,10 @@ def runs_of_classes(labels: Tensor) -> int:
 
 
 def is_sorted_by_class(labels: Tensor) -> bool:
-    """Return whether labels (n,) of several classes are grouped by class, which is common also without leaks."""
+    """Return whether labels (n,) of several classes are grouped by class; False if each class has only one clip.
+
+    Grouping by class is common also without leaks.
+    """
     return 1 < len(labels.unique()) == runs_of_classes(labels) < len(labels)
 
 
@@ -145,7 +148,7 @@ def _predicted(signs: Tensor, labels: Tensor, half: int) -> tuple[Tensor, Tensor
 
 
 def _tail(correct: Tensor, compared: Tensor) -> Tensor:
-    """Return the probability (d,) of at least `correct` of `compared` at probability 1/2."""
+    """Return the probability (d,) of at least `correct` successes in `compared` trials with probability 1/2."""
     tail = torch.from_numpy(betainc(correct.clamp_min(1).numpy(), (compared - correct + 1).numpy(), 0.5))
     return torch.where(correct > 0, tail, 1.0)
 

@@ -72,7 +72,7 @@ def protocols_of(name: str) -> Sequence[Protocol]:
 
 
 def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embeddings:
-    """Embed a split and apply the mixing, correction and selection of the parts."""
+    """Embed a split, and apply the steps `mix`, `correct` and `keep` of all `parts` of a protocol."""
     clips = subject.splits[split]
     mixes = [part.mix for part in parts if part.mix is not None]
     if not mixes:

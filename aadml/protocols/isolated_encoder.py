@@ -1,7 +1,8 @@
 """Isolated encoder: a new interpreter per pass that imports or starts an encoder and answers requests over pipes.
 
-A message is its length in 8 bytes and a safetensors file. The interpreter starts without environment variables,
-descriptors or arguments of the audit, in an empty folder that also serves as HOME and TMPDIR.
+A message is the length of a safetensors file in 8 bytes, followed by the file. The interpreter starts
+without environment variables, descriptors or arguments of the audit, in an empty folder that also serves as HOME and
+TMPDIR.
 """
 
 import importlib.abc
@@ -40,7 +41,7 @@ class Order:
 
     Attributes:
         place: "module:function"; empty for a command.
-        command: words of the command line, with {output} and {input} or {train}; empty for a function.
+        command: words of the command line, with {output}, and with {input} or {train}; empty for a function.
         readable: files and folders that the encoder can read, besides libraries.
         by_kernel: whether the kernel isolates the process.
     """
@@ -52,10 +53,13 @@ class Order:
 
 
 class IsolatedEncoder:
-    """Process of one pass, which ends with its parent.
+    """Process that runs the encoder of one pass, and ends with its parent process.
+
+    Args:
+        order: the encoder.
 
     Attributes:
-        channels: channels besides the input through which the encoder could have received data, as phrases.
+        channels: channels, besides the input, through which the encoder could have received data, as phrases.
     """
 
     def __init__(self, order: Order) -> None:
@@ -136,7 +140,7 @@ def answer() -> None:
 
 @dataclass(frozen=True)
 class _Channels:
-    """Audit hook (PEP 578) that records files outside the readable folders, sockets, and changed file attributes.
+    """Audit hook (PEP 578) that records sockets, changed file attributes, and files outside the readable folders.
 
     Reads of environment variables that the encoder does not inherit from the audit are recorded too.
     """

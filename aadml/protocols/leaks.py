@@ -22,7 +22,7 @@ PARTNER_SHARE = 0.5
 
 
 def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Mix every item with neighbors of its true class among the scored items (L1: Equation 1 at test time).
+    """Mix every item with neighbors of its true class among the scored items (L1: Equation 1 of AADML at test time).
 
     The mixture is half the item and half its neighbors (at most three), weighted by softmax(cosine / 0.1). The mixture
     has no parameters.

@@ -43,7 +43,7 @@ class ProtocolPipeline:
 
     @property
     def channels(self) -> Sequence[str]:
-        """Code from outside aadml that is part of the method."""
+        """Code from outside aadml that is part of the method, as phrases."""
         method = self.subject.encoder.facts.method
         words = json.dumps({method.name: method.arguments.plain()}, default=str).split('"')
         return [f"{name}, code from outside aadml, ran in forks of the audit" for name in words if is_place(name)]
@@ -141,7 +141,7 @@ def of_function(function: str | Function, allow: Sequence[Path] = ()) -> Isolate
 
     Args:
         function: the function, or "module:function".
-        allow: further files and folders that the function reads.
+        allow: files and folders that the function reads, besides its own module and libraries.
 
     Raises:
         InputError: the module or a path of `allow` does not exist, or the import of the module was not allowed.
@@ -161,7 +161,7 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
 
     Args:
         command: the command line; the files among its words can be read.
-        allow: further files and folders that the command reads.
+        allow: files and folders that the command reads, besides libraries and the files among its words.
 
     Raises:
         InputError: the command cannot be parsed, lacks {input} or {output}, or a path of `allow` does not exist.
@@ -170,7 +170,13 @@ def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
 
 
 def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[str]) -> Order:
-    """Parse a command line with all placeholders `places`, such as {input}. Files among its words are readable.
+    """Return the encoder that a command line runs. The encoder can read the files among the words of the command line.
+
+    Args:
+        command: the command line.
+        allow: other files and folders that the encoder can read.
+        flag: name of the aadml option that contains the command line, for messages.
+        places: placeholders that the command line must contain, such as {input}.
 
     Raises:
         InputError: the command cannot be parsed or lacks a placeholder, or a path of `allow` does not exist.
@@ -208,7 +214,7 @@ def _existing(paths: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _name_of(function: Function) -> str | None:
-    """Return "module:function" if an imported module contains the function under its name; None otherwise."""
+    """Return "module:function" if an imported module besides `__main__` contains the function, else None."""
     module, name = getattr(function, "__module__", "__main__"), getattr(function, "__name__", "")
     is_same = getattr(sys.modules.get(module), name, None) is function
     return f"{module}:{name}" if is_same and module != "__main__" else None

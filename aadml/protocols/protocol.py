@@ -77,7 +77,8 @@ def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -
 def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
     """Return a copy of the trained proxy of a run, with the item itself as query, over a bank of embeddings.
 
-    Without a trained anchor-aware proxy, or with reading R5, the result is `parameterless_proxy`.
+    Without a trained anchor-aware proxy, or with reading R5 (which mixes the batch), the result is
+    `parameterless_proxy`.
     """
     trained = encoder.method.proxy()
     if isinstance(trained, AnchorAware) and trained.reading != "R5":

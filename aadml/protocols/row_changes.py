@@ -1,4 +1,4 @@
-"""Changes of embeddings between two passes, relative to their length."""
+"""Changes of embeddings between two passes, relative to the length of the embeddings."""
 
 import torch
 from torch import Tensor
@@ -8,10 +8,10 @@ TOLERANCE = 1e-5
 
 
 def largest_change(before: Tensor, after: Tensor) -> float:
-    """Return the largest change of a row (n, e), relative to its length.
+    """Return the largest change of a row (n, e), relative to the length of the row before the change.
 
-    The change is infinite if the shapes differ or values of `after` are not finite. Rows shorter than 0.001 of the
-    median length are compared with that length.
+    The change is infinite if the shapes differ or values of `after` are not finite. For a row shorter than 0.001 of the
+    median length, the change is relative to 0.001 of the median length.
     """
     after = as_wide(after, before)
     if before.shape != after.shape or not bool(torch.isfinite(after).all()):

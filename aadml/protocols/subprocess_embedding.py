@@ -1,4 +1,4 @@
-"""Fresh processes for the audit, whose encoder has not yet embedded any item."""
+"""Fresh processes of the audit. The encoder of a fresh process has not yet embedded any item."""
 
 import multiprocessing
 import os
@@ -29,7 +29,7 @@ class Results:
 
     Attributes:
         vectors: embeddings by modality of each request.
-        channels: channels besides the input through which the encoder could have received data, as phrases.
+        channels: channels, besides the input, through which the encoder could have received data, as phrases.
     """
 
     vectors: list[dict[str, Tensor]]
@@ -42,12 +42,12 @@ def in_fresh_process(
     """Run `work` in a fork of this process and return its results.
 
     Changes of state in `work` (a scaler fitted on its first call, a cache) reach neither this nor a later process. At
-    the end, the fork and its child processes are killed, and its temporary files are removed.
+    the end, the fork and its child processes are killed, and their temporary files are removed.
 
     Args:
         work: function that returns a list of embeddings by modality.
         seconds: time after which the process is killed.
-        channels: called in the process after the work.
+        channels: function that returns the channels, called in the process after `work`.
 
     Raises:
         InputError: the work failed, or took too long.

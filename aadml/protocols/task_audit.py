@@ -14,7 +14,7 @@ class TaskReport(AuditReport):
 
     @property
     def training(self) -> str:
-        """Verdict on training, which the data of a task cannot show."""
+        """Verdict on training: always "unknown", because the data of a task contain no training."""
         return "unknown"
 
     @property
@@ -25,7 +25,15 @@ class TaskReport(AuditReport):
 
 
 def audit_task(task: str) -> TaskReport:
-    """Return findings on the duplicates, judgments, queries, ties and chance scores of a retrieval task."""
+    """Return findings on the duplicates, judgments, queries, ties and chance scores of a retrieval task.
+
+    Args:
+        task: a folder, a table of clips, or the name of a task of mteb; see `examine_task`.
+
+    Raises:
+        InputError: the task cannot be loaded, or its data are incomplete, invalid or without judgments.
+        MissingExtraError: pyarrow or, for a name, mteb is not installed.
+    """
     examination = examine_task(task)
     return TaskReport([*_overlaps(examination), *(f for name, s in examination.splits.items() for f in _of(name, s))])
 

@@ -1,4 +1,4 @@
-"""Search: an index of clips in one file, queries by sound, picture, video or words, and a search page.
+"""Search of clips by sound, picture, video or words, with an index in one file and a search page.
 
 >>> from aadml.search import Index
 >>> index = Index.build("my_clips", "my.index", model="runs/...")  # doctest: +SKIP

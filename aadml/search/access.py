@@ -62,14 +62,14 @@ class Access:
         self._token: str | None = None
 
     def renew(self) -> None:
-        """Create a token, or use the token of the team, and pass the address with the token to `on_address`."""
+        """Set the current token, new or that of the team, and pass the address with the token to `on_address`."""
         self._token = self.team or secrets.token_urlsafe(32)
         self._on_address(f"http://{self._host}:{self.port}{self.root}/?token={self._token}")
 
     def exchange(self, token: str, *, secure: bool) -> Response:
-        """Return a redirect to the address without a token, with the cookie if the token is current.
+        """Return a redirect to the page. If the token is current, the response sets the cookie.
 
-        A current token is then replaced, unless the token is that of the team.
+        Without a token of the team, a new token then replaces the current token.
         """
         response = RedirectResponse(f"{self.root}/", 303, HEADERS)
         if self._token is not None and _equal(token, self._token):
@@ -90,7 +90,8 @@ class Access:
 class Guard:
     """Middleware that refuses requests to a wrong host or from another origin.
 
-    A request for data is also refused without cookie or token, or if another page sends the request.
+    A request for data is also refused if another page sends the request, or if the request has neither cookie nor
+    token.
 
     Args:
         app: application that answers the accepted requests.
@@ -152,7 +153,7 @@ def team_token(host: str, path: str | Path | None) -> str:
     """Read the token of a team from a file; return "" if `path` is None.
 
     Args:
-        host: address to listen on. A host that other machines reach requires a token.
+        host: address to listen on. A host other than 127.0.0.1, localhost or ::1 requires a token.
         path: path of the file.
 
     Raises:

@@ -89,7 +89,7 @@ class Service:
         })  # fmt: skip
 
     async def clips(self, request: Request) -> Response:
-        """Return a page of the clips that meet a condition, with examples and counts by column."""
+        """Return a page of the clips that meet a condition, with example clips and counts of the values of columns."""
         values = request.query_params
         offset, limit = _number(values.get("offset", "0")), _number(values.get("limit", "24"))
         if limit > MOST_CLIPS:
@@ -103,7 +103,7 @@ class Service:
         })  # fmt: skip
 
     async def map(self, request: Request) -> Response:
-        """Return the 2-D map of a modality: class names, and [number, x, y, class] per point, x and y in 1/1000."""
+        """Return the 2-D map of a modality: class names, and points [number, x, y, class index], x and y in 1/1000."""
         modality = _modality(request.query_params.get("of"))
         async with self._turn(self._views):
             layout = await run_in_threadpool(self._index.layout, modality)
@@ -168,7 +168,7 @@ class Service:
         return Response(base64.b64decode(content), media_type="image/jpeg" if still else preview.type, headers=headers)
 
     def judge(self, request: Request) -> Response:
-        """Store the grade of an item for a query in the file of judgments; return the number of judgments."""
+        """Write the grade of an item for a query to the file of judgments; return the number of judgments."""
         values = request.query_params
         fits = {"1": True, "0": False}.get(values.get("grade", ""))
         if fits is None:
@@ -177,7 +177,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _turn(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
-        """Occupy one of the `places` while the context is open, or raise HTTPException 503 after the time limit."""
+        """Occupy one of the `places` while the context is open; raise HTTPException 503 if no place is free in time."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 await places.acquire()

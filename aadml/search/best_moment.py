@@ -1,4 +1,4 @@
-"""Best moment of a hit: the interval of the clip that matches the query best.
+"""Best moment of a hit: the interval with the best score among the intervals of the clip.
 
 Each interval is embedded as a clip and scored by the similarity of the index. A model that was trained on means over
 time receives shorter intervals in a search than in training. The moment is therefore only a suggestion of where to
@@ -40,7 +40,7 @@ class MomentVectors:
 
 @dataclass(frozen=True)
 class Moment:
-    """Interval of a hit that matches the query best.
+    """Interval with the best score among the intervals of a hit.
 
     Attributes:
         seconds: beginning, in seconds from the beginning of the file.
@@ -52,7 +52,10 @@ class Moment:
 
 
 def best_moment(moments: MomentVectors | None, queries: Tensor, similarity: str) -> Moment | None:
-    """Return the interval that matches the queries (q, d) best, the first of ties; None for one interval or none."""
+    """Return the interval with the best mean score over the queries (q, d); None for fewer than two intervals.
+
+    The first of several equally good intervals is returned.
+    """
     if moments is None or len(moments.times) < 2:
         return None
     scores = Gallery(torch.from_numpy(moments.vectors), similarity).scores(queries)
@@ -71,7 +74,7 @@ def write_moments(database: sqlite3.Connection, number: int, moments: Mapping[Mo
 def read_moments(
     database: sqlite3.Connection, modality: Modality, numbers: Sequence[int]
 ) -> list[MomentVectors | None]:
-    """Read the vectors over time of items; None for an item without such vectors.
+    """Read the vectors over time of items in one modality; None for an item without such vectors.
 
     Raises:
         sqlite3.DatabaseError: the vectors are damaged.

@@ -23,8 +23,8 @@ class Browsed:
     Attributes:
         total: number of clips that meet the condition.
         clips: numbers and clips of the page, in a fixed shuffled order.
-        counts: column -> value -> number of clips that meet the condition, most frequent first. Columns with many
-            values, captions and times are left out.
+        counts: column -> value -> number of clips that meet the condition, most frequent first. Empty values,
+            columns of captions or times, and columns with many values are left out.
         examples: at most three clips with their numbers, of different classes if there are several classes.
     """
 

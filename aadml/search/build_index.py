@@ -160,7 +160,7 @@ def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_mod
 
 
 def _written(path: Path, source: str | Path) -> tuple[IndexFacts, Known]:
-    """Return the facts of an index and its items.
+    """Return the facts of an index, and the digests of its items.
 
     Raises:
         InputError: the file cannot be read as an index, or the index has another source.
@@ -179,7 +179,7 @@ def _origin(
 ) -> SourceRecord:
     """Return the source record of an index.
 
-    The media manifest and moments of an existing index are kept unless the call sets others.
+    An existing index keeps its moments, and keeps its media manifest unless `media` is passed.
     """
     before = SourceRecord("") if facts is None else facts.source
     manifest = before.media if media is None else near(media, path.parent)
@@ -213,7 +213,7 @@ def _of_media(
     work: Work,
     calibrate: str | Path | None,
 ) -> IndexSource:
-    """Read media in the form that the encoder embeds, or extract features if there is no encoder."""
+    """Read media: as vectors for a model that decodes files itself, otherwise as features."""
     if isinstance(encoder, ModelEncoder) and not any(encoder.facts.dimensions.values()):
         if work.moments:
             raise InputError(
@@ -232,7 +232,7 @@ def _of_media(
 def _of_features(
     place: str | Path, path: Path, origin: SourceRecord, encoder: IndexEncoder | None, allow: bool, on_note: Note | None
 ) -> IndexSource:
-    """Read the modalities of a feature file that the encoder embeds; without an encoder, those that an index stores."""
+    """Read a feature file, with only the modalities of the encoder; without an encoder, those that an index stores."""
     media = None if origin.media is None else located(origin.media, path.parent)
     clips = of_features(place, path, media, moments=origin.moments is not None)
     assert clips.content is not None

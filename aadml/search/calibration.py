@@ -81,7 +81,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probabilities of the hits of one kind of query.
+    """Score-to-probability curve and threshold of one kind of query, with measurements on validation clips.
 
     Attributes:
         asked: modalities of the query.

@@ -53,7 +53,7 @@ def clips_of_captions(database: sqlite3.Connection) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Known:
-    """Items of an index.
+    """Digests of the items of an index, and ids of the captions among the items.
 
     Attributes:
         digests: digest of each item, by id.

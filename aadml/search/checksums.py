@@ -1,9 +1,9 @@
 """Checksums of the content of an index, written in the transaction of each change.
 
-The table `checksum` stores one SHA-256 for each block of 256 items, vectors or points of a map. The moments of each
-item in one modality and the metadata (schema, `meta`, cells of earlier versions, number of blocks) have one SHA-256
-each. Metadata and vectors are verified at the opening of an index, and every other block is verified before its rows
-are used. An index of version 1 has no checksums and is not verified.
+The table `checksum` stores one SHA-256 for each block of 256 items, vectors or points of a map, and for the moments of
+each item in each modality. One more SHA-256 covers the metadata: schema, `meta`, numbers of blocks, and a table `cells`
+of earlier versions. Metadata and vectors are verified at the opening of an index, and every other block is verified
+before its rows are used. An index of version 1 has no checksums and is not verified.
 """
 
 import hashlib

@@ -38,7 +38,7 @@ class ModelEncoder:
 
     Attributes:
         model: the model.
-        built: query extractors loaded so far; both keys are the modality of the query.
+        built: query extractors loaded so far; both parts of a key are the modality of the query.
     """
 
     model: Model
@@ -223,7 +223,7 @@ def _built(encoder: IndexEncoder, key: tuple[Modality, Modality], build: Callabl
 
 
 def extractors_of(encoder: IndexEncoder, *, texts: bool) -> list[Extractor]:
-    """Build the extractors of an encoder's features; with `texts`, also the text extractor if known."""
+    """Build the extractors of an encoder's features; with `texts`, also the text extractor if the facts record one."""
     facts = encoder.facts
     with trusting(_is_trusted(encoder)):
         modalities = [

@@ -89,7 +89,7 @@ class Gallery:
         Args:
             queries: (b, q, d) float32.
             k: at least 1.
-            hidden: items that are excluded for a query; None for none.
+            hidden: number of a query -> whether each item (n,) is excluded; None excludes no item.
 
         Raises:
             InputError: a query contains NaN or infinity.
@@ -123,7 +123,7 @@ class Gallery:
         return order if keys is None else np.lexsort((-keys, -scores))
 
     def _scores(self, queries: Tensor, numbers: Indices, rows: Indices) -> NDArray[np.float64]:
-        """Compute the scores of pairs of a query `numbers` (p,) and an item `rows` (p,)."""
+        """Compute the scores (p,) of p pairs: query `numbers[i]` with item `rows[i]`."""
         items, pairs = (
             torch.from_numpy(v.numpy().take(p, axis=0)) for v, p in ((self.vectors, rows), (queries, numbers))
         )
@@ -153,7 +153,7 @@ class Gallery:
         return products, self._errors(lengths)
 
     def _errors(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a bound (b,) on the errors of products of queries with these norms (b, q)."""
+        """Return the error bound (b,) of `_products` for query vectors with norms `lengths` (b, q)."""
         smallest, largest = self._range
         if self.vectors.shape[1] > 1 << 20 or not smallest > 1e-15 or not largest < 1e15:
             return np.full(len(lengths), np.inf)
@@ -193,7 +193,8 @@ class Gallery:
 def _largest(values: Floats, k: int, margin: float, hidden: NDArray[np.bool_] | None) -> Indices:
     """Return the ascending indices of the values that are at least the k-th largest value minus 2 margins.
 
-    Excluded entries do not count. If at most k values are left, all their indices are returned.
+    Excluded entries do not count. If at most k values are left, or the margin is infinite, all their indices are
+    returned.
 
     Args:
         values: (n,).

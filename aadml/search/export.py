@@ -48,7 +48,7 @@ def _npy(
 def _parquet(
     database: sqlite3.Connection, numbers: NDArray[np.int64], vectors: NDArray[np.float32], name: str
 ) -> list[Path]:
-    """Write `id`, `split`, `label`, the further columns as text, and `vector`: a list of fixed size of float32."""
+    """Write `id`, `split`, `label` and the columns of the table `extra` as text, and `vector` as a float32 list."""
     pa, pq = (optional(name, "--format parquet", "aadml[parquet]") for name in ("pyarrow", "pyarrow.parquet"))
     further = list(columns_in(database))
     if VECTOR in further:

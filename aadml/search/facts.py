@@ -66,7 +66,7 @@ class StateRecord:
     similarity: str
 
     def next(self) -> "StateRecord":
-        """Return the state after a further change."""
+        """Return the state after one more change."""
         return replace(self, generation=self.generation + 1)
 
 
@@ -93,7 +93,7 @@ class CalibrationRecord:
 
 @dataclass(frozen=True)
 class IndexFacts:
-    """Metadata of an index, by name.
+    """Metadata of an index; each attribute is a row of the table `meta`.
 
     Attributes:
         source: source of the items.

@@ -58,7 +58,7 @@ class ValidationQueries:
 
 @dataclass(frozen=True)
 class IndexContent:
-    """Items that validation clips query.
+    """Vectors and classes of the items that validation clips query, and the encoder of the index.
 
     Attributes:
         galleries: numbers and vectors of the items, by modality.
@@ -243,7 +243,7 @@ def _each_other(index: IndexContent, queries: ValidationQueries) -> tuple[IndexC
 
 
 def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) -> Iterator[Query]:
-    """Yield the kinds of query that can be compared; without classes, only queries between different modalities."""
+    """Yield the kinds of query that the encoder can compare; without classes, only queries to another modality."""
     singles: list[tuple[Modality, ...]] = [(m,) for m in queries.vectors]
     both: list[tuple[Modality, ...]] = [("audio", "visual")] if {"audio", "visual"} <= set(queries.vectors) else []
     for modalities in singles + both:

@@ -84,7 +84,7 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
 
 @dataclass(frozen=True)
 class _Pages:
-    """Views of one state of an index.
+    """Cached maps of one state of an index, and the verification of its items.
 
     Attributes:
         items: verification of the items.
@@ -101,7 +101,7 @@ def _read_pages(database: sqlite3.Connection) -> _Pages:
 
 
 def _queries(vectors: Mapping[Modality, Tensor], gallery: Gallery) -> Tensor:
-    """Join the vectors of a query to (q, e). Raise InputError if their type or width does not fit the items."""
+    """Join the vectors of a query to (q, e). Raise InputError for no vectors, or vectors of a wrong type or width."""
     if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
         raise InputError(
             f"vectors (type {type(vectors).__name__}) does not map modalities to matrices; pass "
@@ -178,7 +178,7 @@ class Index:
         """Update the index from its source, and return the changes. Clips are compared by id and content.
 
         Args:
-            choices: further keyword arguments of `aadml.search.build_index.build`.
+            choices: keyword arguments of `aadml.search.build_index.build`, except `model` and `trust_code`.
 
         Raises:
             InputError: see `aadml.search.build_index.build`.
@@ -202,7 +202,7 @@ class Index:
 
     @property
     def source(self) -> str:
-        """Path of the feature file, manifest or folder that is indexed."""
+        """Indexed source: the path of a feature file, manifest or folder, or an address such as "synthetic:ave"."""
         return located(self._state.facts.source.path, self.path.parent)
 
     @property
@@ -226,7 +226,11 @@ class Index:
 
     @property
     def encoder(self) -> IndexEncoder:
-        """Encoder of the queries, loaded at its first use, and again after the file was replaced by another index."""
+        """Encoder of the queries, loaded at its first use, and again if a changed index has another encoder.
+
+        Raises:
+            InputError: the model cannot be loaded, or the index was built with another model or without a model.
+        """
         with self._search.lock:
             record = self._state.facts.encoder
             if self._encoder is None or self._encoder[0] != record:
@@ -263,8 +267,9 @@ class Index:
             parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: not exactly one query is passed, the query cannot be read or compared with the items, the index
-                or its model cannot be loaded, or the condition is invalid.
+            InputError: not exactly one query is passed, `to` is required but missing or is not a modality of the index,
+                the query cannot be read or compared with the items, the index or its model cannot be loaded, or the
+                condition is invalid.
         """
         self.refresh()
         inputs = {"audio": audio, "visual": visual, "clip": clip, "text": text}
@@ -420,7 +425,7 @@ class Index:
 
     @checked_call
     def export(self, output: str | Path, *, kind: str = "npy") -> list[Path]:
-        """Write the vectors and their ids; see `aadml.search.export`.
+        """Write the vectors, and the ids of their items; see `aadml.search.export`.
 
         Args:
             output: beginning of the file names: `<output>.<modality>.npy` and `.ids.txt`, or
@@ -474,7 +479,7 @@ class Index:
         return self._state.galleries[modality]
 
     def _compared_with(self, modality: Modality) -> list[Modality]:
-        """Return the modalities that can be compared with queries of a modality; without any, the first modality."""
+        """Return the modalities that queries of a modality can search; if they can search none, the first modality."""
         comparable = [target for target in self.modalities if self.encoder.can_query(modality, target)]
         return comparable or [self._target(next(iter(self.modalities), None))]
 

@@ -30,6 +30,11 @@ class JudgmentsFile:
     def record(self, query: str, item: str, *, fits: bool) -> int:
         """Write a judgment, and return the number of judgments. An earlier judgment of the same pair is replaced.
 
+        Args:
+            query: name of the query.
+            item: id of the item.
+            fits: whether the item is relevant to the query.
+
         Raises:
             InputError: a name is not one line of 1 to `LONGEST` characters, or the file is full or cannot be read or
                 written.

@@ -1,4 +1,4 @@
-"""Connection to an index file. The state is read again after a change or replacement of the file."""
+"""Connection to an index file, with a state that is read again after a change or replacement of the file."""
 
 import sqlite3
 import threading

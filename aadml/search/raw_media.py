@@ -68,7 +68,10 @@ def _with_texts(source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder)
 
 
 def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[int, str], list[Failure]]:
-    """Return the cache key of each row's clip, from content and encoder, and the failures of missing files."""
+    """Return the cache keys of the files of a modality, by row number, and the failures of missing files.
+
+    A key is a checksum of the encoder, the modality, the content of the file and the segment.
+    """
     keys, failures = {}, []
     for n, row in enumerate(rows):
         path = row.media[modality]

@@ -14,7 +14,7 @@ from aadml.search.store import Item
 
 @dataclass(frozen=True)
 class Hit:
-    """Result of a search.
+    """One result of a search.
 
     Attributes:
         item: the clip or caption.
@@ -91,7 +91,7 @@ class Found:
         }  # fmt: skip
 
     def hit_to_json(self, rank: int) -> JsonObject:
-        """Return the hit of a rank as JSON values, without the paths of its files."""
+        """Return the hit of a rank (from 1) as JSON values, without the paths of its files."""
         hit = self.hits[rank - 1]
         return {
             "rank": rank, "id": hit.id, "score": hit.score, "second_key": hit.second_key,

@@ -35,7 +35,7 @@ from aadml.search.store import Item
 
 @dataclass(frozen=True)
 class Present:
-    """Items that have one modality.
+    """Features of a modality, for the n items that have the modality.
 
     Attributes:
         rows: (n,) positions among all items.
@@ -69,7 +69,7 @@ class IndexSource:
     embedded: bool = False
 
     def clips(self) -> NDArray[np.int64]:
-        """Return the position of the clip (n,) of each item."""
+        """Return the positions (n,) of the clips of the n items."""
         places = {item.id: place for place, item in enumerate(self.items)}
         return np.asarray([places[item.clip] for item in self.items], dtype=np.int64)
 
@@ -84,7 +84,7 @@ class IndexSource:
         )
 
     def columns(self) -> dict[str, list[str]]:
-        """Return the further columns of the items: name -> a value per item, "" if unknown."""
+        """Return the columns of the items: name -> a value per item, "" if unknown."""
         names = dict.fromkeys(name for item in self.items for name in item.columns)
         return {name: [item.columns.get(name, "") for item in self.items] for name in names}
 
@@ -134,7 +134,8 @@ def of_features(
         moments: whether features over time are read.
 
     Raises:
-        InputError: the features or the manifest cannot be read, or there are no features over time for `moments`.
+        InputError: the features or the manifest cannot be read, the file has no modality that an index stores, or
+            `moments` is set and the file has no features over time.
     """
     content = open_data(place, undivided=True)
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}
@@ -161,7 +162,7 @@ def of_features(
 def accepted(
     source: IndexSource, encoder: IndexEncoder, place: str, *, allow: bool = False, on_note: Note | None = None
 ) -> IndexSource:
-    """Return the clips of a feature file with only the modalities that an encoder embeds.
+    """Return the clips of a feature file, with only the modalities that an encoder embeds.
 
     Args:
         source: clips of the feature file.

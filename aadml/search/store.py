@@ -74,7 +74,7 @@ class Item:
         media: modality -> path of the file, relative to the folder of the index if inside.
         split: `train`, `valid`, `test`, or empty.
         label: class of the clip, or several classes joined by "|"; "" for a clip without a class.
-        columns: further columns of the source.
+        columns: column -> value, for all other columns of the item.
     """
 
     id: str
@@ -212,7 +212,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def only_writer(path: Path) -> Iterator[Path]:
-    """Lock an index against other processes that build or update it. The lock ends with the process.
+    """Lock an index against other processes that build or update it, until the context or the process ends.
 
     Yields:
         The folder `<index>.work` for unfinished work.
@@ -250,7 +250,7 @@ def create(path: Path, facts: IndexFacts, columns: Columns, entries: Iterable[En
     Args:
         path: path of the index.
         facts: facts to write.
-        columns: further columns of all items.
+        columns: columns of the table `extra`, and their SQL types.
         entries: the items.
     """
     with atomic_path(path) as temporary:
@@ -270,7 +270,8 @@ def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[st
     Args:
         path: path of the index.
         facts: facts to write.
-        columns: further columns of all items. If the index has other columns, `entries` contains every item.
+        columns: columns of the table `extra`, and their SQL types. If the index has other columns, `entries` contains
+            every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
     """
@@ -341,7 +342,7 @@ def _path(name: str) -> str | bytes:
 
 
 def columns_in(database: sqlite3.Connection) -> dict[str, str]:
-    """Return the further columns of an index and their SQL types, in order."""
+    """Return the columns of the table `extra` and their SQL types, in order; empty if the index lacks the table."""
     return {row[1]: row[2] for row in database.execute("PRAGMA table_info(extra)") if row[1] != "number"}
 
 
@@ -373,7 +374,7 @@ def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
 
 
 def _renew_columns(database: sqlite3.Connection, columns: Columns) -> None:
-    """Create the table of further columns again, with an SQL index for each column."""
+    """Create the table `extra` again, with an SQL index for each column; without columns, only drop the table."""
     database.execute("DROP TABLE IF EXISTS extra")
     checksums.forget(database, "extra")
     if columns:

@@ -76,7 +76,10 @@ def _too_large(limits: ClientLimits) -> HTTPException:
 
 
 async def discard(request: Request, seconds: float) -> None:
-    """Read and discard a body for at most `seconds`, since many clients read no response before the body is sent."""
+    """Read and discard a body for at most `seconds`, since many clients read no response before the body is sent.
+
+    A request with `Expect: 100-continue` sends no body before a response, so no body is read.
+    """
     if request.headers.get("expect", "").lower() == "100-continue":
         return  # the client waits for a response before sending the body
     with suppress(TimeoutError, ClientDisconnect):

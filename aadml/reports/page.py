@@ -36,7 +36,7 @@ _DIFFERENCE = re.compile(r"([+-]\d\S* \[[^\]]*\]) (\(.*)")
 
 @dataclass(frozen=True)
 class Section:
-    """Titled part of a page, which is left out if its content is empty.
+    """Titled part of a page. A part without content is left out.
 
     Attributes:
         title: title of the part.

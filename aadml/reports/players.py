@@ -101,7 +101,7 @@ def _source(media: ClipMedia, clip: str) -> PreviewSource | None:
 
 
 def fitting(previews: Sequence[Preview], room: int) -> list[Preview]:
-    """Return previews with data of at most `room` characters. All pictures have priority over all players."""
+    """Return the previews, with at most `room` characters of data in total. Pictures have priority over players."""
     fitted = [Preview(reason=preview.reason) for preview in previews]
     for n, preview in enumerate(previews):
         if len(preview.picture) <= room:

@@ -1,6 +1,6 @@
 """Previews of clips: their first seconds, small enough for a page, in a format that browsers play.
 
-Previews are built in worker processes, and cached under the content of their files.
+Previews are built in worker processes and cached. Their keys are checksums of the clip files and settings.
 """
 
 import base64
@@ -83,8 +83,8 @@ class Preview:
 
     Attributes:
         type: media type of `media`, such as "video/mp4"; empty without media.
-        media: encoded media in base64; empty if there is only a picture.
-        picture: a JPEG in base64; empty if there is only sound.
+        media: encoded video, or sound alone, in base64; empty without video and sound.
+        picture: a JPEG in base64; empty without a picture.
         reason: reason for a missing part, a key of `REASONS`; empty if the preview is complete.
     """
 
@@ -169,7 +169,10 @@ def _sound(path: str, segment: Segment) -> Clip:
 
 
 def _tried(path: str, segment: Segment, work: Callable[[str, Segment], Clip]) -> tuple[Clip | None, str]:
-    """Decode one modality, and return the reason for a failure. A file without that modality is not a failure."""
+    """Return the decoded modality (None if absent or damaged), and the reason for a failure; "" without a failure.
+
+    A file without the modality is not a failure.
+    """
     if not path:
         return None, ""
     try:
@@ -231,7 +234,7 @@ def make_previews(
 ) -> list[Preview]:
     """Build the previews of clips in worker processes, so that a crash of a decoder affects only one clip.
 
-    Previews are cached under the content of their files.
+    Previews are cached. The key of a preview is a checksum of the clip files and settings.
 
     Args:
         sources: files of each clip.

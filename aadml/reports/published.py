@@ -26,12 +26,12 @@ class PublishedMap(NamedTuple):
 
 @dataclass(frozen=True)
 class PaperPart:
-    """Table or figure of the paper.
+    """Table or figure of the AADML paper.
 
     Attributes:
-        title: title of its section.
+        title: title of the section for the table or figure.
         rows: group of trained rows; see `PaperRuns.cells`.
-        data_sets: data sets of its results.
+        data_sets: data sets of the results.
     """
 
     title: str
@@ -59,7 +59,7 @@ class AadmlPaper:
         parts: name -> table or figure.
         best_k: loss of figures 4 and 5 -> k that the paper reports as best and uses in its tables.
         neighbors: values of k in figure 4.
-        drawn_losses: losses that are trained on every draw of Clock.
+        drawn_losses: losses that are trained on every draw of clips of the AVE class Clock.
         scope_methods: methods that are drawn in figure 3.
         widest_scope: largest K of figure 3.
         published: "methods" (table 1) or "losses" (tables 2 and 3) -> name in aadml -> name of the data set -> MAP.
@@ -86,7 +86,7 @@ PAPER = read_paper(AadmlPaper, "aadml")
 
 
 def data_set_of(name: str) -> str:
-    """Return the data set of the paper, such as "AVE", that the name of a feature file contains; "" for other names.
+    """Return the data set of the AADML paper, such as "AVE", that the name of a file contains; "" for other names.
 
     Args:
         name: name of a feature file or folder. Synthetic data ("synthetic:ave") do not count as the data set.

@@ -33,7 +33,7 @@ class Table:
         columns: names of the columns.
         rows: rows of one cell per column.
         caption: a sentence with data, split, protocol and number of seeds.
-        notes: further sentences for the reader.
+        notes: sentences below the table.
         digits: number of decimal places.
         best: columns whose largest number is set in bold.
     """
@@ -55,7 +55,7 @@ class Table:
         return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
 
     def is_best(self, row: int, column: int) -> bool:
-        """Return whether a cell is bold: its column is in `best`, and its printed number is the largest there."""
+        """Return whether a cell is bold: its column is in `best`, and its printed number is the column's largest."""
         if self.columns[column] not in self.best:
             return False
         printed = [None if (n := _value(cells[column])) is None else round(n, self.digits) for cells in self.rows]

@@ -1,4 +1,4 @@
-"""Retrieval: rankings, metrics with exact ties, significance. METRICS: registry of the metrics of a ranking."""
+"""Retrieval: rankings, metrics that are exact for ties, significance. METRICS: registry of the metrics of a ranking."""
 
 from typing import TYPE_CHECKING
 

@@ -84,8 +84,9 @@ def score_direction(
         source: scores of q queries against n items.
         relevant: items relevant to each query. A query without relevant items is skipped and counted.
         named: names, units and classes of the queries.
-        extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
-        cutoffs: K of the metrics at cutoffs, in addition to the scope curve. A K above n is dropped.
+        extra: names of METRICS beside the metrics of every evaluation, with a cutoff where required ("recall@3").
+        cutoffs: K of the metrics at cutoffs, in addition to the scope curve. A K above the gallery size is dropped.
+            If no K is left, K is the gallery size.
         partner: (q,) column of each query's own clip in the gallery, to add MAP without that clip.
         exclude_partner: exclude the query's own clip from the gallery and from the relevant items in every metric. This
             option requires `partner`.

@@ -150,7 +150,7 @@ def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:
 
 
 def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tuple[Modality, ...]]:
-    """Repeat clips for each of their captions; return the arrays and the repeated modalities."""
+    """Repeat each clip with several captions, and return the arrays and the repeated modalities."""
     arrays = columns.features | {key: columns.beside[key] for key in KEYS if key in columns.beside}
     others: tuple[Modality, ...] = in_order(key for key in columns.features if key != "text")
     count = len(arrays[others[0]]) if others else 0

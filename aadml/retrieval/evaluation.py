@@ -35,7 +35,7 @@ def mean_average_precision(
     """Compute MAP of one direction over the whole gallery, with the exact expectation over ties.
 
     Args:
-        embeddings: embeddings of both modalities.
+        embeddings: embeddings with the two modalities of `direction`.
         direction: (queries, gallery).
         queries: rows to use as queries; by default all.
 
@@ -77,7 +77,7 @@ def evaluate(
         similarity: similarity that replaces the similarity of the embeddings.
         protocol: protocol of the embeddings, for the record.
         split: name of the split, for the record.
-        extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
+        extra: names of METRICS beside the metrics of every evaluation, with a cutoff where required ("recall@3").
         cutoffs: K of the metrics at cutoffs, in addition to the scope curve. A K above the gallery size is dropped.
         gallery: items ranked for each query: all clips ("full"), all clips except the query's own ("without-partner"),
             or the half of the clips without the query ("disjoint").
@@ -236,7 +236,7 @@ def per_query(
     """Compute a metric (q,) for each query of a direction. Queries without a relevant item are omitted.
 
     Args:
-        embeddings: embeddings of both modalities.
+        embeddings: embeddings with the two modalities of `direction`.
         direction: (queries, gallery).
         metric: function of a ranking.
         gallery: gallery of each query.

@@ -29,7 +29,7 @@ class FirstRanks:
 
     @classmethod
     def of(cls, ranking: Ranking) -> "FirstRanks":
-        """Return the first group of each ranking."""
+        """Return the first group with a relevant item of each ranking."""
         first = ranking.offsets[:-1]
         return cls(ranking.above[first], ranking.size[first], ranking.hits[first])
 

@@ -1,8 +1,8 @@
 """Corrections of hubs (items close to every query) by the scores of gallery items against training items.
 
 Every correction adds a bias to a score. The bias depends on the gallery item, not on the query or on other items. The
-correction is therefore inductive, and ranks items by s(q, g) + b(g). (Correcting a query by its own mean, as in CSLS,
-does not change its ranking.) The switch of dynamic inverted softmax (DBSN; Bogolin et al., QB-Norm, CVPR 2022) depends
+correction is therefore inductive, and ranks items by s(q, g) + b(g). (Correcting a query by its mean score, as in
+CSLS, does not change the ranking.) The switch of dynamic inverted softmax (Bogolin et al., QB-Norm, CVPR 2022) depends
 on the nearest item in the whole gallery. The switch is therefore not inductive and is omitted.
 """
 

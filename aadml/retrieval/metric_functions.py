@@ -28,8 +28,8 @@ def requested(names: Iterable[str], cutoffs: Sequence[int], items: int) -> Reque
     """Return the functions that compute metrics, by the keys of each metric in the JSON of a direction.
 
     Args:
-        names: names of METRICS, with or without a cutoff. A metric without its required cutoff is computed at all
-            `cutoffs`. Metrics of every evaluation and of other galleries are checked and omitted.
+        names: names of METRICS, with or without a cutoff, or of FAMILIES. A metric without its required cutoff is
+            computed at all `cutoffs`. Metrics of every evaluation and of other galleries are checked and omitted.
         cutoffs: cutoffs of the tables.
         items: size of the gallery.
 
@@ -83,7 +83,7 @@ def function_of(name: str) -> Function:
     """Return the function of a single metric ("map", "recall@10"), as accepted by `check_columns`.
 
     Raises:
-        InputError: the metric is unknown.
+        InputError: the metric is unknown, or the text after the @ is not a cutoff.
     """
     base, cutoff = split_name(name)
     entry = lookup(METRICS, base, "metric")

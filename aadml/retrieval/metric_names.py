@@ -39,7 +39,11 @@ def split_name(metric: str) -> tuple[str, int | None]:
 
 
 def place_of(metric: str) -> tuple[str, ...]:
-    """Return the keys of a metric in the JSON of a direction: "recall@10" -> ("recall_at", "10")."""
+    """Return the keys of a metric in the JSON of a direction: "recall@10" -> ("recall_at", "10").
+
+    Raises:
+        InputError: the text after the @ is not a cutoff.
+    """
     name, cutoff = split_name(metric)
     if cutoff is not None and name in AT_CUTOFFS:
         return AT_CUTOFFS[name], str(cutoff)

@@ -26,7 +26,7 @@ def average_precision_over_reachable(ranking: Ranking, *, cutoff: int) -> Values
 
 
 def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute AP (b,) over the first K items, divided by their hits: 1 for a single hit at rank 1 (DSCMR's code)."""
+    """Compute AP (b,) as mean precision at the hits among the first K: 1 for a single hit at rank 1 (DSCMR's code)."""
     return average_precision_at(ranking, cutoff, "hits")
 
 
@@ -51,7 +51,12 @@ def hit_rate(ranking: Ranking, *, cutoff: int) -> Values:
 
 
 def precision_sums(ranking: Ranking, places: Indices | None = None) -> Values:
-    """Return the expected sum (t,) of precisions at the relevant items of each group, or of its first `places` (t,)."""
+    """Return the expected sum (t,) of precisions at the relevant items of each group.
+
+    Args:
+        ranking: rankings with t groups.
+        places: (t,) number of first items of each group that count; None for all.
+    """
     sums = np.asarray((ranking.hits_above + 1) / (ranking.above + 1))
     if places is not None:
         sums[places == 0] = 0.0
@@ -108,7 +113,7 @@ def _per_hit(ranking: Ranking, places: Indices, sums: Values) -> Values:
 def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
     """Count the relevant items among the first K for increasing cutoffs (c,): (b, c).
 
-    The counts divided by K are precision@K. Divided by R, they are recall@K.
+    The counts divided by K are precision@K. Divided by the number of relevant items, the counts are recall@K.
     """
     slot = np.searchsorted(cutoffs, np.arange(ranking.items + 1))  # rank -> first cutoff that reaches it
     shape = len(ranking), len(cutoffs) + 1

@@ -82,7 +82,7 @@ class Ranking:
 
     @property
     def query(self) -> Indices:
-        """Query (t,) of each group."""
+        """Index (t,) of the query of each group."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def per_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -240,7 +240,7 @@ def over_scores(
 
 
 def _in_threads(work: Callable[[int], T], tasks: Sequence[int]) -> Iterator[T]:
-    """Map `work` over tasks in at most 16 threads of torch, with one thread of torch in each."""
+    """Map `work` over tasks in at most 16 parallel threads, each of which limits torch to one thread."""
     count = min(torch.get_num_threads(), 16, len(tasks))
     if count <= 1:
         yield from map(work, tasks)

@@ -89,7 +89,7 @@ class DirectionResult:
         tie_rate: share of ranked items that share their score with another item of the same ranking.
         curves: curves of precision@K, recall@K and hit rate@K.
         cutoffs: K of the tables.
-        figures: further mean metrics, by path in the JSON.
+        figures: path in the JSON -> value, for all other metrics.
     """
 
     direction: Direction
@@ -150,7 +150,7 @@ class DirectionResult:
 
     @cached_property
     def by_class(self) -> tuple[ClassRow, ...]:
-        """MAP by class of the query."""
+        """Number of queries, MAP and chance level of each class of queries; empty if relevance is not by class."""
         rows: list[ClassRow] = []
         for group in () if self.groups is None else np.unique(self.groups):
             members = self.groups == group
@@ -190,7 +190,7 @@ def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResul
     """Return the joint result of two disjoint halves of the clips, each the gallery of the other.
 
     Unless queries are sampled, every clip with the query modality is a query once. Clips may lack a modality, so the
-    galleries may differ in size. The result contains the smaller size.
+    galleries may differ in size. The `gallery` of the result is the smaller size.
     """
     parts, items = (first, second), min(first.gallery, second.gallery)
     weights = np.array([len(part.ids) for part in parts]) / (len(first.ids) + len(second.ids))

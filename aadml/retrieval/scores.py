@@ -253,7 +253,8 @@ def pair_scores(queries: Tensor, items: Tensor, similarity: str) -> NDArray[np.f
         similarity: key of SIMILARITIES.
 
     Returns:
-        (p,) cosines, inner products, negative squared distances or agreements of codes, rounded to 24 binary digits.
+        (p,) cosines, inner products, negative squared distances or inner products of sign codes, rounded to 24 binary
+        digits.
     """
     scores = np.empty(len(queries))
     step = max(1, TILE // queries.shape[1])

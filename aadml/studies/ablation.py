@@ -57,7 +57,7 @@ def ablate(
         baseline: settings that turn a cell into its baseline; "none" omits the comparison. By default, the baseline is
             the cell without the anchor-aware proxy, or the first cell.
         seeds: number of seeds per cell.
-        metrics: metrics of further columns.
+        metrics: metrics that have columns in addition to MAP, such as recall@10.
         workers: number of worker processes; 0 is this process. By default one per core, or a single one on a GPU.
         shard: "i/n": train only every n-th run, from run i (0 to n - 1). Other machines can train the other runs.
         merge: collect finished runs without training, and raise an error if a run is missing.

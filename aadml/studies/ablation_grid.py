@@ -1,4 +1,4 @@
-"""Ablations: the cells of a grid over config keys, their baselines, and their runs."""
+"""Ablations: cells of a grid over config keys, baselines of the cells, and runs of the cells."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Ablation:
 def plan_ablation(
     base: Config, axes: Sequence[Axis], seeds: Sequence[int], baseline: Overrides | None, changed: Overrides
 ) -> Ablation:
-    """Return the cells of an ablation.
+    """Return the cells of an ablation, and the baselines of the cells.
 
     Args:
         base: config with data.
@@ -44,7 +44,8 @@ def plan_ablation(
         changed: settings that `base` already has. Options of a replaced loss apply to every loss (`set_again`).
 
     Raises:
-        InputError: the config rejects a key or value, or a key occurs twice in `axes` or also in `changed`.
+        InputError: the config rejects a key or value, a key occurs twice in `axes`, or `changed` contains the seed or a
+            key of `axes`.
     """
     again = set_again(changed, axes)
     crossed = points(base, axes, again)
@@ -87,7 +88,7 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
 
 
 def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
-    """Return the folder of a run; the folder of an earlier version keeps its name."""
+    """Return the folder of a run. A folder that an earlier version of aadml named keeps its name."""
     before = folder / RUNS / f"{cell.name}_seed={seed}"
     return before if before.is_dir() else folder / RUNS / cell.folder(f"seed{seed}")
 

@@ -40,7 +40,7 @@ def write_ablation(
         ablation: grid of cells.
         scores: scores by name of the cell.
         execution: execution of the study, with folder and command.
-        metrics: metrics of further columns of the table.
+        metrics: metrics that have columns in addition to MAP.
 
     Returns:
         The table, and the page. The page is None if matplotlib is not installed.
@@ -87,7 +87,7 @@ def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str
 
 
 def _figures(ablation: Ablation, scores: Scores) -> list[StudyPart]:
-    """Return the sections of figures, which have no figures if matplotlib is not installed."""
+    """Return the page sections of the figures. If matplotlib is not installed, the sections contain no figures."""
     paired = "Paired over seeds and test clips; bars are standard errors, not corrected for the number of comparisons."
     curve, minus = _over_axis(ablation, scores)
     first = [
@@ -115,9 +115,9 @@ def _part(title: str, panels: Sequence[tuple[str, str, str, str]], *notes: str) 
 
 
 def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
-    """Draw MAP and differences from the baselines over the first numeric axis, as two SVG elements.
+    """Draw MAP and differences from the baselines over the first axis of several numbers, as two SVG elements.
 
-    Without a numeric axis, draw only MAP, with one row per cell. An element that is not drawn is "".
+    Without such an axis, draw only MAP, with one row per cell. An element that is not drawn is "".
     """
     known = [cell for cell in scores.values() if cell.runs]
     chance, y = mean_chance(known), mean_map(known)
@@ -179,7 +179,10 @@ def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]
 
 
 def _best_valid(cell: CellScores) -> float:
-    """Return the best validation MAP of any epoch, averaged over seeds; minus infinity without such scores."""
+    """Return the best validation MAP of any epoch, averaged over the runs of a cell.
+
+    The result is minus infinity if there are no runs, or if a run has no validation MAP.
+    """
     best = [max(run.by_epoch("valid map_mean").values(), default=-np.inf) for run in cell.runs.values()]
     return float(np.mean(best)) if best else -np.inf
 

@@ -53,7 +53,7 @@ def compare(
     work: RunJobs = sweep,
     on_note: Note | None = None,
 ) -> SweepResult:
-    """Run rows of the papers' tables with several seeds on one feature file, and test the differences for significance.
+    """Train methods and losses with several seeds on one feature file, and test the differences for significance.
 
     A repeated call continues an interrupted study and keeps finished runs. A failed row does not stop the others.
 
@@ -73,8 +73,8 @@ def compare(
         trials: number of configs that are compared on validation clips for every row: the row's config, and points of
             its `tuning` section. The row is run with the best config.
         seeds: number of seeds per row.
-        metrics: metrics of `aadml list metrics` in further columns, such as recall@10. Several metrics are separated by
-            commas, or passed one by one.
+        metrics: metrics of `aadml list metrics` that have columns in addition to MAP, such as recall@10. Several
+            metrics are separated by commas, or passed one by one.
         workers: number of worker processes; 0 is this process. By default one per core, or a single one on a GPU.
         shard: train only shard i (from 0) of n, as "i/n". Afterwards, copy the folders of all shards into one.
         merge: write the page from finished runs without training, and raise an error if a run is missing.
@@ -165,7 +165,7 @@ def _sample(note: Note) -> str:
 
 
 def _name(methods: list[str], losses: list[str], shared: RowSettings, trials: int) -> str:
-    """Return the name of the folder. A repeated comparison has the same name, and therefore continues."""
+    """Return the name of the folder. Equal arguments have the same folder, so that a repeated comparison continues."""
     kinds = [kind for kind, names in (("methods", methods), ("losses", losses)) if names]
     settings = (
         f"data={shared.data!r}, changes={tuple(shared.changes.values.items())!r}, max_epochs={shared.max_epochs!r}, "

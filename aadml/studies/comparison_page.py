@@ -52,7 +52,7 @@ def write_comparison(
         execution: execution of the study, with folder and command.
         baseline: row that the other rows are compared with; by default the default method, or the first row of a table.
         notes: notes on the rows.
-        metrics: metrics of further columns of the tables.
+        metrics: metrics that have columns in addition to MAP.
 
     Returns:
         The tables to print (all tables except that of all pairs), and the page. The page is None if matplotlib is not
@@ -87,7 +87,12 @@ def write_comparison(
 
 
 def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow | None:
-    """Return the reference row of the comparisons; None if the baseline is in another table."""
+    """Return the row that the other rows of a table are compared with; None if the table has no row `baseline`.
+
+    Args:
+        rows: rows of one table.
+        baseline: name of the row; None for the default method, or for the first row of a table without this method.
+    """
     named = {row.name: row for row in rows}
     return named.get(DEFAULT_METHOD, rows[0]) if baseline is None else named.get(baseline)
 
@@ -118,14 +123,14 @@ def table_of(
     metrics: Sequence[str] = (),
     data_set: str = "",
 ) -> Table:
-    """Return the table of one kind: MAP over seeds, difference from a reference, cost, and the published results.
+    """Return the table of methods or of losses: MAP over seeds, difference from a reference, cost, published results.
 
     Args:
         rows: rows of methods, or rows of losses.
         scores: scores by name of the cell.
         reference: row that the others are compared with; None for no comparisons.
         about: caption.
-        metrics: metrics of further columns.
+        metrics: metrics that have columns in addition to MAP.
         data_set: data set of the published results; "" omits their columns.
     """
     kind = rows[0].table
@@ -148,9 +153,9 @@ def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Ta
     """Return the table of differences between anchor-aware rows and their controls; None if no row has controls.
 
     Args:
-        rows: rows of all kinds.
+        rows: rows of methods and of losses.
         scores: scores by name of the cell.
-        about: caption of the other tables.
+        about: last sentences of the caption.
     """
     anchored = [(row, controls) for row in rows if not row.control and (controls := _controls_of(row, rows))]
     if not anchored:
@@ -172,7 +177,7 @@ def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Ta
 
 
 def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table:
-    """Return the table of differences of all pairs of rows, row minus column. Marks are corrected for all pairs."""
+    """Return the table of differences of all pairs of rows, row minus column. Tests are corrected for all pairs."""
     pairs = [(row.cell.name, other.cell.name) for number, row in enumerate(rows) for other in rows[number + 1 :]]
     columns = ResultColumns([], scores, {"": [row.name for row in rows]})
     columns.tested = tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))
@@ -184,7 +189,10 @@ def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Tab
 
 
 def _controls_of(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> dict[str, ComparisonRow]:
-    """Return the controls of an anchor-aware row, by name; for losses, two of these are rows of other items."""
+    """Return the controls of an anchor-aware row, by name.
+
+    For a loss, the control without proxy and the control without metric loss are rows of other items.
+    """
     controls = {
         other.control: other for other in rows if other.control and (other.table, other.item) == (row.table, row.item)
     }

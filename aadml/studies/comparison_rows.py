@@ -42,12 +42,12 @@ NAMED_BY_LOSS = ("loss", "loss.name", "recipe", "proxy", "proxy.name")
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """Row of a comparison: a method, a loss, or a control of one of these.
+    """Row of a comparison: a method, a loss, or a control or rival of one of these.
 
     Attributes:
         table: "methods" or "losses".
         item: name of the method or loss.
-        control: name of the control; empty for the row of the item itself.
+        control: name of the control or rival; empty for the row of the item itself.
         cell: cell with the config of the row. Rows with the same config share a cell.
         space: config key -> values from which trials are drawn.
     """
@@ -60,7 +60,7 @@ class ComparisonRow:
 
     @property
     def name(self) -> str:
-        """Item; for a control, the item and the control, separated by a comma."""
+        """Item name; for a control or rival, the names of item and control, separated by a comma."""
         return f"{self.item}, {self.control}" if self.control else self.item
 
 
@@ -73,7 +73,7 @@ class RowSettings:
         changes: overrides, each for the rows that can use the override.
         max_epochs: upper limit on the training epochs.
         config: base config, by default that of the default method. Each compared loss replaces the metric loss of this
-            config. The row of this config's own method uses the config unchanged.
+            config. The row of the method of this config starts from this config, and not from a preset.
         with_controls: whether anchor-aware rows have controls.
         with_rivals: whether anchor-aware rows have rivals.
     """
@@ -87,7 +87,7 @@ class RowSettings:
 
     @cached_property
     def base(self) -> ConfigFile:
-        """Config file whose metric loss each loss replaces."""
+        """Config file whose metric loss is replaced by each compared loss."""
         return open_config(self.config or DEFAULT_METHOD)
 
 
@@ -114,7 +114,7 @@ def published_losses() -> list[str]:
 def chosen(
     names: Sequence[str] | str | None, everything: Sequence[str], known: Mapping[str, T], kind: str
 ) -> list[str]:
-    """Parse names, as a list or separated by commas.
+    """Return the distinct names of a list, or of a text in which commas separate the names.
 
     Args:
         names: names to parse; None is an empty list.
@@ -139,7 +139,7 @@ def named_rows(
     settings: RowSettings,
     prepare: Callable[[str, str, Config], Config] = lambda table, item, config: config,
 ) -> tuple[list[ComparisonRow], list[str]]:
-    """Return the rows of both tables, and notes for the user.
+    """Return the rows of the tables of methods and losses, and notes for the user.
 
     Args:
         methods: names of methods or presets.
@@ -186,7 +186,7 @@ def named_rows(
 
 
 def _rows(table: str, item: str, configs: Mapping[str, Config], space: Space) -> list[ComparisonRow]:
-    """Return the rows of an item from its configs by control; "" is the item itself."""
+    """Return the rows of an item from its configs (name of a control -> config; "" is the name for the item itself)."""
     labels = {control: f"{item} {control}".strip().replace(", ", " ").replace(" ", "-") for control in configs}
     return [
         ComparisonRow(table, item, control, Cell(labels[control], config), space) for control, config in configs.items()
@@ -230,7 +230,7 @@ def _beside(config: Config, settings: RowSettings) -> dict[str, Config]:
 
 
 def file_of(name: str) -> ConfigFile:
-    """Return the config file of a method or preset; for a method from outside aadml, one with only the key `method`.
+    """Return the config file of a method or preset; for a method from outside aadml, a file with only the key `method`.
 
     Raises:
         InputError: no method and no preset has this name, or the file cannot be read.

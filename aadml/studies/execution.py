@@ -1,4 +1,4 @@
-"""Execution of the runs of a study over processes and machines, and merges of their results."""
+"""Execution of the runs of a study over processes and machines (shards), and merges of the shards."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +49,7 @@ class SweepResult:
 
     @property
     def failed(self) -> int:
-        """Number of failed runs, which a repeated call retries."""
+        """Number of failed runs, which a repeated call retries. Runs that are not possible on the data do not count."""
         return sum(outcome.failed for outcome in self.outcomes)
 
     def __repr__(self) -> str:

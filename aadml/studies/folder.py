@@ -112,7 +112,7 @@ def _noted(path: Path) -> dict[str, str] | None:
 
 
 def _fingerprint(path: Path) -> str:
-    """Return the checksum of a file, or of the names and sizes of the files of a folder."""
+    """Return the checksum of a file, or of the names and sizes in a folder; a constant for a missing path."""
     if path.is_file():
         return file_digest(path)
     digest = hashlib.sha256()

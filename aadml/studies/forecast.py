@@ -35,7 +35,7 @@ _STARTING = 1.0  # seconds for reading data, building, and writing
 
 @dataclass(frozen=True)
 class Rate:
-    """Durations of the parts of a run on one worker, and its number of training clips.
+    """Durations of the parts of a run on one worker, and number of training clips of the run.
 
     Attributes:
         clips: number of training clips per epoch.
@@ -52,7 +52,7 @@ class Rate:
     fixed: float = _STARTING
 
     def seconds(self, job: Job) -> float:
-        """Estimate the seconds of a run."""
+        """Estimate the duration of a run, in seconds."""
         training = job.config.training
         looks = training.epochs / job.diagnosis if job.diagnosis and self.step else 0.0
         steps = math.ceil(self.clips / training.batch)
@@ -254,7 +254,10 @@ class _Watch(Session):
         self._ends.append(time.perf_counter())
 
     def rate(self, seconds: float) -> Rate:
-        """Return the rate of the last epoch; for a fit without epochs, `seconds` is the duration of the fit."""
+        """Return the rate from the times of the last epoch.
+
+        For a fit without epochs, the rate contains only `seconds`, the duration of the fit, and the time of the start.
+        """
         if not self.history:
             return Rate(fixed=_STARTING + seconds)
         last = numbers(self.history[-1])

@@ -90,7 +90,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of a grid, or one row of a comparison: a config without its seed, under a name.
+    """A named config, shared by all points of a grid or rows of a comparison with this config.
 
     Attributes:
         name: name, unique among the cells.
@@ -215,7 +215,7 @@ def without_proxy(config: Config) -> Config:
 
 
 def at_most(config: Config, epochs: int) -> Config:
-    """Limit the epochs of a run, and of the pretrained model that the run needs (3cmlf)."""
+    """Limit the epochs of a run, and of the pretrained model that a method such as "3cmlf" needs."""
     prior = getattr(config.options, "ancillary_epochs", None)
     long = ["training.epochs"] * (config.training.epochs > epochs)
     long += ["method.ancillary_epochs"] * (isinstance(prior, int) and prior > epochs)
@@ -223,7 +223,7 @@ def at_most(config: Config, epochs: int) -> Config:
 
 
 def folder_name(base: Config, axes: Sequence[Axis]) -> str:
-    """Return the folder name of a grid. A repeated grid has the same name, and therefore continues."""
+    """Return the folder name of a grid. Equal arguments have the same folder, so that a repeated grid continues."""
     text = yaml.safe_dump([base.values, [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
     keys = "-".join(axis.key for axis in axes)
     return f"{file_name(keys)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -234,7 +234,7 @@ def _on_one_line(value: object) -> str:
 
 
 def _range(value: object, text: str) -> range | None:
-    """Return the numbers of "FIRST..LAST..STEP"; None for another value."""
+    """Return the numbers of "FIRST..LAST" or "FIRST..LAST..STEP"; None for any other value."""
     match = _RANGE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return None

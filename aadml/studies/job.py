@@ -33,7 +33,7 @@ class Job:
         config: config of the run.
         split: scored split: "test", or "valid" for a trial of a search.
         metrics: metrics in addition to those of every evaluation.
-        protocols: further protocols for scoring the trained model.
+        protocols: protocols under which the trained model is scored, in addition to the protocol of its config.
         diagnosis: number of epochs between two scores of the test clips for figures, 0 for none; see `Scoring`.
         needs: run of the pretrained model. None: the model, if required, is trained in the folder of this run.
     """
@@ -48,7 +48,11 @@ class Job:
 
 
 def is_done(job: Job) -> bool:
-    """Return whether a run is trained, and scored by every metric and under every protocol."""
+    """Return whether a run is trained, and scored by every metric and under every protocol.
+
+    Raises:
+        InputError: the run is damaged.
+    """
     return is_finished(job.folder) and not _missing(job, scored(job)) and not _missing_protocols(job)
 
 
@@ -71,7 +75,7 @@ def _missing(job: Job, record: EvaluationRecord) -> tuple[str, ...]:
 
 
 def scored_under(job: Job, protocol: str) -> EvaluationRecord:
-    """Read the evaluation of a finished run under one of its further protocols.
+    """Read the evaluation of a finished run under a protocol of `Job.protocols`.
 
     Raises:
         InputError: the evaluation is missing or damaged.

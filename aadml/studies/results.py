@@ -70,7 +70,10 @@ class CellScores:
         return list(next(iter(self.runs.values())).record.directions) if self.runs else []
 
     def over_seeds(self, metric: str, direction: str | None = None) -> Spread | None:
-        """Return a metric over the seeds, in one direction or as the mean over all; None if there are no values."""
+        """Return the mean and standard deviation of a metric over the seeds; None if there are no values.
+
+        Without `direction`, the metric of each run is averaged over all directions.
+        """
         return spread_of(run.record.figure(metric, direction) for run in self.runs.values())
 
     def maps(self) -> Values:
@@ -78,10 +81,10 @@ class CellScores:
         return np.array([run.map_mean for run in self.runs.values()])
 
     def cost(self, column: str) -> TableCell:
-        """Return a column of the cost of a cell, averaged over its seeds; None if there are no values.
+        """Return one kind of cost of the cell, averaged over its seeds; None if there are no values.
 
         Args:
-            column: "train MAP", "epochs", "steps", "seconds" (of fitting), "parameters" or "seeds".
+            column: "train MAP", "epochs", "steps", "seconds" (of fitting), "parameters", or "seeds" for their number.
         """
         if column == "seeds":
             return len(self.runs)
@@ -104,7 +107,7 @@ def mean_count(counts: Iterable[float | None]) -> int | None:
 
 
 def directions_of(scores: Mapping[str, CellScores]) -> list[str]:
-    """Return the directions of the first cell that has runs."""
+    """Return the directions of the first cell that has runs; empty if no cell has runs."""
     return next((cell.directions for cell in scores.values() if cell.runs), [])
 
 
@@ -114,13 +117,13 @@ def mean_chance(cells: Iterable[CellScores]) -> float:
 
 
 def mean_map(cells: Iterable[CellScores]) -> str:
-    """Return the name of the mean MAP of cells, with the number of directions."""
+    """Return the label of the mean MAP of cells, such as "MAP, mean of both directions"."""
     count = max(len(cell.directions) for cell in cells)
     return f"MAP, mean of {'both' if count == 2 else f'all {count}'} directions"
 
 
 def read_run(job: Job) -> RunScores:
-    """Read the scores of a finished run, and add the values of clips to a run of an earlier version.
+    """Read the scores of a finished run. To a run of an earlier version of aadml, the values of clips are added.
 
     Raises:
         InputError: the run is not finished or is damaged, or the data for missing values cannot be read.
@@ -204,5 +207,5 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
 
 
 def signed(value: float) -> str:
-    """Return a number with its sign and three digits; a value that rounds to zero has a plus."""
+    """Return a number with its sign and three decimal places; a value that rounds to zero has a plus."""
     return f"{round(value, 3) + 0.0:+.3f}"

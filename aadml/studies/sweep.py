@@ -1,4 +1,4 @@
-"""Many runs over processes. A failed run does not stop the others.
+"""Execution of many runs in several processes. A failed run does not stop the others.
 
 Each process trains several runs in turn, because starting a process is expensive. The only state of a run is its
 folder. The next call keeps finished runs, continues interrupted runs and retries failed runs.
@@ -41,7 +41,7 @@ class SweepOutcome:
 
     @property
     def failed(self) -> bool:
-        """Whether the run failed; False for a run that cannot be trained on these data."""
+        """Whether the run failed; False for a run that cannot be trained on its data."""
         return bool(self.reason) and not self.reason.startswith(NOT_POSSIBLE)
 
 

@@ -38,7 +38,7 @@ class Band:
 
 
 def map_band(x: Sequence[float], cells: Sequence[CellScores], color: int = 0) -> Band:
-    """Return the MAP of each seed (seeds, n) at the values x (n,) of the cells; NaN if that run failed."""
+    """Return the MAP of n cells as a line over positions x (n,), with values for each seed; NaN where a run failed."""
     seeds = sorted({seed for cell in cells for seed in cell.runs})
     y = [[cell.runs[seed].map_mean if seed in cell.runs else np.nan for cell in cells] for seed in seeds]
     return Band(x, np.array(y), color)

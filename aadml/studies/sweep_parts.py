@@ -56,7 +56,7 @@ class ResultColumns(dict[str, list[Cell]]):
             self[name] = [cell.over_seeds(metric, direction) for cell in self._cells]
 
     def add_differences(self, title: str, pairs: Sequence[Pair | None]) -> None:
-        """Test pairs of cells, one per row, and add a column of differences; empty for pairs of equal cells."""
+        """Test pairs of cells, one per row, and add a column of differences; empty without two different cells."""
         self.tested = differences(self._scores, (p for p in pairs if p and p[0] != p[1] and p[1] in self._scores))
         self[title] = [None if pair is None else in_words(self.tested.get(pair)) for pair in pairs]
 
@@ -65,7 +65,7 @@ class ResultColumns(dict[str, list[Cell]]):
         self.update({name: [cell.cost(name) for cell in self._cells] for name in names})
 
     def add_published(self, kind: str, items: Sequence[str], data_set: str, prefix: str = "") -> None:
-        """Add the published results of methods or losses on a data set, with empty cells for other names."""
+        """Add the published results of methods or losses on a data set; empty for items without published results."""
         printed = [PAPER.published[kind].get(item, {}).get(data_set) for item in items]
         for figure in PublishedMap._fields:
             column = [None if maps is None else getattr(maps, figure) for maps in printed]
@@ -76,7 +76,7 @@ class ResultColumns(dict[str, list[Cell]]):
 
         Args:
             about: caption.
-            notes: further notes.
+            notes: notes after those on the tests.
             best: column whose largest value is bold.
         """
         rows = tuple(zip(*self.values(), strict=True))
@@ -87,7 +87,9 @@ class ResultColumns(dict[str, list[Cell]]):
 
 @dataclass(frozen=True)
 class StudyPart:
-    """A section of the page of a study, and its files. The keys of every mapping are file names without suffix.
+    """A section of the page of a study, with the files of the section.
+
+    The keys of every mapping are file names without suffix.
 
     Attributes:
         title: title of the section.
@@ -132,6 +134,9 @@ def write_study(
 
     Returns:
         Path of the page; None if no page is written.
+
+    Raises:
+        InputError: a file cannot be written.
     """
     for part in parts:
         for name, content in part.tables.items():
@@ -150,7 +155,7 @@ def write_study(
 
 
 def failures(rows: Mapping[str, CellScores]) -> list[str]:
-    """Return a sentence for each failed run and each impossible row, from a mapping of names to scores."""
+    """Return a sentence for each failed run, and for each row (name -> scores) that cannot be trained on the data."""
     sentences = [
         f"{name}: {reason}" if reason.startswith(NOT_POSSIBLE) else f"{name}, seed {seed}, failed: {reason}"
         for name, cell in rows.items()
@@ -163,7 +168,7 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     """Return the caption of a study: data, split, relevance, protocol, chance, ties, seeds, notes on the data.
 
     Raises:
-        InputError: no run finished.
+        InputError: no run finished, or the environment of a run cannot be read.
     """
     first = [(cell, *next(iter(cell.runs.items()))) for cell in scores.values() if cell.runs]
     if not first:
@@ -254,7 +259,12 @@ def _how_sure(minus: Difference) -> str:
 
 
 def verdict(differences: Mapping[str, Difference], what: str) -> str:
-    """Return a sentence with the number of differences of each outcome; "" without differences."""
+    """Return a sentence that counts the differences by outcome, such as "undecided"; "" without differences.
+
+    Args:
+        differences: name of a row -> difference from its baseline.
+        what: noun for a row.
+    """
     if not differences:
         return ""
     tested = [minus for minus in differences.values() if not math.isnan(minus.p)]

@@ -1,4 +1,4 @@
-"""Equal budgets: the same number of trials for every row, over its search space, selected on validation clips."""
+"""Equal budgets: the best config of each row, chosen on validation clips from an equal maximum number of trials."""
 
 import hashlib
 import itertools

@@ -26,7 +26,7 @@ class Architecture:
 
     @classmethod
     def of(cls, towers: Mapping[Modality, SavedTower], bert: JsonObject | None = None) -> "Architecture":
-        """Build the architecture from pretrained networks by modality, and the configuration of a BERT."""
+        """Build the description from networks by modality (`towers`) and the configuration of a BERT (`bert`)."""
         return cls(audio=towers.get("audio"), visual=towers.get("visual"), text=towers.get("text"), bert=bert)
 
     def tower(self, modality: Modality) -> SavedTower | None:

@@ -21,7 +21,7 @@ from aadml.feature_extraction.ground.registry import lookup
 
 @dataclass(frozen=True)
 class Scaling:
-    """Scaling x -> (x - shift) / scale, clamped, then for "l2" divided by the norm of each item.
+    """Scaling x -> (x - shift) / scale, clamped; then each item is divided by its norm if `unit` is true.
 
     Attributes:
         shift: modality -> (d,).
@@ -52,11 +52,11 @@ class Scaling:
         return F.normalize(scaled, dim=1) if self.unit else scaled
 
     def clips(self, clips: Clips) -> Clips:
-        """Return `clips` with the features of every modality scaled by `features`."""
+        """Return `clips` with scaled features; features computed batch by batch are not changed."""
         return replace(clips, features={m: self.features(f, m) for m, f in clips.features.items()})
 
     def state(self) -> dict[str, Tensor]:
-        """Return shift and scale (d,) of each modality with fitted statistics."""
+        """Return the tensors (d,) "shift.MODALITY" and "scale.MODALITY" of every modality with fitted statistics."""
         shift = {f"shift.{m}": value for m, value in self.shift.items()}
         return shift | {f"scale.{m}": value for m, value in self.scale.items()}
 
@@ -126,7 +126,7 @@ def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
 
 
 def _present(train: Clips, modality: Modality) -> Matrix:
-    """Return the features (m, d) of the clips that have a modality.
+    """Return the features (m, d) of the m clips that have the modality.
 
     Raises:
         InputError: no clip has the modality.

@@ -32,7 +32,7 @@ class Context:
         device: device of neural methods.
         clips: number of training clips; 0 if unknown.
         features: modality -> provenance of its features, as in `Facts`; empty if unknown.
-        unlabelled: number of training and validation clips without a label, if others have one.
+        unlabelled: number of training and validation clips without a label; 0 if `classes` is 0.
         architecture: description of a saved model's pretrained networks (see `Method.architecture`). None for a new
             method, which reads the files of these networks.
     """
@@ -48,14 +48,14 @@ class Context:
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
-        """Modalities in their order."""
+        """Modalities of the clips, in the order of `dimensions`."""
         return tuple(self.dimensions)
 
     def need_vectors(self, method: str) -> None:
         """Check that there are at least two modalities, and that the features of all modalities are vectors.
 
         Raises:
-            InputError: there are fewer than two modalities, or the features of one are computed batch by batch.
+            InputError: there are fewer than two modalities, or the features of a modality are computed batch by batch.
         """
         if len(self.modalities) < 2:
             raise InputError(f"the data have only {', '.join(self.modalities)}; pass data of at least two modalities")
@@ -70,7 +70,7 @@ class Context:
         """Return the two modalities, for a method that requires exactly two.
 
         Raises:
-            InputError: the clips do not have exactly two modalities, or their features are not vectors.
+            InputError: the clips do not have exactly two modalities, or the features of a modality are not vectors.
         """
         self.need_vectors(method)
         if len(self.modalities) != 2:
@@ -108,7 +108,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Prior:
-    """A model that is trained before the method that needs the model, on the same data and with the same seed.
+    """Description of a model that a method needs: trained before the method, on the same data and with the same seed.
 
     Attributes:
         name: role of the model in one word ("ancillary").
@@ -135,7 +135,7 @@ class Embedder(ABC):
 
     @property
     def similarity(self) -> str:
-        """Similarity of embeddings, by name; a class may define a plain attribute instead."""
+        """Similarity of embeddings, by name; a class may define a plain attribute instead of this property."""
         return "cosine"
 
     def check_clips(self, train: Clips) -> None:
@@ -156,7 +156,7 @@ class Embedder(ABC):
         return self.embed_all(clips[modality], modality)
 
     def read_off(self, outputs: Tensor) -> Tensor:
-        """Compute embeddings (n, dimension) from outputs (n, o)."""
+        """Compute embeddings (n, dimension) from the outputs (n, o) of `encode`."""
         return outputs
 
     def proxy(self) -> Proxy | None:
@@ -176,7 +176,8 @@ class Method(Embedder):
     """A model that is fitted on training clips and embeds items of one modality, each independently.
 
     Attributes:
-        fits_validation: whether `fit` also learns from the validation clips, as in closed forms, which choose no epoch.
+        fits_validation: whether `fit` also learns from the validation clips, true for closed forms, which choose no
+            epoch.
         takes_statistics: whether inputs may be scaled by statistics of the training clips.
         divides_batches: whether several processes may train the method, each on a part of the rows of a batch.
         precision: precision of training: `training.precision`, resolved for method and machine.
@@ -190,11 +191,11 @@ class Method(Embedder):
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Fit on `train`; `valid` serves only to choose the epoch or a temperature, except with `fits_validation`.
+        """Fit on `train`; use `valid` only to choose the epoch or a temperature, except with `fits_validation`.
 
         Args:
             train: clips to fit on.
-            valid: clips for these choices; with `fits_validation`, further clips to fit on.
+            valid: clips for choosing epoch and temperature; with `fits_validation`, additional clips to fit on.
             session: destination of progress, checkpoints and logs; None keeps these in memory.
         """
 

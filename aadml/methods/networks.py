@@ -65,7 +65,8 @@ class Layers(nn.Sequential):
 class NetworkOptions:
     """The `network` section: an encoder into label space.
 
-    Each hidden layer is followed by tanh. The paper states no activation; the first author's other code has tanh.
+    Each hidden layer is followed by tanh. The AADML paper mentions no activation; other code of its first author has
+    tanh.
 
     Attributes:
         hidden: sizes of the hidden layers (3 x 1024: AADML, section 5.2).
@@ -95,7 +96,7 @@ class LabelSpaceEncoder(nn.Module):
         self.input_noise = options.input_noise
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Return the last hidden layer (b, hidden[-1]) of inputs (b, d), which receive noise in training."""
+        """Return the outputs (b, hidden[-1]) of the last hidden layer; inputs (b, d) receive noise in training."""
         if self.training and self.input_noise:
             rows, local = group.drawn_rows(len(inputs))
             inputs = inputs + self.input_noise * torch.randn(rows, inputs.shape[1], device=inputs.device)[local]
@@ -126,7 +127,7 @@ def encoders(context: Context, method: str, outputs: int, options: NetworkOption
 def heads(
     context: Context, method: str, sizes: Sequence[int], *, activation: str, dropout: float = 0.0, last: bool = False
 ) -> PerModality[Layers]:
-    """Build a head for every modality.
+    """Build a head, a fully connected network on features, for every modality.
 
     Args:
         context: dimensions of the modalities.

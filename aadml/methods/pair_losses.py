@@ -1,4 +1,4 @@
-"""Losses of several methods: pairs in a common space (DSCMR, Zhen et al., CVPR 2019), triplets, weighted sums."""
+"""Losses that several methods share: losses of pairs (DSCMR, Zhen et al., CVPR 2019), triplets and weighted sums."""
 
 from collections.abc import Mapping
 from itertools import combinations, combinations_with_replacement
@@ -34,7 +34,7 @@ def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
 
 
 def same_class_losses(vectors: Mapping[Modality, Tensor], labels: Tensor) -> Tensor:
-    """Sum `same_class_loss` over all pairs of modalities, including pairs of one modality: (b, d) -> a scalar."""
+    """Sum `same_class_loss` over all pairs of modalities, including each modality with itself: (b, d) -> a scalar."""
     pairs = combinations_with_replacement(vectors.values(), 2)
     return torch.stack([same_class_loss(first, second, labels) for first, second in pairs]).sum()
 

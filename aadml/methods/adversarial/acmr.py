@@ -40,7 +40,7 @@ def lookalike_triplet(
     margin: float,
     fidelity: Fidelity = "repaired",
 ) -> Tensor:
-    """Compute triplet losses: the negative is the clip of another class with inputs most similar to the anchor's.
+    """Compute a triplet loss; the negative of an anchor is the clip of another class with the most similar inputs.
 
         repaired:  sum over directions (m, o) of  mean over i of  max(0, margin + 5 |m_i - o_i|^2 - |m_i - o_n|^2)
         source:    sum over directions (m, o) of  max(0, margin + sum over i of (5 |m_i - o_i|^2 - |m_i - o_n|^2) / 2)

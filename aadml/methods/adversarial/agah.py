@@ -50,10 +50,11 @@ class HashingLearner(Learner):
     test. Codes are compared by Hamming distance. Critics and hashing are trained in turn on each batch.
 
     The released code differs in four points. Its network begins with a CNN on pixels; the toolkit's encoders are fully
-    connected. The code divides features by the norm of the *whole batch*, at test too, so that a code depends on the
-    rest of the batch. The toolkit divides each item by its own norm. The code's penalty draws a point for each
-    component; the toolkit draws a point for each clip. The code's M and target codes come from the vectors during an
-    epoch; the toolkit computes M and codes with the weights at the end of the epoch.
+    connected. The released code divides features by the norm of the *whole batch*, at test too, so that the bits of an
+    item depend on the rest of the batch. The toolkit divides each item by its own norm. The penalty of the released
+    code draws a point for each component; the toolkit draws a point for each clip. M and the class codes of the
+    released code come from the vectors during an epoch; the toolkit computes M and the codes with the weights at the
+    end of the epoch.
 
     Args:
         context: dimensions and classes.
@@ -137,7 +138,7 @@ class HashingLearner(Learner):
         return F.normalize(self.encoders[modality](inputs), dim=1)
 
     def _attended(self, features: Tensor) -> Tensor:
-        """Mix features (b, w) with the mean features of similar classes -> (b, w)."""
+        """Mix features (b, w) with the mean features of the classes, weighted by similarity -> (b, w)."""
         known = (self.class_features != 0).any(1)
         attention = torch.sigmoid(ATTENTION_SLOPE * features @ self.class_features.T) * known
         share = attention / attention.sum(1, keepdim=True).clamp_min(1e-12)
@@ -168,7 +169,7 @@ class HashingLearner(Learner):
     def _clip_losses(
         self, features: Mapping[Modality, Tensor], hashes: Mapping[Modality, Tensor], labels: Tensor
     ) -> dict[str, Tensor]:
-        """Compute the losses of single clips, summed over clips and modalities."""
+        """Compute the losses "balance", "class", "code" and "quantization", summed over clips and modalities."""
         target = F.one_hot(labels, len(self.class_codes)).float()
         logits = [self.classifiers[m](self._attended(values)) for m, values in features.items()]
         values = torch.cat(list(hashes.values()))

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, generator: torch.Generator, *, penalty: float) -> Tensor:
-    """Compute the loss of a critic, lowest if `real` scores above `fake` and gradients between them have norm 1.
+    """Compute the loss that trains a critic to score `real` above `fake`, plus a penalty on gradient norms unlike 1.
 
         mean of D(fake) - mean of D(real) + penalty  mean of (|grad D(x)| - 1)^2
         x = s real + (1 - s) fake,   s uniform in 0..1, one per row

@@ -1,1 +1,1 @@
-"""Audio-text retrieval: Mei et al.'s model, the three-stage curriculum of 3CMLF, and XIE's frames against words."""
+"""Audio-text retrieval: two towers (Mei et al.), a curriculum (Chao et al.), and frames against words (Xie et al.)."""

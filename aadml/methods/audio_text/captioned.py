@@ -1,4 +1,4 @@
-"""Base classes of methods and learners of sound and captions."""
+"""Base classes of methods and learners for clips of sound and captions."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -20,7 +20,7 @@ from aadml.methods.training.settings import Training
 
 
 class CaptionedLearner(Learner):
-    """A learner of sound and captions."""
+    """A learner for clips of sound and captions."""
 
     @abstractmethod
     def learn_words(self, captions: Captions) -> None:
@@ -36,7 +36,7 @@ class CaptionedLearner(Learner):
 
 
 class AudioText(LearnedMethod):
-    """Method that trains a learner of sound and captions.
+    """Method that trains a learner for clips of sound and captions.
 
     Args:
         learner: learner to train.

@@ -26,7 +26,7 @@ Described = Callable[[Clips], tuple[Tensor, Tensor, Tensor]]
 
 
 class Curriculum(ResizedBuffers):
-    """Stages easy, median and hard, with easy and hard batches built from the vectors of the pairs.
+    """Stages easy, median and hard; with `mining`, easy and hard batches are built from vectors of the pairs.
 
     The vectors come from an ancillary model that is trained first (see `ancillary`). Without an ancillary model, the
     vectors come from the network at the beginning of the easy stage.

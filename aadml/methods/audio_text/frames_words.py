@@ -45,7 +45,7 @@ class FramesAgainstWords(CaptionedLearner):
         objective: objective to minimize; its scores are relevances of frames and words.
         options: options of the relevance.
         guides: modalities within which pairs are scored too, for selections by similarity within a modality.
-        loading: decoding and cache of sound.
+        loading: caches of decoded sound.
         batch: pairs per batch, for the validation loss.
     """
 
@@ -76,7 +76,7 @@ class FramesAgainstWords(CaptionedLearner):
         self.text.learn_words(captions)
 
     def warnings(self, valid: Validation) -> Iterable[str]:
-        """Return a warning if all validation pairs have nearly the same relevance."""
+        """Return a list with a warning if all validation pairs had nearly the same relevance, else an empty list."""
         return self._warnings
 
     def prepared(self, clips: Clips) -> Clips:
@@ -88,7 +88,7 @@ class FramesAgainstWords(CaptionedLearner):
         return {"audio": Player([p for p in self.parameters() if p.requires_grad], self._loss)}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch as packed sequences (b, 4 + t d)."""
+        """Embed a batch as packed sequences (b, 4 + t d) of up to t vectors (d,)."""
         values, lengths = self._sequences(features, modality)
         return pack(values, lengths, side="frames" if modality == "audio" else "words")
 
@@ -124,7 +124,7 @@ class FramesAgainstWords(CaptionedLearner):
         return pack_each(parts, side="frames" if modality == "audio" else "words"), inverse
 
     def validate(self, valid: Validation) -> dict[str, float]:
-        """Score the validation pairs; "score" is minus the loss with fixed draws (the paper), or MAP (`choose`)."""
+        """Score validation pairs; "score" is the negative loss with fixed draws, or the mean MAP with `choose: map`."""
         scores = self._validation_loss(valid.clips)
         if self.choose == "map":
             recalls = recall_sums(valid.embeddings, "both")

@@ -37,7 +37,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         text: the text tower.
         objective: objective to minimize, on unit vectors, with pairs by id.
         recall: directions of the recall sum that chooses the epoch.
-        loading: decoding and cache of sound.
+        loading: caches of decoded sound.
         curriculum: stages and batches; None for one stage of shuffled batches.
     """
 
@@ -90,7 +90,10 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return replace(clips, features=inputs)
 
     def settled(self, clips: Clips) -> Clips:
-        """Replace the inputs of settled networks by vectors; clips whose sound cannot be decoded are then omitted."""
+        """Replace the inputs of settled networks (see `CaptionTower.settled`) by vectors, and omit undecodable clips.
+
+        Without settled networks, the clips are returned unchanged.
+        """
         for modality in clips.modalities:
             tower = self.tower(modality)
             if tower.settled and not isinstance(clips[modality], Tensor):

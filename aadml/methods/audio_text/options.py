@@ -39,7 +39,7 @@ class CaptionedOptions:
 
     @property
     def loading(self) -> Loading:
-        """Decoding and cache of sound."""
+        """Caches of spectrograms, or of decoded media for networks of `transformers`."""
         return Loading.of(memory_mib=self.memory_mib, disk_mib=self.disk_mib)
 
 

@@ -8,9 +8,9 @@ from aadml.retrieval.evaluation import evaluate
 
 
 def recall_sums(embeddings: Embeddings, reading: Literal["text-audio", "both"]) -> dict[str, float]:
-    """Sum R@1, R@5 and R@10 (hit rates, 0..3 per direction), with one row per clip on the audio side.
+    """Compute recall sums R@1 + R@5 + R@10 (hit rates, 0..3 per direction) and the MAP of each direction.
 
-    Cutoffs above the number of clips are omitted.
+    The audio side has one row per clip. Cutoffs above the number of clips are omitted.
 
     Args:
         embeddings: `audio` and `text`, with the clip as label.

@@ -29,7 +29,7 @@ _SHOWN = 10
 
 
 class BertInput(ResizedBuffers):
-    """BERT with its tokenizer, which is saved as bytes with the weights.
+    """BERT and its tokenizer; the tokenizer is saved as bytes with the weights.
 
     Attributes:
         dimension: dimension d of a caption's vector.
@@ -130,7 +130,7 @@ class WordInput(ResizedBuffers):
         """Build the vocabulary and its vectors from the training captions.
 
         Raises:
-            InputError: the file of word vectors cannot be read, or its vectors have another dimension.
+            InputError: the file of word vectors cannot be read, or has vectors of another dimension than `dimension`.
         """
         words = {word for text in captions.texts for word in text.split()}
         if self.source == UNTRAINED:

@@ -33,7 +33,12 @@ _AT_ONCE = 32
 
 
 class PannsInput(nn.Module):
-    """A PANNs network with the settings of its front end."""
+    """A PANNs network with the settings of its front end.
+
+    Raises:
+        InputError: the name of the network is unknown, or the file of weights is missing, cannot be read, or belongs to
+            another network.
+    """
 
     __call__: Callable[..., Tensor]
     settings: LogMelSettings = PANNS
@@ -92,7 +97,7 @@ class CaptionTower(nn.Module):
         return self
 
     def forward(self, batch: Padded | ItemBatch | Tensor, rows: Tensor | None = None) -> Tensor:
-        """Embed a padded batch, or cached vectors (b, f) of the network -> (b, d); `rows` as in `HubInput`."""
+        """Embed a padded batch, or cached vectors (b, f) of the network -> (b, d); `rows` as in `HubInput.forward`."""
         if isinstance(batch, ItemBatch):
             batch = self.network(batch, rows)
         vectors: Tensor = self.head(batch if isinstance(batch, Tensor) else self.network(batch))
@@ -160,9 +165,9 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
 
 
 def describe(features: Features, network: nn.Module, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Compute the vectors (n, f) of all items of a source, each distinct sound once, and flags (n,) of decoded items.
+    """Compute the vectors (n, f) of all items of a source, and flags (n,) of decoded items.
 
-    The vector of a sound that cannot be decoded is zero.
+    Each distinct sound is processed once. The vector of a sound that cannot be decoded is zero.
 
     Raises:
         InputError: no sound can be decoded (except for networks of `transformers`), or the features are vectors.

@@ -57,7 +57,7 @@ class ThreeStages(AudioText):
         self._curriculum.described = trained.learner.describe_pairs
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Train the ancillary model, unless `take_prior` passed a trained model, then train in stages."""
+        """Train in stages, after the ancillary model if this model is needed and was not passed to `take_prior`."""
         if self._prior and self._curriculum.described is None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self._seed)

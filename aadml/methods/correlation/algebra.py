@@ -48,7 +48,7 @@ def cross_covariance(first: Tensor, second: Tensor) -> Tensor:
 
 
 def cluster_cross_covariance(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """Compute, from class means, the cross-covariance over all pairs of a class (cluster CCA, Rasiwasia et al., 2014).
+    """Compute the cross-covariance over all pairs (x_i, y_j) of one class (cluster CCA, Rasiwasia et al., 2014).
 
         (1/M) sum over c of sum over i, j in c of x_i y_j'  =  (1/M) sum over c of n_c^2 m_c^x m_c^y',   M = sum n_c^2
 
@@ -66,7 +66,10 @@ def cluster_cross_covariance(first: Tensor, second: Tensor, labels: Tensor) -> T
 
 
 def mixed_cross_covariance(first: Tensor, second: Tensor, labels: Tensor, pair_weight: float) -> Tensor:
-    """Compute the weighted mean (d1, d2) of the cross-covariances of pairs and clusters of centered values."""
+    """Mix the cross-covariances (d1, d2) of pairs and of clusters, with weights `pair_weight` and 1 - `pair_weight`.
+
+    The values `first` (n, d1) and `second` (n, d2) are centered.
+    """
     clusters = cluster_cross_covariance(first, second, labels)
     return pair_weight * cross_covariance(first, second) + (1 - pair_weight) * clusters
 
@@ -105,6 +108,6 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
 
 
 def _signed(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Choose the sign of each direction by its largest weight of `first`, so that equal data have equal bytes."""
+    """Make the largest weight of each direction of `first` positive, so that equal data have equal bytes."""
     signs = first.gather(0, first.abs().argmax(0, keepdim=True)).sign()
     return first * signs, second * signs

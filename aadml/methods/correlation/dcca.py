@@ -57,7 +57,7 @@ def total_correlation(
     top: int = 0,
     ridge: float = 0.0,
 ) -> Tensor:
-    """Compute the sum of the canonical correlations, or of their squares, with a finite gradient.
+    """Compute the total correlation of two modalities in one of three forms, with a finite gradient.
 
         T = S_aa^{-1/2} S_av S_vv^{-1/2}, with singular values s;   "trace": sum of s;   "squared": sum of s^2
         "source": sum of sqrt(s^2 + ridge) over the `top` largest, as in the released code (docs/fidelity.md)

@@ -39,7 +39,7 @@ KERNELS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"rbf": rbf, "p
 
 
 class KernelFeatures:
-    """Kernel values against landmarks, whitened by the landmarks' kernel: inner products of these features are kernels.
+    """Features whose inner products are kernel values: kernel values with landmarks, whitened by the landmarks' kernel.
 
     If every training clip is a landmark, the features are exact (kernel PCA). With fewer landmarks, they are Nystroem's
     approximation (Williams and Seeger, NIPS 2000).

@@ -67,7 +67,7 @@ class ClusterSolution(nn.Module):
 
 
 def without_partners(selection: Selection) -> Selection:
-    """Return a selection that first removes the partner of each anchor from the anchor's positives."""
+    """Return `selection`, applied after the partner of each anchor is removed from the anchor's positives."""
 
     def select(comparison: Comparison, generator: torch.Generator) -> Comparison:
         column = torch.arange(comparison.positives.shape[1], device=comparison.own.device)

@@ -107,7 +107,7 @@ class LabelSpaceLearner(Learner):
 
     @property
     def similarity(self) -> str:
-        """Similarity of the chosen read-out."""
+        """Similarity of the chosen read-out's embeddings, by name."""
         return self.read.similarity
 
     def readout(self) -> Mapping[str, str | float]:
@@ -115,7 +115,7 @@ class LabelSpaceLearner(Learner):
         return {"name": self.read.name, "temperature": self.read.temperature}
 
     def players(self) -> Mapping[str, Player]:
-        """Return one player of all parameters except a generator's, and a second for the generator of a loss."""
+        """Return the player "encoders" and, for a generative loss, the player "generator" of the loss's parameters."""
         generator = [parameter for loss in self._generative() for parameter in loss.parameters()]
         generator_ids = set(map(id, generator))
         rest = [parameter for parameter in self.parameters() if id(parameter) not in generator_ids]
@@ -140,7 +140,7 @@ class LabelSpaceLearner(Learner):
             self.objective.check_size(len(train), train.labels)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Begin the phase of a generative loss, and refresh a proxy with the embeddings of the training clips."""
+        """Begin the phase of a generative loss, and refresh a proxy with label-space vectors of the training clips."""
         self._train = train
         proxy = self.objective.proxy
         for loss in self._generative():
@@ -204,7 +204,7 @@ class LabelSpaceLearner(Learner):
         return self.objective.proxy
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        """Compute equation 10: label loss of every modality plus the metric loss."""
+        """Compute equation 10 of AADML: the weighted sum of the label losses and the metric loss."""
         embedded = self._embedded(batch)
         label = group.portion(self._label_loss(embedded))
         parts = {"loss": self.label_weight * label, "label_loss": label}
@@ -220,7 +220,7 @@ class LabelSpaceLearner(Learner):
         return torch.stack(losses).sum()
 
     def _probe(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the share of the metric loss's gradient that reaches the encoders; empty without such a gradient."""
+        """Return the share of the metric loss's gradient that reaches the encoders; empty without proxy or gradient."""
         proxy, metric = self.objective.proxy, parts["metric_loss"]
         if proxy is None or not metric.requires_grad:
             return {}
@@ -268,9 +268,9 @@ def cctl(
 ) -> Method:
     """Build CCTL: triplets in label space whose items may have any modality (Zeng et al., 2022).
 
-    The loss is the label loss of every modality plus the triplet loss over all eight combinations of modalities. An
-    item is never its own positive. The method is AADML without proxies. No code was released. Network and label loss
-    are therefore those of AADML, whose paper describes the method.
+    The loss is the label loss of every modality plus the triplet loss over all combinations of modalities (eight for
+    two modalities). An item is never its own positive. The method is AADML without proxies. No code was released.
+    Network and label loss are therefore those of AADML, whose paper describes the method.
 
     Args:
         context: dimensions and classes.
@@ -278,7 +278,7 @@ def cctl(
         network: see `NetworkOptions`.
         label_loss: a name of LABEL_LOSSES, `weight` and options.
         readout: see READOUTS.
-        margin: margin in squared distance (about 1: AADML paper's group; not published for this loss alone).
+        margin: margin in squared distance (about 1: papers of the AADML group; not published for CCTL alone).
 
     Raises:
         InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.

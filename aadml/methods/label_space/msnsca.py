@@ -100,7 +100,7 @@ class MultiScaleLearner(Learner):
 
 
 def _own(dimension: int, hidden: int, width: int, dropout: float) -> nn.Sequential:
-    """Build the first layers of a modality: batch norm precedes the last linear layer, and follows any hidden layer."""
+    """Build the first layers of a modality, (b, dimension) -> (b, width), with a hidden layer unless `hidden` is 0."""
     if not hidden:
         norm = nn.BatchNorm1d(dimension, affine=False)
         return nn.Sequential(norm, DropoutLayer(dropout), nn.Linear(dimension, width, bias=False))

@@ -38,7 +38,7 @@ class Readout:
 
     @property
     def similarity(self) -> str:
-        """Similarity of the embeddings."""
+        """Similarity of the embeddings, by name: "cosine" or "dot"."""
         return "cosine" if self.name == "cosine" else "dot"
 
     def __call__(self, vectors: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ class ReadoutFactory(Protocol):
 
 
 def cosine() -> list[Readout]:
-    """Return the read-out that compares label-space vectors by cosine, as in the paper."""
+    """Return the read-out that compares label-space vectors by cosine, as in AADML."""
     return [Readout("cosine")]
 
 
@@ -98,7 +98,7 @@ COSINE = ReadoutSection.of("cosine")
 
 
 def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Tensor], valid: Clips) -> Readout:
-    """Return the read-out with the highest validation MAP; the first of equal ones, or if there are no clips.
+    """Return the first read-out with the highest validation MAP; without clips, the first of all read-outs.
 
     Args:
         candidates: read-outs to choose from.

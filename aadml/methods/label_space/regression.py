@@ -1,4 +1,4 @@
-"""Regression of labels: an encoder into label space for each modality, and the label loss of its outputs."""
+"""Regression of labels: an encoder into label space for each modality, and the label loss of all modalities."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,7 +20,7 @@ def label_space_encoders(context: Context, method: str, network: NetworkOptions)
         network: layers of the encoders, see `NetworkOptions`.
 
     Raises:
-        InputError: the features of a modality are not vectors, or some clips do not have exactly one class.
+        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
     """
     return encoders(context, method, context.need_classes(method), network)
 

@@ -12,7 +12,7 @@ SHORTEST = 8
 
 
 class ScaleNetwork(nn.Module):
-    """Tokens of a vector at several scales, one per kernel: (b, d) -> (b, 3, width).
+    """Network that computes tokens of a vector, one for each kernel size: (b, d) -> (b, 3, width).
 
     A strided convolution over the components of the vector is followed by a branch of two convolutions for each kernel,
     each with max-pooling; the last pooling is over all positions.
@@ -56,7 +56,7 @@ class ItemAttention(nn.Module):
         self.value, self.output = nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, queries: Tensor, tokens: Tensor) -> Tensor:
-        """Return the queries (b, q, width) plus the values attended to among the tokens (b, t, width)."""
+        """Add the output of attention over the tokens (b, t, width) to the queries (b, q, width) -> (b, q, width)."""
         parts = (part[:, None] for part in (self.query(queries), self.key(tokens), self.value(tokens)))  # one head
         outputs: Tensor = queries + self.output(F.scaled_dot_product_attention(*parts)[:, 0])
         return outputs

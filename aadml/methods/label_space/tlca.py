@@ -1,4 +1,4 @@
-"""TLCA: two-stage triplets, semi-hard, then hard with augmentation (Zeng and Ikeda, 2023)."""
+"""TLCA: triplets in two stages, first semi-hard, then hard among interpolated points (Zeng and Ikeda, 2023)."""
 
 from collections.abc import Sequence
 from functools import partial

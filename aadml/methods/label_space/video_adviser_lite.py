@@ -50,7 +50,7 @@ class AdvisedLearner(Learner):
         hidden: hidden layers of the teacher.
         dropout: share of the teacher's hidden units dropped in training.
         teacher_share: share of the epochs that train the teacher.
-        advice_weight: weight of the distillation into the students; 0 for students without a teacher.
+        advice_weight: weight of the distillation into the students; 0 for students that do not depend on the teacher.
 
     Raises:
         InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.

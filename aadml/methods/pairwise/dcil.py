@@ -75,7 +75,7 @@ class InstanceLearner(Learner):
         )
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return the stages "instance" and "ranking" (instance loss, then both losses), without an empty stage."""
+        """Return the stages "instance" (only the instance loss) and "ranking", without a stage that has no epochs."""
         return in_two(epochs, self.share, (FIRST, SECOND))
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:

@@ -1,4 +1,4 @@
-"""Matching: the loss of a batch of pairs, with optional further positives, proxies and a bank."""
+"""Matching: the loss of a batch of pairs, with optional proxies, a bank, and neighbors as positives."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -99,7 +99,7 @@ class PairLearner(Learner):
         self.matching.refresh(train, lambda clips, modality: self.embed_all(clips[modality], modality))
 
     def calibrate(self, valid: Clips) -> None:
-        """Update the average by the last step, before the average is scored."""
+        """Update the average of the networks after the last step of an epoch, before validation."""
         self._update_average()
 
     def proxy(self) -> Proxy | None:

@@ -14,7 +14,7 @@ MARK = ".lora_"
 
 
 def linear_layers(network: nn.Module, parts: Iterable[nn.Module]) -> tuple[str, ...]:
-    """Return the names of the linear layers of a network that belong to `parts`."""
+    """Return the names of those linear layers of a network that are elements of `parts`."""
     chosen = set(parts)
     return tuple(name for name, module in network.named_modules() if type(module) is nn.Linear and module in chosen)
 

@@ -15,7 +15,7 @@ from aadml.methods.towers.item_draws import ItemDraws
 def checkpoint_blocks(network: nn.Module, parts: Iterable[nn.Module]) -> None:
     """Change the blocks of a network that belong to `parts` so that each stores only its inputs for the gradient.
 
-    A block is an item of a module list that has submodules, but contains no further module list.
+    Blocks are those items of module lists that have submodules, but no module list inside.
     """
     chosen = set(parts)
     lists = [module for module in network.modules() if isinstance(module, nn.ModuleList)]

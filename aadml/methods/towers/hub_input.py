@@ -76,7 +76,7 @@ def _base_of(saved: SavedTower, modality: Kind) -> OpenedTower:
 
 
 class HubInput(ResizedBuffers):
-    """A pretrained network with the preparation of its inputs, which is saved as bytes with the weights.
+    """A pretrained network and the preparation of its inputs; the preparation is saved as bytes with the weights.
 
     In training, items of one shape are processed together, and the vector of a clip is the mean over its windows. In
     evaluation, a vector equals the output of the extractor `hf:MODEL`, independently of the other items of the batch.
@@ -93,6 +93,7 @@ class HubInput(ResizedBuffers):
 
     Raises:
         InputError: the network cannot be read, or differs from the network under the adapters of a saved model.
+        MissingExtraError: a package that the network or the adapters need is not installed.
     """
 
     __call__: Callable[..., Tensor]
@@ -185,11 +186,11 @@ class HubInput(ResizedBuffers):
         return self
 
     def prepared(self, features: Features, loading: Loading) -> Features:
-        """Return n media or captions as items of the network; items are returned unchanged.
+        """Return n media or captions as items of the network; other features are returned unchanged.
 
         Args:
             features: features of n items.
-            loading: decoding and cache of media; for a frozen network, the disk caches vectors instead of media.
+            loading: caches of decoded media; for a frozen network, the disk caches vectors instead of media.
         """
         preparation, loading = self.preparation, replace(loading, disk=None) if self.frozen else loading
         if isinstance(features, Captions):

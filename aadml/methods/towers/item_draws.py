@@ -36,7 +36,7 @@ class ItemDraws(TorchDispatchMode):
 
     @classmethod
     def seeded(cls, seeds: Sequence[int], shared: int, device: torch.device) -> Self:
-        """Return the draws for one seed per item, and the seed `shared` of draws for all items together."""
+        """Return draws with one seed per item (`seeds`), and one seed for draws that all items share (`shared`)."""
         return cls([torch.Generator(device).manual_seed(seed) for seed in seeds],
                    torch.Generator(device).manual_seed(shared))  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Learners with input vectors of pretrained networks, which are trained too or frozen."""
+"""Learners on the vectors of pretrained networks; the networks are trained with the learner, or frozen."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -55,7 +55,7 @@ class TowerLearner(CachingLearner):
 
     @property
     def similarity(self) -> str:
-        """Similarity of the inner learner's embeddings."""
+        """Similarity of the inner learner's embeddings, by name."""
         return self.inner.similarity
 
     def architecture(self) -> Architecture:
@@ -99,7 +99,7 @@ class TowerLearner(CachingLearner):
         return items
 
     def players(self) -> Mapping[str, Player]:
-        """Return the player of the inner learner, with the trained parts of the networks as further parameters."""
+        """Return the player of the inner learner, extended by the trained parameters of the networks."""
         ((name, player),) = self.inner.players().items()
         parameters = [p for network in self.networks.values() for p in network.parameters() if p.requires_grad]
         return {
@@ -150,7 +150,7 @@ class TowerLearner(CachingLearner):
         return replace(clips, features={m: self._vectors(f, m) for m, f in clips.features.items()})
 
     def _prepared_clips(self, clips: Clips) -> tuple[Clips, dict[Modality, Tensor]]:
-        """Return the decodable clips, with vectors instead of media if the network is frozen, and all vectors."""
+        """Return the decodable clips, with vectors instead of the media of frozen networks, and the clips' vectors."""
         features: dict[Modality, Features] = {}
         vectors: dict[Modality, Tensor] = {}
         present = torch.ones(len(clips), dtype=torch.bool)

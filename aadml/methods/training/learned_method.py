@@ -47,7 +47,7 @@ class LearnedMethod(Method):
 
     @property
     def similarity(self) -> str:
-        """Similarity of the learner's embeddings."""
+        """Similarity of the learner's embeddings, by name."""
         return self.learner.similarity
 
     def check_clips(self, train: Clips) -> None:
@@ -68,7 +68,7 @@ class LearnedMethod(Method):
         return self.learner.encode(clips, modality)
 
     def read_off(self, outputs: Tensor) -> Tensor:
-        """Compute embeddings (n, dimension) from outputs (n, o)."""
+        """Compute embeddings (n, dimension) from the outputs (n, o) of `encode`."""
         return self.learner.read_off(outputs)
 
     def proxy(self) -> Proxy | None:
@@ -94,12 +94,12 @@ class LearnedMethod(Method):
         return self.learner.readout()
 
     def parameters_count(self) -> int:
-        """Return the number of parameters."""
+        """Return the number of entries of all parameters, including frozen parameters."""
         return sum(parameter.numel() for parameter in self.learner.parameters())
 
 
 def learned(learner: Callable[Concatenate[Context, P], Learner]) -> Callable[Concatenate[Context, Training, P], Method]:
-    """Return a function that builds a `LearnedMethod`, with the options of its learner.
+    """Return a function that builds a `LearnedMethod` and has the options of `learner`.
 
     Args:
         learner: (context, *, options) -> learner.

@@ -71,8 +71,8 @@ class Player:
         parameters: parameters of the player's optimizer.
         loss: batch -> named scalars; "loss" is minimized, and all scalars are logged.
         settings: the `training` section -> the section of this player, if its optimizer differs.
-        probe: scalars of the loss, with their graph -> further scalars, for the log; a probe draws nothing.
-        rates: learning rates of those parameters that have another rate than the settings.
+        probe: scalars of the loss, with their graph -> additional scalars for the log, without random draws.
+        rates: parameter -> learning rate, for the parameters to which the rate of `settings` does not apply.
     """
 
     parameters: Sequence[nn.Parameter]
@@ -94,7 +94,7 @@ class Stage:
         keep_optimizer: whether the optimizers keep their state from the stage before.
         start_from_best: whether the stage starts from the best weights of the stage before, rather than the last.
         keep_best: whether the best score so far includes the stage before.
-        scored: whether the best weights of the stage are scored too, before the next stage begins.
+        scored: whether the best weights at the end of the stage are scored, before the next stage begins.
     """
 
     name: str
@@ -140,7 +140,7 @@ class Validation:
 
 
 class Learner(nn.Module, Embedder):
-    """A trainable method with all fitted numbers as parameters or buffers, so that `state_dict` is complete.
+    """A module for the training loop; all fitted numbers are parameters or buffers, so that `state_dict` is complete.
 
     Attributes:
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
@@ -178,13 +178,13 @@ class Learner(nn.Module, Embedder):
         """Recompute state that depends on the whole training set (bank, class means, codes); nothing by default."""
 
     def calibrate(self, valid: Clips) -> None:
-        """Choose a temperature or read-out on the validation clips, before their scores; nothing by default."""
+        """Choose a temperature or read-out on the validation clips, before the clips are scored; nothing by default."""
 
     def finish(self, train: Clips, valid: Clips) -> None:
         """Fit a closed-form last step on the outputs, after the best weights are loaded; nothing by default."""
 
     def validate(self, valid: Validation) -> dict[str, float]:
-        """Score the validation clips; by default, the mean average precision of every direction, and the mean."""
+        """Score the validation clips; by default, the MAP of every direction and the mean over directions."""
         return map_scores(valid.embeddings)
 
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
@@ -196,7 +196,7 @@ class Learner(nn.Module, Embedder):
         return None
 
     def warnings(self, valid: Validation) -> Iterable[str]:
-        """Yield warnings after an epoch; by default, one for each modality whose embeddings coincide in one point."""
+        """Yield warnings after an epoch; by default, a warning for each modality whose embeddings coincide."""
         for modality in valid.embeddings.vectors:
             warning = collapse_warning(valid.embeddings.there(modality))
             if warning:
@@ -209,7 +209,7 @@ class Learner(nn.Module, Embedder):
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """Return a context in evaluation mode and without gradients; the mode is restored at exit, also on errors."""
+        """Return a context with the learner in evaluation mode, without gradients; the mode is restored at exit."""
         was_training = self.training
         self.eval()
         try:
@@ -224,14 +224,14 @@ class Learner(nn.Module, Embedder):
         return next(self.parameters()).device
 
     def in_batches(self, features: Features, rows: Tensor | None = None) -> Iterator[Any]:
-        """Yield batches of the features of all n items, or of the rows (m,), on the device of the parameters."""
+        """Yield batches of the features of all n items, or of `rows` (m,), on the device of the parameters."""
         chosen = torch.arange(len(features)) if rows is None else rows
         for part in chosen.split(EMBEDDING_BATCH if isinstance(features, Matrix) else 32):
             yield on_device(features, part, self.device)
 
 
 class CachingLearner(Learner):
-    """A learner with a cache for the vectors of sources, which is cleared when the weights may change."""
+    """A learner with a cache for the vectors of sources; the cache is cleared when the weights may change."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -134,7 +134,7 @@ class _Loop:
         return EpochWeights(self.learner, self.settings.batch, last, self.train.class_names)
 
     def _run_epoch(self, stage: Stage) -> Record:
-        """Refresh the learner, run one step of every player on every batch, and return the record of the epoch."""
+        """Train every player of the stage on every batch of an epoch, and return the record of the epoch."""
         started = time.perf_counter()
         epoch = Epoch(stage.name, self.progress.epoch, stage.epochs)
         generator = _seeded(self.seed, self.progress.stage, self.progress.epoch)
@@ -155,7 +155,7 @@ class _Loop:
     def _steps(
         self, batches: Iterable[Tensor], stage: Stage, epoch: Epoch, generator: torch.Generator
     ) -> dict[str, float]:
-        """Run the steps of one epoch, and return the mean of every scalar of the losses."""
+        """Run the steps of one epoch, and return numbers of the record, such as the mean of each scalar of the loss."""
         players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
         scalars: dict[str, list[Tensor]] = {}
         steps = 0
@@ -209,7 +209,11 @@ class _Loop:
         return scores if criterion == AUTO else scores | {criterion: mean_figure(valid.embeddings, criterion)}
 
     def _score_train(self, *, last: bool) -> dict[str, float]:
-        """Return scores and loss of the training clips and validation loss every `train_map` epochs, else nothing."""
+        """Return scores of the training clips and losses of both splits; empty in epochs that `train_map` skips.
+
+        The last epoch of a stage is skipped only if `train_map` is 0. The result is also empty if some features of the
+        training clips are not vectors.
+        """
         every = self.settings.train_map
         if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
             return {}
@@ -247,7 +251,11 @@ class _Loop:
         self.session.keep_best(Checkpoint(self.learner.state_dict(), facts))
 
     def _shuffled(self, generator: torch.Generator) -> Iterator[Tensor]:
-        """Yield the rows of each batch (b,) in random order; a last batch of one clip is added to the batch before."""
+        """Yield the rows of each batch (b,) in random order.
+
+        A last batch below the configured size is omitted with `drop_last`. A last batch of one clip is otherwise added
+        to the batch before.
+        """
         parts: Sequence[Tensor] = torch.randperm(len(self.train), generator=generator).split(self.settings.batch)
         if len(parts) > 1 and self.settings.drop_last and len(parts[-1]) < self.settings.batch:
             parts = parts[:-1]

@@ -52,7 +52,11 @@ class EpochWeights:
     class_names: tuple[str, ...]
 
     def held_out_loss(self, clips: Clips) -> float | None:
-        """Compute the loss of clips of any split; None if the loss is undefined or the class names differ."""
+        """Compute the loss of clips of any split.
+
+        Returns:
+            The mean loss; None if the loss is undefined, or the class names of `clips` differ from `class_names`.
+        """
         same = clips.class_names == self.class_names
         return self.learner.held_out_loss(clips, self.batch) if same else None
 
@@ -111,7 +115,7 @@ class Session:
             self._callbacks.on_epoch(record)
 
     def warn(self, message: str) -> None:
-        """Report a warning, unless an earlier warning has the same text after the first colon (the epoch is before)."""
+        """Report a warning, unless an earlier warning has the same text apart from the epoch before the first colon."""
         kind = message.split(":", 1)[-1]
         if all(kind != known.split(":", 1)[-1] for known in self.warnings):
             self.warnings.append(message)

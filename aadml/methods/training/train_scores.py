@@ -1,4 +1,4 @@
-"""MAP of validation and training clips, whose difference shows overfitting."""
+"""MAP of training clips and of validation clips; the difference between both values indicates overfitting."""
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[s
 
 
 def train_scores(embeddings: Embeddings) -> dict[str, float]:
-    """Score training clips: MAP of every direction, their mean, and the number of queries if not all clips are queries.
+    """Compute `map_scores` of training clips, and add the number of queries if not all clips are queries.
 
     Nothing is drawn from the generators of training.
     """

@@ -1,4 +1,4 @@
-"""Warnings about problems in training, derived from its statistics."""
+"""Warnings about problems in training, derived from statistics of the epochs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -28,7 +28,7 @@ def collapse_warning(vectors: Tensor) -> str | None:
 
 
 def saturation_warning(shares: Sequence[float], *, least: float = 1e-4) -> str | None:
-    """Return a warning if hardly any term of the metric loss was active for PATIENCE epochs, else None.
+    """Return a warning if hardly any term of the metric loss was active in each of the last PATIENCE epochs, else None.
 
     Args:
         shares: share of active terms in each epoch so far, in order.
@@ -62,12 +62,12 @@ def gradient_warning(norm: float) -> str | None:
 
 
 def gradient_share(value: Tensor, reached: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> Tensor:
-    """Return the share of a scalar's gradient that reaches some parameters: its norm, relative to the norm of all.
+    """Compute the gradient norm of a scalar at the parameters `reached`, relative to that at `reached` and `others`.
 
     Args:
         value: scalar, whose graph is retained.
         reached: parameters of the numerator.
-        others: further parameters of the denominator.
+        others: parameters that only the denominator includes.
 
     Returns:
         A scalar from 0 to 1; 1 if there is no gradient at all.

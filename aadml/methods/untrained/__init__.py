@@ -1,1 +1,1 @@
-"""Baselines without training: random vectors, and pretrained towers without further training."""
+"""Baselines without training: random vectors, and features of pretrained towers."""

@@ -49,10 +49,10 @@ class RandomMethod(Method):
 def random_vectors(context: Context, settings: Training, *, dimension: Width = 10) -> Method:
     """Build the chance-level baseline: a random vector for each item.
 
-    The vector of an item is drawn from a normal distribution. The seed is a hash of the config's seed, the modality and
-    the bytes of the item's features. An item therefore always has the same vector, independently of other items. A
-    random projection is not a chance baseline: a projection keeps the clips of a class together, and scores above
-    chance.
+    The vector of an item is drawn from a normal distribution. The draw is seeded by a hash of the config's seed, the
+    modality and the bytes of the item's features. An item therefore always has the same vector, independently of other
+    items. A random projection is not a chance baseline: a projection keeps the clips of a class together, and scores
+    above chance.
 
     Args:
         context: seed of the vectors.

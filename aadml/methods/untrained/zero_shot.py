@@ -45,7 +45,9 @@ class ZeroShot(Method):
 
 
 def zero_shot(context: Context, settings: Training) -> Method:
-    """Build pretrained towers with a shared space (CLAP, CLIP, SigLIP, PE-AV), compared by cosine without training.
+    """Build a method that compares, by cosine, features of pretrained towers with a shared space.
+
+    Families with a shared space include CLAP, CLIP, SigLIP and PE-AV. Nothing is trained.
 
     Args:
         context: provenance of the features.
@@ -88,7 +90,7 @@ class SharedSpace:
 
 
 def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
-    """Return the shared space that the provenance of a modality's features names, or None."""
+    """Return the shared space of a modality's features with provenance `origin`; None without a shared space."""
     family, weights = (str(inner(origin, "parameters", key) or "") for key in ("family", "weights"))
     shared = FAMILIES[family].shared if family in FAMILIES else ()
     is_tower = origin.get("extractor") == f"hf-{modality}" and modality in shared and weights
@@ -96,7 +98,7 @@ def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
 
 
 def _how(spaces: Mapping[Modality, SharedSpace | None]) -> str:
-    """Return a hint to choose the modalities that share a space, or to extract features if there are none."""
+    """Return a hint: choose the modalities that share a space, or extract features if no modalities share a space."""
     for space in spaces.values():
         sharing = [modality for modality, other in spaces.items() if other == space]
         if space is not None and len(sharing) > 1:

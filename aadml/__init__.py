@@ -1,6 +1,6 @@
 """aadml: audio-visual and audio-text cross-modal metric learning with Anchor-Aware proxies, under honest protocols.
 
-Public API. Each command of the command line calls one function of this package, with the same defaults. Names are
+Public API. Most commands of the command line call one function of this package, with the same defaults. Names are
 imported on first use, so that `import aadml` is fast.
 
     >>> import aadml

@@ -1,1 +1,1 @@
-"""Data: readers of published file layouts, data sets, splits, synthetic features and rendered sample clips."""
+"""Data: readers of published file layouts, manifests of media, splits, synthetic features and sample clips."""

@@ -52,7 +52,7 @@ class Annotation:
     """One line of `Annotations.txt`.
 
     Args:
-        row: number of the line, from 0, without the header and empty lines.
+        row: number of the line, counted from 0 without the header and empty lines.
         name: unique id, which is `video`, or `video@row` if several lines have the same video.
         label: class of the clip.
         video: YouTube id of the video.
@@ -91,12 +91,15 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
 
 
 def split_files(folder: Path) -> Mapping[str, str]:
-    """Return split -> file name in `folder`: the lists of the archive if `trainSet.txt` exists, or else order files."""
+    """Return split -> name of the file with the clips of the split.
+
+    The files are the lists of AVE's archive if `folder` contains `trainSet.txt`, and otherwise the order files.
+    """
     return SET_FILES if (folder / SET_FILES["train"]).is_file() else ORDER_FILES
 
 
 def read_splits(folder: Path, annotations: Sequence[Annotation]) -> list[str]:
-    """Return the split of each clip, from the lists of AVE's archive or from the order files of the feature release.
+    """Return the split of each annotation, from the lists of AVE's archive or the order files of the feature release.
 
     Raises:
         InputError: a file cannot be read or is invalid, or the files do not list each clip once.
@@ -130,7 +133,7 @@ def read_orders(folder: Path, count: int) -> list[str]:
     """Return the split of each of `count` clips, in the order of `Annotations.txt`, from AVE's order files.
 
     Raises:
-        InputError: a file cannot be read, or the files do not contain each row once.
+        InputError: a file cannot be read or has no key `order`, or the files do not contain each row once.
     """
     orders = {
         split: hdf5_arrays(folder / name, ("order",))["order"].reshape(-1).astype(np.int64)
@@ -151,8 +154,9 @@ def class_names_of_columns(
 ) -> tuple[str, ...]:
     """Return the names of the columns of AVE's labels.
 
-    A column has the most frequent annotated class of its clips as name, or "column N" without such clips. The last
-    column is "background". If two names would be equal, all names are "column N".
+    A column is named after the most frequent annotated class of its clips. A column without annotated clips is named
+    "column N", with its number N from 0. The last column is "background". If two names would be equal, all names are
+    "column N".
 
     Args:
         codes: (n,) column of each clip.
@@ -169,11 +173,11 @@ def class_names_of_columns(
 
 
 def left_out_of_clock(split_of: Mapping[int, str], limit: int, seed: int) -> set[int]:
-    """Draw the clips of Clock to use, in the proportions of the papers' splits, and return the rows of the other clips.
+    """Draw clips of the class Clock in the proportions of the papers' splits; return the rows of the clips not drawn.
 
     Args:
         split_of: row number -> split of each clip of Clock, in order.
-        limit: number of clips to use.
+        limit: number of clips to draw.
         seed: seed of the draw; the result also depends on the order of the clips.
 
     Raises:
@@ -195,7 +199,9 @@ def left_out_of_clock(split_of: Mapping[int, str], limit: int, seed: int) -> set
 
 
 def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
-    """Return `content` with only 100 clips of the class Clock, drawn as `aadml manifest ave` draws the clips.
+    """Return `content` with 100 drawn clips of the class Clock and all clips of the other classes.
+
+    The draw is that of `left_out_of_clock`, as in `aadml manifest ave`.
 
     Raises:
         InputError: there is no class Clock, Clock has at most 100 clips, or a split has too few clips of Clock.
@@ -218,8 +224,8 @@ def with_official_validation(content: FeatureFile) -> FeatureFile:
     """Return the content of the papers' AVE file with the official validation split, and any other content unchanged.
 
     The papers' file has no validation split, but 1,766 train rows: the 1,577 official train rows, then the 189
-    validation rows. The file is recognized by the number of clips of each class in the three parts, whatever the order
-    of the classes.
+    validation rows. The file is recognized by the number of clips of each class in these two parts and in the test
+    split, whatever the order of the classes.
     """
     train, test = content.rows("train"), content.rows("test")
     fitted, official = (sum(counts[part] for counts in AVE15.values()) for part in (0, 1))

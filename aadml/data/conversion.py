@@ -38,7 +38,7 @@ def convert(
     drop_duplicates: Literal["train", "test"] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> FeatureFile:
-    """Write features of any supported layout as a feature file.
+    """Write features of any supported layout as a feature file, or synthetic features in the layout of the papers.
 
     Args:
         source: the input. "synthetic:ave" and "synthetic:vegas" draw features with the sizes of these data sets, and
@@ -119,7 +119,10 @@ def _check_imitation(layout: str | None, target: str | os.PathLike[str]) -> None
 
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:
-    """Return `content` with only the first label of each clip and without unused classes, and a note."""
+    """Return `content` with only the first label of each clip, and a note.
+
+    Classes that are then unused are removed. If no clip has several labels, `content` is returned unchanged.
+    """
     if content.all_labels is None:
         return content, ["--first-label changed nothing: no clip has several labels"]
     used = set(content.labels.tolist()) - {UNLABELLED}

@@ -98,7 +98,7 @@ def open_data(
 
 
 def is_address(source: str | os.PathLike[str]) -> bool:
-    """Return whether a source of features is not a path: a remote source, or the name of synthetic features."""
+    """Return whether `source` is a remote address or the name of synthetic features, instead of a path."""
     return str(source).startswith(SYNTHETIC) or is_remote(source)
 
 
@@ -141,7 +141,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _has_columns(path: Path, views: Mapping[str, str]) -> bool:
-    """Return whether a file is an npz with the arrays of two or more `views`."""
+    """Return whether two or more `views` are named, and the file is an npz with all their arrays."""
     return len(views) > 1 and is_archive(path) and set(views.values()) <= set(npz_keys(path))
 
 

@@ -61,7 +61,7 @@ class SampleClips:
         return ListedClip(name, folder / "clips" / f"{name}.mp4", labels, self.split(index), columns=columns)
 
     def render(self, index: int) -> RenderedClip:
-        """Return the arrays of clip `index`."""
+        """Return the traits, sound and pictures of clip `index`."""
         return render_clip(self.label(index), index, seconds=self.seconds, seed=self.seed)
 
 
@@ -76,16 +76,17 @@ def sample_data(
 ) -> Path:
     """Render sample clips of ten everyday events, as MP4 files with sound, and write their manifest.
 
-    Every clip is rendered again and renamed when it is complete. An old manifest is removed first, and the new manifest
-    is written last. After any interruption, a folder with a manifest is therefore a complete set.
+    Every clip is rendered, even if its file exists, and written under a temporary name until the file is complete. An
+    old manifest is removed first, and the new manifest is written last. After any interruption, a folder with a
+    manifest is therefore a complete set.
 
     Args:
         folder: target folder; created if needed.
         clips: number of clips; the ten events alternate.
         seconds: length of a clip, in seconds.
         seed: seed of all randomness; equal seeds produce equal clips.
-        workers: largest number of processes, by default one per core; there is at most one per ten clips, and a single
-            one is this process.
+        workers: largest number of worker processes, by default one per core. At most one per ten clips is used, and a
+            single worker is replaced by this process.
         progress: called with the number of clips done since the last call.
 
     Returns:

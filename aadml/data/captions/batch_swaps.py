@@ -14,7 +14,13 @@ _MOVES = 4  # largest number of swaps of a pair of batches in one sweep
 
 
 def conflicts(codes: Tensor, rows: Tensor, others: Tensor) -> Tensor:
-    """Return the mask (..., r, o) of duplicates of rows (..., r) among others (..., o), without the rows themselves."""
+    """Return the mask (..., r, o) of the pairs of a row of `rows` and a different row of `others` that share a code.
+
+    Args:
+        codes: (n, k) codes of the n rows; rows that share any of the k codes are duplicates.
+        rows: (..., r) row numbers.
+        others: (..., o) row numbers.
+    """
     same = (codes[rows][..., :, None, :] == codes[others][..., None, :, :]).any(-1)
     return same & (rows[..., :, None] != others[..., None, :])
 
@@ -31,7 +37,8 @@ def refine(
         vectors: (n, d) unit vectors.
         batches: (m, b) rows, on the CPU.
         sense: +1 to raise the sum, -1 to lower it.
-        codes: (n, k) codes of duplicates, which stay in different batches; None for no constraint.
+        codes: (n, k) codes; no swap moves an item into a batch with an item that shares one of the k codes. None for
+            no constraint.
         sweeps: largest number of sweeps over all batches; the search ends early after sweeps with few swaps.
         generator: source of the random pairings.
 
@@ -77,7 +84,7 @@ def _sweep(vectors: Tensor, batches: Tensor, pairs: Tensor, sense: int, codes: C
 
 
 def _clashes(codes: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Return the mask (p, i, j) of swaps that move i of `left` or j of `right` into a batch with its duplicate."""
+    """Return the mask (p, i, j) of swaps after which item i of `left` or j of `right` has a duplicate in its batch."""
     cross = conflicts(codes, left, right)  # (p, i, j)
     j_duplicates = cross.sum(1, keepdim=True) - cross.long()  # duplicates of j in left, without i
     i_duplicates = cross.sum(2, keepdim=True) - cross.long()
@@ -103,7 +110,7 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
 
 
 def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
-    """Swap an item with an item of another batch so that neither meets a duplicate; return False if no item fits."""
+    """Swap an item with one of another batch so that neither joins a duplicate; return False if no item fits."""
     batch = batches[number : number + 1]
     item = batch[:, place]
     others = torch.cat([batch[:, :place], batch[:, place + 1 :]], 1)

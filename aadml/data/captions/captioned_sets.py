@@ -81,7 +81,7 @@ def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
 
 
 def is_captioned(path: str | os.PathLike[str]) -> bool:
-    """Return whether `path` has the file names or the first line of captioned sound.
+    """Return whether `path` is a folder of caption tables or packed files, or a CSV file with "caption" in line 1.
 
     Raises:
         InputError: a folder has several caption tables of a split.
@@ -120,7 +120,7 @@ def _tables(place: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _packs(place: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the packed files of Mei et al.: `[hdf5s/]<split>/<split>.h5` or `<split>.h5`."""
+    """Yield each split and its packed file (Mei et al.): `<split>/<split>.h5` or `<split>.h5`, also in `hdf5s`."""
     for part, names in _NAMES.items():
         folders = (place / "hdf5s", place)
         candidates = [f / inner for f in folders for n in names for inner in (f"{n}/{n}.h5", f"{n}.h5")]
@@ -182,7 +182,7 @@ def _of_pack(path: Path) -> CaptionedPart:
 def _clips(
     part: CaptionedPart, name: str, clean: Callable[[str], str], captions: int, place: str, notes: list[str]
 ) -> Clips:
-    """Return the usable clips of one split; append notes on the other clips."""
+    """Return the usable clips of one split; append notes on the clips and captions that are left out."""
     cleaned = [[(text, clean(text)) for text in file.captions] for file in part.files]
     spoken = [[words for _, words in texts if words] for texts in cleaned]
     missing = _without_sound(part)

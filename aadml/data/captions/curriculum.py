@@ -1,4 +1,4 @@
-"""Batches of a chosen difficulty (3CMLF, Equations 2 and 3): partitions of the training pairs.
+"""Batches of a chosen difficulty: partitions of the training pairs, as in the method 3CMLF (Chao et al., Eq. 2 and 3).
 
 A batch is hard if its items resemble each other. Let e_i be unit vectors and s_m their sum over batch m. The sum of
 all similarities within batches is  sum_m |s_m|^2 - n;  easy batches minimize this sum, and hard batches maximize it.
@@ -18,7 +18,10 @@ _ROUNDS = 12  # of k-means
 
 
 def objective(vectors: Tensor, batches: Tensor) -> float:
-    """Compute sum_m |s_m|^2 over batches (m, b) of rows; s_m sums the vectors (n, d) of a batch, scaled to length 1."""
+    """Compute sum_m |s_m|^2 for batches (m, b) of rows, where s_m is the sum of the vectors of batch m.
+
+    The vectors (n, d) are first scaled to length 1.
+    """
     unit = F.normalize(vectors, dim=1)
     return sum(float(unit[rows].sum(0).double().square().sum()) for rows in batches)
 
@@ -62,7 +65,7 @@ def partition(
 
 
 def check_partition(count: int, size: int, codes: Sequence[Tensor], *, seed: int) -> None:
-    """Check conditions without which `partition` cannot divide the items, before vectors are computed.
+    """Check the necessary conditions of `partition` that do not depend on the vectors.
 
     Args:
         count: n items.
@@ -89,7 +92,7 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor], *, seed: int
 
 
 def _used_rows(count: int, size: int, seed: int) -> Tensor:
-    """Return the rows of all batches, in order; consecutive seeds leave out adjacent windows of rows."""
+    """Return the rows to use, in order; consecutive seeds leave out adjacent windows of one fixed random order."""
     over = count % size
     order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
     left_out = order[(seed * over + torch.arange(over)) % count]
@@ -99,10 +102,10 @@ def _used_rows(count: int, size: int, seed: int) -> Tensor:
 
 
 def _seeded_nearest(vectors: Tensor, size: int, codes: Codes, generator: torch.Generator) -> Tensor:
-    """Build each batch from the next unused item in random order and the items most similar to it.
+    """Build each batch from a first item, drawn at random, and the unused items most similar to the first item.
 
-    The similarities of several seeds are computed in one matrix product. Used seeds are skipped, so the result is the
-    same as for one seed at a time.
+    The similarities of several first items are computed in one matrix product. First items that an earlier batch uses
+    are skipped, so the result is the same as for one first item at a time.
     """
     order = torch.randperm(len(vectors), generator=generator).tolist()
     unused = torch.ones(len(vectors), dtype=torch.bool, device=vectors.device)
@@ -127,7 +130,10 @@ def _seeded_nearest(vectors: Tensor, size: int, codes: Codes, generator: torch.G
 
 
 def _fill(size: int, codes: Codes, scores: Tensor, seed: int) -> list[int]:
-    """Return the seed and the b - 1 best free items (score above minus infinity), without duplicates if possible."""
+    """Return the first item `seed` and the b - 1 free items (finite score) with the highest scores.
+
+    If `codes` are passed, duplicates are avoided where the 4 b best free items suffice.
+    """
     free = int(scores.isfinite().sum())
     if codes is None:
         return [seed, *scores.topk(size - 1).indices.tolist()]
@@ -146,7 +152,7 @@ def _fill(size: int, codes: Codes, scores: Tensor, seed: int) -> list[int]:
 
 
 def _stratified(vectors: Tensor, size: int, generator: torch.Generator) -> Tensor:
-    """Divide into b clusters of equal size (balanced spherical k-means); each batch has one item of each cluster."""
+    """Build batches with one item of each of b clusters of equal size, computed by balanced spherical k-means."""
     count = len(vectors) // size
     picks = torch.randperm(len(vectors), generator=generator)[:size]
     centers = vectors[picks.to(vectors.device)]
@@ -160,7 +166,10 @@ def _stratified(vectors: Tensor, size: int, generator: torch.Generator) -> Tenso
 
 
 def _balanced(scores: Tensor, capacity: int) -> list[Tensor]:
-    """Assign n = clusters * capacity rows to clusters by scores (n, clusters), rows with the largest margin first."""
+    """Return the rows of each cluster, `capacity` rows each, for scores (n, clusters) of n = clusters * capacity rows.
+
+    Rows whose two best scores differ most are assigned first, each to the best cluster that is not full.
+    """
     ranked = scores.argsort(1, descending=True)
     top = scores.topk(min(2, scores.shape[1]), dim=1).values
     order = (top[:, 0] - top[:, -1]).argsort(descending=True).tolist()

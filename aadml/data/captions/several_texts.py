@@ -13,9 +13,9 @@ WhichTexts = Literal["first", "drawn", "all"]
 
 
 def every_text(clips: Clips) -> Clips:
-    """Return clips with a further row for each text beyond the first of its clip.
+    """Return clips with an added row for each text after the first text of its clip.
 
-    The further row has the text, the name and the labels of its clip, without other modalities. Each text is therefore
+    An added row has the text, the name and the labels of its clip, without other modalities. Each text is therefore
     a result, and a query with the relevant items of its clip. The other modalities of the clip are queries and results
     once.
 
@@ -23,7 +23,7 @@ def every_text(clips: Clips) -> Clips:
         clips: n clips with m texts.
 
     Returns:
-        The n clips, and a row for each further text; the same clips if no clip has several texts.
+        The n clips, then the added rows; the same clips if no clip has several texts.
     """
     texts = clips.texts
     if texts is None:
@@ -40,7 +40,7 @@ def every_text(clips: Clips) -> Clips:
 
 
 def pair_a_text(clips: Clips) -> Clips:
-    """Return clips with one row per text, followed by the clips without texts.
+    """Return one row per text, with the other modalities of its clip, followed by the clips without texts.
 
     Args:
         clips: n clips with m texts.
@@ -59,10 +59,12 @@ def pair_a_text(clips: Clips) -> Clips:
 
 
 def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
-    """Draw one row for each name of `drawn_by`; a draw depends only on seed, epoch, name and the rows of the name.
+    """Draw one row for each distinct name in `drawn_by` of the clips.
+
+    The drawn row depends only on the seed, the epoch, the name and the rows with the name.
 
     Args:
-        clips: n rows.
+        clips: n rows; `clips.drawn_by` is the name of each row.
         seed: seed of the run.
         epoch: number of the epoch, counted through all stages.
 
@@ -83,10 +85,10 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Return captioned sound (rows are pairs), with `drawn_by` of training clips and a note if `trained` is "drawn".
+    """Return captioned sound; if `trained` is "drawn", with `drawn_by` of the training rows and with a note.
 
     Args:
-        splits: captioned sound, whose labels are numbers of clips.
+        splits: captioned sound; each row is a pair of a clip and a caption, and its label is the number of the clip.
         trained: "drawn" for one caption per clip and epoch; any other value returns `splits` unchanged, so
             that all pairs are used.
     """
@@ -106,9 +108,9 @@ _HOW = {
 
 
 def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
-    """Return the splits with texts as rows, and a note on the texts.
+    """Return the splits with one row per text in valid and test, and with the training rows that `trained` selects.
 
-    The validation and test clips have one row per text; `trained` selects the rows of the training clips.
+    A note on the texts is added.
 
     Args:
         splits: the data.

@@ -34,7 +34,7 @@ class CaptionedFile:
 
 
 def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
-    """Read a CSV file of a known layout, recognized by its first line.
+    """Read a CSV file of sound files and captions; its layout is recognized by its first line.
 
     `file_name,caption` or `file_name,caption_1,...` (Mei et al.'s AudioCaps, Clotho): one row per file.
     `audiocap_id,youtube_id,start_time,caption` (AudioCaps as released): one row per caption, joined by clip.

@@ -12,10 +12,10 @@ _SHOWN = 5  # examples
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Values that occur more than once.
+    """Counts and examples of values that occur more than once.
 
     Args:
-        within: split -> number of clips that repeat an earlier clip of the split.
+        within: split -> number of values that repeat an earlier value of the split.
         across: pair of splits -> number of distinct values in both splits.
         examples: ids of a few values that are in two splits.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class RowsInTime(TypedDict):
-    """Number of rows in total and per clip, and the times of the rows if the file stores times.
+    """Counts of a modality's rows over time, in total and per clip, and statistics of their times if stored.
 
     Attributes:
         rows: number of rows of all clips.
@@ -58,10 +58,10 @@ class Examination:
         present: modality that some clips lack -> split -> number of clips with the modality.
         duplicates: "id", a modality or "all modalities" -> duplicate ids, feature rows of the modality, or rows of all
             modalities together.
-        near_duplicates: searched clips that repeat a clip of an earlier split, exactly or nearly, with that clip.
+        near_duplicates: pairs of a searched clip and a clip of an earlier split that are equal, exactly or nearly.
         searched: "test" or "valid" -> number of searched clips: all, or a random sample if all would take long.
         sequences: modality with features over time -> number of its rows, and their times.
-        columns: names of further columns.
+        columns: names of the columns that the manifest of the clips had besides ids, media, labels and splits.
         provenance: origin of the features of each modality.
         warnings: warnings, one sentence each.
         recipes: known recipes nearest to the features of sound and pictures; empty if no media were given.
@@ -93,7 +93,7 @@ def inspect(
     near_duplicates: bool = False,
     media: str | os.PathLike[str] | None = None,
 ) -> Examination | TaskExamination:
-    """Return the counts, ranges, duplicates, origin and warnings of features in any layout.
+    """Return the counts, ranges, duplicates, origin and warnings of features, or statistics of a retrieval task.
 
     Args:
         path: a feature file, or a file or folder of another layout; or "mteb:TASK", the data of a retrieval task, for
@@ -187,7 +187,7 @@ def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
 
 
 def _rows_in_time(timeline: Timeline) -> RowsInTime:
-    """Count the rows of the clips; add their times if the file stores them."""
+    """Return the counts of rows, and statistics of their times if the timeline has times."""
     lengths = np.diff(timeline.offsets)
     numbers: RowsInTime = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
     if timeline.times is None:

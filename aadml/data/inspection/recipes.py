@@ -1,4 +1,4 @@
-"""Search for the recipe of features of unknown origin: known recipes compute the features of a few clips anew."""
+"""Search for the recipe (network and settings) of features: known recipes recompute the features of a few clips."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,9 +57,9 @@ class RecipeMatch:
 
     Args:
         modality: "audio" or "visual".
-        recipe: description of the recipe; "" if no recipe is within `NEAR`.
-        nearest: description of the nearest recipe; "" if no recipe could be computed.
-        distance: distance of its features, as the function `distance` computes; None if no recipe could be computed.
+        recipe: description of the nearest recipe if its distance is at most `NEAR`; otherwise "".
+        nearest: description of the nearest recipe at any distance; "" if no recipe could be computed.
+        distance: value of the function `distance` for the nearest recipe; None if no recipe could be computed.
         clips: number of clips that were compared.
         missing: weight files of known recipes that are not in the cache.
     """
@@ -196,7 +196,7 @@ def _visual(features: NDArray[np.float64], media: Sequence[Part]) -> RecipeMatch
 
 
 def _variant(name: str, switched: Sequence[bool]) -> VariantOptions:
-    """Return the variant of a published file, with the marked fields switched to their other value."""
+    """Return the options of a published weight file; those of `FIELDS` marked in `switched` have their other value."""
     values = {
         field: next(other for other in choices if (other == getattr(INCEPTION_VARIANTS[name], field)) != change)
         for (field, choices), change in zip(FIELDS.items(), switched, strict=True)

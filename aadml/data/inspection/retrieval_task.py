@@ -57,9 +57,9 @@ class SplitStatistics:
         absent: number of judgments of a query or an item that the split lacks.
         unanswerable: number of queries without a relevant item.
         own_items: number of queries with the same content as an item.
-        ambiguous: number of queries for which no encoder ranks a relevant item first with certainty, because an item of
-            equal content is irrelevant, or a query of equal content has other relevant items.
-        ceiling: largest expected precision@1 of any encoder, since items of equal content are tied.
+        ambiguous: number of queries that no encoder can answer with an expected precision@1 of 1, because items or
+            queries of equal content have different judgments.
+        ceiling: largest expected precision@1 of any encoder; items of equal content are tied.
         chance: expected MAP of a random order.
         chance_first: expected precision@1 of a random order.
     """

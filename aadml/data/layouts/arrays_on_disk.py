@@ -31,20 +31,21 @@ def assemble(
     *,
     undivided: bool = False,
 ) -> FeatureFile:
-    """Return the checked content of a data set.
+    """Return the arrays of a data set as the checked content of a feature file.
 
     Args:
         place: the path that was read, for messages.
         layout: name of the layout, recorded in the provenance.
         arrays: the arrays as read.
-        class_names: names of the classes in the order of the sorted label values; by default those of `arrays`.
-        undivided: accept clips without splits; all of them count as train.
+        class_names: names of the classes in the order of the sorted label values; by default the names in `arrays`.
+        undivided: accept clips without splits, which then count as train.
 
     Returns:
         The content, with labels recoded to 0..C-1 in the order of the original values.
 
     Raises:
-        InputError: the clips have no splits, or arrays or class names are invalid or inconsistent.
+        InputError: the clips have no splits and `undivided` is False, or arrays or class names are invalid or
+            inconsistent.
     """
     splits = arrays.splits
     if splits is None:
@@ -94,7 +95,7 @@ def _classes(
 
 
 def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return labels as 0..C-1 (n,), with the original values or one-hot columns as names, in their order.
+    """Return class numbers 0..C-1 (n,), and the C sorted label values or used one-hot columns as class names.
 
     Args:
         labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text.
@@ -155,7 +156,7 @@ def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, st
         numbers: number as text -> split, for a column of numbers.
 
     Raises:
-        InputError: there are no clips, the shape is different, or a word or number is not the name of a split.
+        InputError: there are no clips, `values` has another shape, or a word or number is not the name of a split.
     """
     if not values.size or values.size != len(values):
         raise InputError(

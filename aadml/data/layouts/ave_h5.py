@@ -4,8 +4,8 @@ The shapes are (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29), wit
 background.
 
 Optional files: `train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) contain the row numbers of the
-splits, and `Annotations.txt` contains ids and classes. The names of the feature files may have a further word before
-`.h5` (`audio_feature_noisy.h5`).
+splits, and `Annotations.txt` contains ids and classes. The names of the feature files and of the label file may
+be longer before `.h5`, as in `audio_feature_noisy.h5`.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""Features as columns of npz, HDF5 or a table, a row per clip: two or more modalities; optional `label`, `split`, `id`.
+"""Features as columns of npz, HDF5 or a table with a row per clip.
+
+Two or more columns are modalities. The columns `label`, `split` and `id` are optional.
 
 `labels`, `splits` and `ids` are read as `label`, `split` and `id`.
 

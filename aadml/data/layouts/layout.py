@@ -1,4 +1,4 @@
-"""Contract of the layouts of feature files."""
+"""Interface of a file layout of features: its reader, and the arrays that the reader returns."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,7 +27,7 @@ class LayoutArrays:
         positional: whether labels are positions in `class_names`, or `UNLABELLED`.
         notes: notes on the data, one sentence each.
         present: modality -> (n,) mask of the clips with the modality; the features of other clips are ignored.
-        texts: all texts of clips with several texts; the features of `text` are then the first text of each clip.
+        texts: texts of all clips if a clip has several; the features of `text` are then the first text of each clip.
         sources: the files whose SHA-256 is recorded; by default the path that was read.
     """
 
@@ -53,7 +53,7 @@ class Layout:
         keys: patterns of keys, or of names in a folder. The layout with the largest share of its keys in a file is
             selected.
         read: the reader; its arguments are the path, and modality -> name of its array or view.
-        takes_views: whether the reader uses `views`.
+        takes_views: whether `read` uses its second argument.
     """
 
     name: str

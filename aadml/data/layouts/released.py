@@ -1,8 +1,8 @@
 """Imitations of the files of the audio-visual retrieval papers, for trials without the original files.
 
-`vegas_feature.h5` and `AVE_feature_updated_squence.h5` have the layout "split-keys". Rows are grouped by class, and the
-validation rows follow the train rows in the same arrays. The features are those of VGGish after its last ReLU, and
-those of Inception-V3 whitened as in YouTube-8M.
+The original files `vegas_feature.h5` and `AVE_feature_updated_squence.h5` have the layout "split-keys". Their rows are
+grouped by class, and the validation rows follow the train rows in the same arrays. Their features are those of VGGish
+after its last ReLU, and those of Inception-V3 whitened as in YouTube-8M.
 """
 
 import os

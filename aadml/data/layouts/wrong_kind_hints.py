@@ -11,7 +11,7 @@ _ENTRIES = 2000  # largest number of searched entries of a folder
 
 
 def wrong_kind_hint(path: Path) -> str:
-    """Return text on the kind of a path without features and the command for that kind; empty if unknown."""
+    """Return a hint for a path without features: its content and a command for this content; empty if unknown."""
     if (path / "model.json").is_file():
         model = quote(str(path))
         return (

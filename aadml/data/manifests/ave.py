@@ -23,9 +23,9 @@ def ave(
 ) -> Listing:
     """List AVE with its official train, validation and test splits (Tian et al., ECCV 2018).
 
-    The papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock (80, 10 and 10). The papers
-    do not list the 100 clips; `seed` draws them. Without the limit the listing has 2,015 clips. Files and their form:
-    https://github.com/YapengTian/AVE-ECCV18 and the ReadMe.txt of the archive.
+    The audio-visual retrieval papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock (80, 10 and 10).
+    The papers do not list the 100 clips, so they are drawn with `seed`. Without the limit, the listing has 2,015
+    clips. Files and their form: https://github.com/YapengTian/AVE-ECCV18 and the ReadMe.txt of the archive.
 
     Args:
         source: the folder of AVE's archive, with `Annotations.txt`, `trainSet.txt`, `valSet.txt`, `testSet.txt`; or of

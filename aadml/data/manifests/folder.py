@@ -1,4 +1,4 @@
-"""Listing of a folder of media: with or without folders of classes, folders of splits, and pairs of files."""
+"""Listing of a folder of media, which may be divided into classes, into splits, or into pairs of files."""
 
 import os
 import re
@@ -67,7 +67,8 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
 def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path], list[str]]:
     """Return media file -> names of its folders, sound -> picture, and notes on the pairs.
 
-    For a pair, the name of the split, if there is one, replaces the folder of sounds or pictures.
+    The names of a pair lack the folder of sounds or pictures; if the name of that folder contains a split, the split is
+    the first name.
     """
     files = {
         file: file.relative_to(source).parts[:-1] for file in media_files(source, MEDIA_SUFFIXES | PICTURE_SUFFIXES)
@@ -110,7 +111,7 @@ def _words(name: str) -> set[str]:
 
 
 def unique_names(files: Sequence[Path], source: Path) -> list[str]:
-    """Return an id for each file: its name without ending or, if names repeat, with ending or with folders.
+    """Return an id for each file: its name without ending or, if names repeat, with ending or else with folders.
 
     Raises:
         InputError: two file names are equal as UTF-8.

@@ -21,7 +21,7 @@ from aadml.feature_extraction.manifest import LABELS_SEPARATOR, SPLITS
 
 @dataclass(frozen=True)
 class ListedClip:
-    """A clip of a listing.
+    """One clip of a data set, before extraction: its media files, labels, split and other columns.
 
     Args:
         id: name, unique in the listing.
@@ -29,7 +29,7 @@ class ListedClip:
         labels: classes of the clip: none, one or several.
         split: `train`, `valid` or `test`; empty before a division.
         source: name of a video or content hash, equal for clips of the same recording; empty if unknown.
-        columns: further columns, the same for all clips of a listing.
+        columns: name of another column of the manifest -> cell; all clips of a listing have the same columns.
         visual: the file of the picture, if it is not `media`.
     """
 
@@ -84,7 +84,7 @@ class Listing:
         }
 
     def report(self) -> list[str]:
-        """Return lines on the clips, on missing, repeated and shared recordings, and on the inputs."""
+        """Return lines of text on clips, missing files, repeated and shared recordings, and hashes of the inputs."""
         splits = Counter(entry.split for entry in self.entries)
         counts = ", ".join(f"{splits[split]} {split}" for split in SPLITS)
         classes = {label for entry in self.entries for label in entry.labels}
@@ -102,10 +102,11 @@ class Listing:
 
 
 def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) -> None:
-    """Write a manifest: `id,media,label,split` and further columns; paths below its folder are relative to the folder.
+    """Write clips as a manifest: `id,media,label,split` and the columns of the clips.
 
-    If the picture is in another file, the columns are `audio,visual` instead of `media`. For clips with several labels,
-    the column is `labels` instead of `label`. Without labels, both columns are absent.
+    Paths of media below the folder of the manifest are relative to the folder. If the picture is in another
+    file, the columns are `audio,visual` instead of `media`. For clips with several labels, the column is `labels`
+    instead of `label`. Without labels, both columns are absent.
 
     Raises:
         InputError: there are no entries, an id repeats, a label contains the separator of labels, or the path cannot be
@@ -188,7 +189,7 @@ def equal_files(files: Iterable[Path]) -> dict[Path, str]:
 
 
 def utf8(name: str) -> str:
-    """Return a file name as UTF-8 text; any other byte becomes a backslash, x and two hexadecimal digits."""
+    """Return a file name as UTF-8 text; a byte that is not UTF-8 becomes a backslash, x and two hexadecimal digits."""
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 

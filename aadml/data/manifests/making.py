@@ -53,7 +53,7 @@ def manifest(
 
     Returns:
         The path of the manifest. A data set's videos without a file are listed beside NAME.csv in NAME.missing.txt, one
-        name per line (the YouTube id, except for VEGAS).
+        name per line: the YouTube id, or for VEGAS and Clotho the id of the clip.
 
     Raises:
         InputError: the source or an option is unknown or invalid, media are missing, or the output cannot be written or
@@ -113,7 +113,7 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
 
 
 def _refuse_known(source: Path) -> None:
-    """Raise InputError if a source is or contains the table of a data set, instead of ignoring the table."""
+    """Raise InputError if `source` is or contains a table of a published data set."""
     files = [source] if source.is_file() else sorted(file for file in source.iterdir() if file.is_file())
     tables = {name: entry for name, entry in MANIFESTS.items() if isinstance(entry, PublishedTables)}
     for file in files:
@@ -130,7 +130,7 @@ def _refuse_known(source: Path) -> None:
 
 
 def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
-    """Return the path of the manifest to write; an existing file is allowed only if the user named a manifest."""
+    """Return the path of the manifest to write; an existing file must be a manifest that `output` names."""
     if output is None:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")

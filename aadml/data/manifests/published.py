@@ -33,8 +33,8 @@ class PublishedTables:
         page: page or loader that documents the layout.
         tables: pattern of a table's name -> split of its clips; "" for a table with a column `split`, or for a data set
             without splits. A `.json` table contains lists of videos by label.
-        columns: names of the columns of tables without a header, or column of the header -> name. The names `video`,
-            `start`, `end` (seconds), `label`, `split` and `caption` have a meaning.
+        columns: names of the columns of tables without a header, or column of the header -> name. `listing` uses the
+            names `video`, `start`, `end` (seconds), `label`, `split` and `caption`, and templates use any name.
         names: templates of file names of a clip, without ending (see `media_name`); the first existing file is used.
             `{table}` is the last word of the table's name.
         id: template of the id of a clip.
@@ -151,7 +151,7 @@ class PublishedTables:
         )
 
     def _label_names(self, folder: Path) -> Cells:
-        """Return the names of the labels, from the table of names if the folder has one."""
+        """Return label -> name from the table `class_names`; empty if the folder does not contain the table."""
         if self.class_names is None or not (folder / self.class_names[0]).is_file():
             return {}
         file, label, name = self.class_names
@@ -172,7 +172,7 @@ def _captions(rows: Sequence[Cells]) -> list[str]:
 
 
 def _numbered(captions: Sequence[str], count: int) -> dict[str, str]:
-    """Return the cells `caption`, or `caption_1` to `caption_<count>`."""
+    """Return column -> caption: the column `caption` if `count` is 1, and `caption_1` to `caption_<count>` above."""
     if count < 2:
         return dict.fromkeys([_CAPTION] * count, "".join(captions))
     return {f"{_CAPTION}_{n + 1}": text for n, text in enumerate([*captions, *[""] * (count - len(captions))])}

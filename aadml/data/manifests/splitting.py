@@ -24,7 +24,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         seed: seed of a random split.
 
     Returns:
-        The listing; its notes state the resulting shares.
+        The listing; if a rule is applied, with a note on the rule and, for a random split, on the resulting shares.
 
     Raises:
         InputError: the rule is unknown, shares are impossible, a column is missing, a clip has an invalid split, or
@@ -51,7 +51,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
 
 
 def draws(listing: Listing, rule: str | None) -> bool:
-    """Return whether `with_splits` draws the splits of a listing by a rule."""
+    """Return whether `with_splits` draws the splits of `listing` at random if it receives `rule`."""
     return _rule_for(listing, rule).startswith("random")
 
 

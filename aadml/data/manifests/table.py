@@ -1,4 +1,4 @@
-"""Listing of a user's table of media: any column names, separated by `,` `;` or tab, with or without labels."""
+"""Listing of a user's table of media: cells separated by `,` `;` or tab, any names of columns, optional labels."""
 
 import csv
 import io
@@ -27,10 +27,10 @@ _GUESSES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm:
-    """Format of a table, and the names of its media files.
+    """Format of a table: names of its columns, mark of its comment lines, and template of the names of media files.
 
     Args:
-        header: table whose first line is a clip: names of its columns, as in id,start,label,split.
+        header: table: names of the columns, if the first line is a clip, as in id,start,label,split.
         comment: table: beginning of lines that are left out, such as "#".
         media_name: table: name of the media file of a row, as in {id}_{start:06d}.mp4, at any depth of the folder of
             media.

@@ -20,7 +20,13 @@ FRAME_RATE = 12
 
 @dataclass(frozen=True)
 class RenderedClip:
-    """Clip before compression: sound (samples,) in -1..1, and blue-green-red pictures (frames, SIZE, SIZE, 3)."""
+    """Clip before compression.
+
+    Attributes:
+        setting: traits from which the clip was rendered.
+        sound: (samples,) in -1..1.
+        pictures: (frames, SIZE, SIZE, 3), blue-green-red.
+    """
 
     setting: ClipTraits
     sound: Signal
@@ -33,7 +39,7 @@ def render_clip(label: str, index: int, *, seconds: float, seed: int) -> Rendere
     Args:
         label: a key of `EVENTS`.
         index: number of the clip.
-        seconds: length of the clip.
+        seconds: length of the clip, in seconds.
         seed: seed of the whole set.
     """
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence([seed, index]).spawn(6)]

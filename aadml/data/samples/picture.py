@@ -30,7 +30,7 @@ class Picture:
     tilt: float = 0.0
 
     def leaning(self, radians: float, x: float = 0.0, y: float = 0.0) -> "Picture":
-        """Return the picture with its origin at (x, y), further rotated by `radians`."""
+        """Return the same frame with the origin of the coordinates at (x, y) and the axes rotated by `radians`."""
         px, py = self._place(x, y)
         return replace(self, middle=(px, py), tilt=self.tilt + radians)
 
@@ -88,10 +88,10 @@ def mixed(color: Color, other: Color, share: float) -> Color:
 
 
 def darker(color: Color, share: float = 0.4) -> Color:
-    """Return `color` moved towards black."""
+    """Return `color` moved by `share` (0..1) towards black."""
     return mixed(color, (0, 0, 0), share)
 
 
 def lighter(color: Color, share: float = 0.4) -> Color:
-    """Return `color` moved towards white."""
+    """Return `color` moved by `share` (0..1) towards white."""
     return mixed(color, (255, 255, 255), share)

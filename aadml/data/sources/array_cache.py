@@ -21,7 +21,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ArrayCache:
-    """Array files in the folder `decoded` of the cache (AADML_CACHE); media without a valid file are decoded again.
+    """Cache of arrays as files in the folder `decoded` of the cache folder (AADML_CACHE).
+
+    A damaged file counts as missing.
 
     Attributes:
         budget: size limit of the folder, in bytes.

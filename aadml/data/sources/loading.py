@@ -18,7 +18,7 @@ class Loading:
     """Caches of decoded media.
 
     Attributes:
-        memory: size limit of the cache in memory, in bytes; other media are read from disk or decoded each time.
+        memory: size limit of the cache in memory, in bytes; media beyond the limit are read from disk or decoded again.
         disk: cache on disk that later runs reuse, by the content of the files; None for no cache.
     """
 
@@ -27,7 +27,7 @@ class Loading:
 
     @classmethod
     def of(cls, *, memory_mib: int, disk_mib: int) -> "Loading":
-        """Return the caches for the size limits of a method, in MiB."""
+        """Return caches with these size limits in MiB; without a cache on disk if `disk_mib` is 0."""
         return cls(memory_mib << 20, ArrayCache(disk_mib << 20) if disk_mib else None)
 
 

@@ -28,7 +28,7 @@ class LogMels(CachedItems):
         items: (n,) int64, the number of the file of each item.
         loading: caches of spectrograms.
         cached: number of a file -> its spectrogram (t, bands); shared by all sources selected from one source.
-        cut: number of the first file that reaches the length limit; shared like `cached`.
+        cut: list of at most one number, of the first file that reaches the length limit; shared like `cached`.
     """
 
     sounds: Waveforms | PackedWaveforms

@@ -13,7 +13,7 @@ class Padded:
 
     Attributes:
         values: (b, t, ...), zero after the end of each sequence.
-        lengths: (b,) int64, at least 1.
+        lengths: (b,) int64; 1 for an empty or missing sequence.
         present: (b,) bool; False for a missing sequence, whose values are zeros.
     """
 
@@ -29,7 +29,7 @@ class Padded:
         return Padded(*(sent(tensor, device) for tensor in (self.values, self.lengths, self.present)))
 
     def mask(self) -> Tensor:
-        """Return the mask (b, t) of the values that are not padding."""
+        """Return the mask (b, t) of the first `lengths` values of each sequence."""
         return torch.arange(self.values.shape[1], device=self.lengths.device)[None, :] < self.lengths[:, None]
 
     def select(self, index: Tensor) -> "Padded":

@@ -50,7 +50,7 @@ class Waveforms(MediaFiles):
 
 @dataclass(frozen=True)
 class PackedWaveforms(ItemSource):
-    """Sound from an HDF5 file of Mei et al.: `waveform` float32 (f, s) at 32 kHz, `audio_length` (f,).
+    """Sound in HDF5 as by Mei et al.: `waveform` float32 (f, s) at 32 kHz, optional `audio_length` (f,) in samples.
 
     Attributes:
         path: the file.

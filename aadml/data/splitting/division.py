@@ -52,11 +52,11 @@ def divide(
     """Divide clips at random, with a search for the division closest to the shares, overall and in each class.
 
     The groups, larger ones first, are placed one by one in the split with the lowest objective. Then groups are moved
-    or swapped while a move lowers the objective. With few groups, this is repeated in random orders and from random
-    divisions. The division with the lowest objective is returned. The objective is a sum over splits, for all clips and
-    for the clips of each class: the squared difference from the wanted count, divided by the wanted count. Penalties
-    keep a class with one group in train, and give a class with several groups train and test clips, if these shares are
-    above 0.
+    or swapped while this lowers the objective. With few groups, both steps are repeated in random orders and from
+    random divisions. The division with the lowest objective is returned. The objective is a sum over splits, for all
+    clips and for the clips of each class: the squared difference from the wanted count, divided by the wanted count.
+    Penalties keep a class with one group in train, and give a class with several groups train and test clips, if these
+    shares are above 0.
 
     Args:
         labels: the classes of each of n clips: none, one or several.

@@ -31,9 +31,9 @@ def without_start(both: Tensor, parts: int) -> Tensor:
 
 
 def without_end(both: Tensor, parts: int) -> Tensor:
-    """Remove the last `parts` sixteenths of the sound and the last moment of the pictures: (n, 512) -> (n, 512).
+    """Remove the last `parts` sixteenths of the sound and the last of the four pictures from fingerprints (n, 512).
 
-    `without_start` removes the opposite end.
+    The shape is unchanged: zeros replace the removed parts. `without_start` removes the opposite end.
     """
     sound, pictures = _by_time(both)
     return _filled(sound[:, : PARTS - parts], pictures[:, :-1])

@@ -1,4 +1,4 @@
-"""Folds as text files of ids, separated by white space, with one file per fold."""
+"""Folds of a data set: a folder with one text file per fold, which contains ids separated by white space."""
 
 import os
 from collections.abc import Sequence
@@ -55,5 +55,5 @@ def read_lines(path: str | os.PathLike[str], kind: str) -> list[str]:
 
 
 def first_five(names: Sequence[str]) -> str:
-    """Join the first five names and the number of further names to a text, for messages."""
+    """Return the first five names, and the number of the remaining names if there are more, as text for messages."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -25,10 +25,10 @@ Pair = tuple[int, int, float]
 def near_duplicates(
     rows: Matrix, known: Matrix, *, share: float = SHARE, scaled: bool = True, among: Matrix | None = None
 ) -> list[Pair]:
-    """Return a pair for each row that is in another set, exactly or nearly.
+    """Return a pair for each row of `rows` that equals a row of `known`, exactly or nearly.
 
     Columns are divided by their standard deviation in `known` if `scaled`. The usual distance is the median, over at
-    most SAMPLE rows of `known` or of a larger set, of the distance to the nearest different row.
+    most SAMPLE rows of `among`, of the distance to the nearest different row of `among`.
 
     Args:
         rows: (n, d) rows to look up in the other split.
@@ -38,7 +38,7 @@ def near_duplicates(
         among: (k, d) rows that define the usual distance; by default `known`. A small set overestimates the distance.
 
     Returns:
-        A pair of each such row and the nearest row of the other set, nearest pairs first.
+        Pairs with the nearest row of `known` (see `Pair`), nearest pairs first.
     """
     if not len(rows) or not len(known):
         return []
@@ -59,7 +59,10 @@ def near_duplicates(
 
 
 def usual_distance(known: StoredRows) -> float:
-    """Return the median distance of rows (n, d), at most SAMPLE, to the nearest different row; 0 if all are equal."""
+    """Return the median distance to the nearest different row of `known` (n, d), over at most SAMPLE of its rows.
+
+    If all rows are equal, the distance is 0.
+    """
     known = known.changed(Tensor.double)
     mean = torch.stack([part.sum(0) for part in parts(known)]).sum(0) / len(known)
     count = min(len(known), SAMPLE, max(_FEWEST, _DISTANCES // len(known)))

@@ -46,7 +46,7 @@ class DuplicatePair:
         other: id of the clip in the earlier split.
         other_split: the earlier split.
         distances: kind of similarity (features of a modality, its fingerprint, both fingerprints) -> distance, as a
-            share of the usual distance between nearest neighbors in train, or in an earlier split larger than train.
+            share of the usual distance between nearest neighbors in the larger of train and the earlier split.
     """
 
     id: str
@@ -98,11 +98,12 @@ def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[Duplic
 
 
 def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> tuple[FeatureFile, list[str]]:
-    """Return `content` without one clip of each pair of duplicates in two splits, and a note on the number.
+    """Return `content` without one clip of each pair of duplicates in two splits, and a note on the removed clips.
 
     Args:
         content: the data; it is not changed.
-        drop: "train" removes the clip of the earlier split (train before valid before test), "test" the other clip.
+        drop: "train" removes the clip of the earlier split (train before valid before test), "test" the clip of the
+            later split.
     """
     dropped: Counter[str] = Counter()
     while pairs := duplicate_pairs(content):  # repeated, since each search finds only the nearest clip
@@ -117,7 +118,7 @@ def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> 
 def _matches(content: FeatureFile, rows: NDArray[np.int64], known: str) -> dict[tuple[int, int], dict[str, float]]:
     """Return the distance of each matching pair (row, known row), by kind of similarity.
 
-    The rows of all splits are searched together: reading a large known split takes most of the time.
+    The rows of all later splits are searched together: reading a large known split takes most of the time.
     """
     matches: dict[tuple[int, int], dict[str, float]] = {}
     known_rows = content.rows(known)

@@ -118,7 +118,7 @@ def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
 
 
 def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) -> Clips:
-    """Return all clips of a feature file, with the features of `modalities`, or of all if None."""
+    """Return all clips of a feature file, with the features of `modalities`, or of all modalities if None."""
     names = [m for m in in_order(content.features) if modalities is None or m in modalities]
     tensors: dict[str, Features] = {}
     for name in names:

@@ -18,7 +18,7 @@ LEAST_CLASSES = 2
 def few_a_class(
     splits: Splits, count: int, *, validation: float | None, seed: int, keep_unlabelled: bool = False
 ) -> Splits:
-    """Return splits with `count` training clips of each class, or all of them if a class has fewer.
+    """Return splits with `count` training clips of each class, or all training clips of a class with fewer.
 
     With equal seeds, a smaller count selects some of the clips of a larger count. Training clips without a
     label are kept.
@@ -26,10 +26,10 @@ def few_a_class(
     Args:
         splits: the data, divided.
         count: number of training clips per class.
-        validation: share of `count` that becomes the number of validation clips per class, at least one; None leaves
-            the validation split unchanged.
+        validation: share of `count` that becomes the number of validation clips per class, at least one; validation
+            clips without a label are then removed. None leaves the validation split unchanged.
         seed: seed of the draw.
-        keep_unlabelled: remove only the label of the other training clips, not the clips.
+        keep_unlabelled: keep the training clips that are not drawn, without their labels.
 
     Returns:
         The splits with fewer clips or fewer labels; the notes state the counts.
@@ -54,7 +54,7 @@ def few_a_class(
 
 
 def without_unlabelled(splits: Splits) -> Splits:
-    """Return splits without the unlabeled training and validation clips, if other clips of the split have labels."""
+    """Return splits without the unlabeled training and validation clips; data without classes are not changed."""
     for name in ("train", "valid"):
         part = splits[name]
         if part.unlabelled and part.class_names:

@@ -100,7 +100,14 @@ def _l4_pooled(values: Tensor, pool: tuple[int, int]) -> Tensor:
 
 
 def _interpolated(values: Tensor, steps: Tensor, frames: Tensor, size: int) -> Tensor:
-    """Interpolate each item linearly from `steps` to `frames`, without aligned corners: (b, s, d) -> (b, size, d)."""
+    """Interpolate each item linearly over time, without aligned corners: (b, s, d) -> (b, size, d).
+
+    Args:
+        values: (b, s, d).
+        steps: (b,) number of rows of each item before interpolation.
+        frames: (b,) number of rows of each item after interpolation; the result is zero after these rows.
+        size: number of rows of the result.
+    """
     places = torch.arange(size, device=values.device)[None, :]
     source = ((places + 0.5) * (steps.double() / frames)[:, None] - 0.5).clamp_min(0)
     last = (steps - 1)[:, None]

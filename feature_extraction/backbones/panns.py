@@ -95,7 +95,7 @@ class ConvBlock(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions and a shortcut, after average pooling by 2 if `halve`."""
+    """Two 3 x 3 convolutions with dropout between them, and a shortcut, after average pooling by 2 if `halve`."""
 
     def __init__(self, inputs: int, outputs: int, *, halve: bool, dropout: float) -> None:
         super().__init__()

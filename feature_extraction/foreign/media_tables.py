@@ -92,7 +92,15 @@ class _Folder:
         return str(place)
 
     def path_of(self, column: str, value: _Value) -> str:
-        """Return a path for media that `datasets` stores as content, path, or both; "" for an empty value."""
+        """Return a path for media that `datasets` stores as content, path, or both; "" for an empty value.
+
+        Args:
+            column: name of the column, for the message.
+            value: value of a cell.
+
+        Raises:
+            InputError: the value is not media, or the disk is full.
+        """
         content, name = (value.get("bytes"), value.get("path")) if isinstance(value, Mapping) else (value, None)
         if isinstance(content, bytes):
             return self.add(io.BytesIO(content), str(name or ""))
@@ -124,7 +132,7 @@ def _tar_rows(path: Path, folder: _Folder) -> Iterator[Cells]:
 
 
 def _tar_cells(file: TarFile, folder: _Folder) -> Cells:
-    """Return the cells of a file of a tar; empty for other kinds than media, txt, cls and json."""
+    """Return the cells of a file of a tar; empty if the file is not of the kind media, txt, cls or json."""
     ending = f".{file.kind.lower()}"
     if ending in MEDIA_SUFFIXES | PICTURE_SUFFIXES:
         kind = "audio" if ending in SOUND_SUFFIXES else "image" if ending in PICTURE_SUFFIXES else "video"

@@ -25,8 +25,9 @@ _BLOCKS = (  # share of channels of each convolution, and the pooling (time, ban
 class Crnn(nn.Module):
     """Five convolutions with L4 pooling, a bidirectional GRU at a quarter of the frame rate, then interpolation.
 
-    A batch norm precedes every convolution. The vectors of a clip do not depend on the padding of its batch. The
-    network of the default sizes has 732,354 parameters.
+    L4 pooling, the fourth root of a sum of fourth powers, follows the convolutions 1, 3 and 5. A batch norm precedes
+    every convolution. The vectors of a clip do not depend on the padding of its batch. The network of the default sizes
+    has 732,354 parameters.
 
     Args:
         channels: channels of the last four convolutions, a multiple of 4.

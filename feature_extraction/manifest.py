@@ -49,8 +49,8 @@ class Row:
             has the column `media`. Texts, if any, are under the keys `text`, `text_2`, `text_3`, and so on.
         label: first class of the clip; empty if the clip has no class.
         split: `train`, `valid` or `test`.
-        columns: values of further columns, by name.
-        more_labels: further classes of the clip.
+        columns: values of the columns other than the id, the media, the classes and the split, by name.
+        more_labels: classes of the clip after the first.
     """
 
     id: str
@@ -92,7 +92,7 @@ class Manifest:
 
     @property
     def further_texts(self) -> tuple[str, ...]:
-        """Names of the further texts of the clips, in order."""
+        """Names of the texts of the clips after the first text, in order: `text_2`, `text_3`, and so on."""
         most = max((sum(is_text(name) for name in row.media) for row in self.rows), default=0)
         return tuple(f"{FURTHER_TEXT}{number}" for number in range(2, most + 1))
 
@@ -275,7 +275,7 @@ def _texts(cells: Mapping[str, str], column: str) -> dict[str, str]:
 
 
 def is_text(modality: str) -> bool:
-    """Return whether an entry of `Row.media` is a text instead of a path."""
+    """Return whether `modality` is the key of a text in `Row.media`, not of a path."""
     return modality == "text" or modality.startswith(FURTHER_TEXT)
 
 

@@ -44,11 +44,19 @@ class Fit(Protocol):
     """Transformation that is fitted to the features of the training clips and applied to the features of all clips."""
 
     def arrays(self, train: Iterable[Description]) -> dict[str, NDArray[np.float32]]:
-        """Fit to the features (t_i, d) of the training clips, which are read once, and return the arrays by name."""
+        """Fit to the features of the training clips and return the fitted arrays by name.
+
+        Args:
+            train: features (t_i, d) of each training clip; read once.
+        """
         ...
 
     def transformation(self, arrays: Mapping[str, NDArray[np.float32]]) -> Callable[[Description], Description]:
-        """Return the function from features (t, d) to transformed features (t, k)."""
+        """Return the function from features (t, d) to transformed features (t, k).
+
+        Args:
+            arrays: result of the method `arrays`.
+        """
         ...
 
 
@@ -99,7 +107,15 @@ class Extractor:
     fit: Fit | None = None
 
     def times(self, rows: int, seconds: float) -> NDArray[np.float64]:
-        """Compute the start times (rows,) of the rows of a clip of length `seconds`."""
+        """Compute the start times (rows,) of the rows of a clip's features.
+
+        Args:
+            rows: number of rows.
+            seconds: length of the clip in seconds.
+
+        Returns:
+            (rows,) float64, in seconds after the first sample or frame of the clip.
+        """
         if self.begins is not None:
             return self.begins(rows, seconds)
         from aadml.feature_extraction.media import Frames  # late, so that listing EXTRACTORS imports no decoder
@@ -153,7 +169,7 @@ modality; `Extractor.modality` is their actual modality."""
 
 
 def options_of(name: str, modality: str) -> list[str]:
-    """Return the names of the options of an extractor.
+    """Return the names of the options of the extractor `name` of a modality.
 
     Raises:
         InputError: the modality has no such extractor, or the extractor cannot be imported.
@@ -171,7 +187,7 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
 
     Raises:
         InputError: the modality has no such extractor, an option or its value is invalid, or the extractor cannot be
-            built.
+            built or has another modality.
     """
     name, from_name = expanded(name, modality)
     chosen, factory = {**from_name, **(options or {})}, _factory(name, modality)

@@ -25,8 +25,9 @@ _BLOCKS = (  # share of channels of each convolution, and the pooling (time, ban
 class Crnn(nn.Module):
     """Five convolutions with L4 pooling, a bidirectional GRU at a quarter of the frame rate, then interpolation.
 
-    A batch norm precedes every convolution. The vectors of a clip do not depend on the padding of its batch. The
-    network of the default sizes has 732,354 parameters.
+    L4 pooling, the fourth root of a sum of fourth powers, follows the convolutions 1, 3 and 5. A batch norm precedes
+    every convolution. The vectors of a clip do not depend on the padding of its batch. The network of the default sizes
+    has 732,354 parameters.
 
     Args:
         channels: channels of the last four convolutions, a multiple of 4.
@@ -100,7 +101,14 @@ def _l4_pooled(values: Tensor, pool: tuple[int, int]) -> Tensor:
 
 
 def _interpolated(values: Tensor, steps: Tensor, frames: Tensor, size: int) -> Tensor:
-    """Interpolate each item linearly from `steps` to `frames`, without aligned corners: (b, s, d) -> (b, size, d)."""
+    """Interpolate each item linearly over time, without aligned corners: (b, s, d) -> (b, size, d).
+
+    Args:
+        values: (b, s, d).
+        steps: (b,) number of rows of each item before interpolation.
+        frames: (b,) number of rows of each item after interpolation; the result is zero after these rows.
+        size: number of rows of the result.
+    """
     places = torch.arange(size, device=values.device)[None, :]
     source = ((places + 0.5) * (steps.double() / frames)[:, None] - 0.5).clamp_min(0)
     last = (steps - 1)[:, None]

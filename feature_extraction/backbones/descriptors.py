@@ -71,7 +71,14 @@ def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
 
 
 def describe_sound(samples: NDArray[np.float32]) -> Description:
-    """Compute means, then deviations, of bands in patches of near-equal length of samples (s,) at 16 kHz: (t, 128)."""
+    """Compute the means of 64 log-mel bands, then their standard deviations, in each patch of sound.
+
+    Args:
+        samples: (s,) mono at 16 kHz, divided into patches of nearly equal lengths.
+
+    Returns:
+        (t, 128), a row for each patch.
+    """
     bands = filled_log_mel(samples, DESCRIPTOR, DESCRIPTOR.window)
     patches = np.array_split(bands, max(1, round(len(bands) / PATCH)))
     rows = [np.concatenate([patch.mean(axis=0), patch.std(axis=0)]) for patch in patches]
@@ -79,7 +86,7 @@ def describe_sound(samples: NDArray[np.float32]) -> Description:
 
 
 def patch_times(rows: int, seconds: float) -> NDArray[np.float64]:
-    """Compute the start times of the patches of `describe_sound`, in seconds: (rows,)."""
+    """Compute the start times (rows,), in seconds, of the patches of `describe_sound` in a clip of length `seconds`."""
     samples = max(round(seconds * DESCRIPTOR.sample_rate), DESCRIPTOR.window)
     bands = np.array_split(np.arange(1 + (samples - DESCRIPTOR.window) // DESCRIPTOR.hop), rows)
     return np.asarray([patch[0] for patch in bands]) * (DESCRIPTOR.hop / DESCRIPTOR.sample_rate)

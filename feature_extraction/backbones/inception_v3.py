@@ -83,7 +83,7 @@ class InceptionV3(nn.Module):
 
 
 def network_input(frames: Tensor, *, transform_input: bool) -> Tensor:
-    """Normalize frames for the weights.
+    """Normalize frames as the weights of the network require.
 
     Torchvision's network reads images that are normalized by ImageNet's mean and deviation. The option
     `transform_input` maps these images to the range of TensorFlow's images. The published file needs this option, and
@@ -131,7 +131,7 @@ def _build(variant: InceptionVariant) -> partial[InceptionV3]:
 
 
 def folded(network: InceptionV3) -> InceptionV3:
-    """Fold each batch normalization into the convolution before, in place, and return the network.
+    """Fold each batch normalization into the preceding convolution, in place, and return the network.
 
     The folded network needs a third less memory traffic.
     """
@@ -219,7 +219,7 @@ def _describer(
 
 
 def _loaded(weights: str, overrides: VariantOptions) -> tuple[InceptionV3, InceptionVariant, str, dict[str, str]]:
-    """Return the network, its variant, the checksum of its weights, and further provenance."""
+    """Return the network, its variant, the checksum of its weights (or "untrained"), and `about` of the extractor."""
     about = {"torch": str(torch.__version__)}
     if weights == "untrained":
         variant = InceptionVariant().updated(overrides)

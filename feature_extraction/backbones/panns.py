@@ -95,7 +95,7 @@ class ConvBlock(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions and a shortcut, after average pooling by 2 if `halve`."""
+    """Two 3 x 3 convolutions with dropout between them, and a shortcut, after average pooling by 2 if `halve`."""
 
     def __init__(self, inputs: int, outputs: int, *, halve: bool, dropout: float) -> None:
         super().__init__()
@@ -126,7 +126,13 @@ class ResidualBlock(nn.Module):
 
 
 class ResidualStages(nn.Module):
-    """Four stages of residual blocks (`layer1` to `layer4`), then average pooling by 2."""
+    """Four stages of residual blocks (`layer1` to `layer4`), then average pooling by 2.
+
+    Args:
+        width: channels of the input and of the first stage; each later stage doubles the channels.
+        blocks: number of residual blocks of each stage.
+        dropout: dropout rate between the two convolutions of a block.
+    """
 
     def __init__(self, width: int, blocks: Sequence[int], dropout: float) -> None:
         super().__init__()

@@ -91,7 +91,7 @@ def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
     Args:
         tensors: tensors of the TensorFlow checkpoint (kernels height, width, in, out; matrices in, out) or of the
-            common PyTorch port; further tensors are ignored.
+            common PyTorch port; tensors with other names are ignored.
 
     Returns:
         Parameter name -> tensor.

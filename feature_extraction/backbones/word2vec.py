@@ -1,4 +1,7 @@
-"""Word vectors from published Word2Vec files, binary or text, and the vectors of a vocabulary (XIE)."""
+"""Word vectors from published Word2Vec files, binary or text, and the vectors of a vocabulary.
+
+Source of the tables of vectors: Xie et al., DCASE 2022 (`contrastive-negative-sampling`).
+"""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -43,7 +43,8 @@ def engine_of(name: str) -> Engine:
         name: a key of ENGINES, or "ray:ADDRESS" for a running cluster ("ray:auto", "ray:10.0.0.7:6379").
 
     Raises:
-        InputError: there is no such engine, Ray is not installed, or another engine than ray has an address.
+        InputError: there is no such engine, Ray is not installed, or `name` combines an address with an engine
+            other than ray.
     """
     kind, colon, address = name.partition(":")
     entry: Callable[..., Generator[tuple[Task, list[DecodedPart]]]] = lookup(ENGINES, kind, "engine")

@@ -116,8 +116,8 @@ def decode_all(
         workers: number of processes; None for one process per processor.
 
     Yields:
-        Each task with its parts, in the order of completion. After a part that failed with `timeout` or `crashed`, the
-        remaining modalities of the clip are not decoded.
+        Each task with its parts, in the order of completion. If the process of a clip is lost, the last part has the
+        reason `timeout` or `crashed`, and the remaining modalities of the clip are not decoded.
 
     Raises:
         RuntimeError: a process ended before it was ready (a defective installation).
@@ -147,7 +147,7 @@ def decoded_by(
     Args:
         pool: result of `decoders`.
         tasks: the clips.
-        suspects: list to which the clips whose process crashed are added; None to yield these clips as failed.
+        suspects: list that is extended with the clips whose process crashed; None to yield these clips as failed.
     """
     parts: dict[int, list[DecodedPart]] = {}
     for event in pool.work_off(tasks):

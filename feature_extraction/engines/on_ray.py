@@ -45,7 +45,7 @@ class DecodingActor:
 def decode(
     tasks: Iterator[Task], settings: DecodingSettings, /, *, clips: int, workers: int | None, address: str = ""
 ) -> Generator[tuple[Task, list[DecodedPart]]]:
-    """Decode on Ray; media must have the same paths on all machines of the cluster.
+    """Decode clips on Ray; media must have the same paths on all machines of the cluster.
 
     Args:
         tasks: see `Engine`.
@@ -123,7 +123,10 @@ def package() -> Any:
 
 @contextmanager
 def _connected(address: str, workers: int | None) -> Iterator[Any]:
-    """Connect to a cluster, or start Ray on this machine and stop it at the end."""
+    """Yield the module of Ray, connected to a cluster or started on this machine.
+
+    An existing connection of this process is used and kept. A new connection is closed at the end.
+    """
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     ray = package()

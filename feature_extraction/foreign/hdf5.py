@@ -94,7 +94,7 @@ def _opened(place: str) -> Iterator[h5py.File]:
 
 
 def _verified(place: str, reader: CheckedReader) -> Any:
-    """Open a file that HDF5 reads through `reader`, without a property list that keeps a reference to `reader`."""
+    """Open a file that HDF5 reads through `reader`; the property list, which refers to `reader`, is not kept."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # closes objects that are still open with the file
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, reader)

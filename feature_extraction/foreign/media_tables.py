@@ -37,9 +37,10 @@ def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
 
     The columns `audio`, `video`, `visual`, `image` and `media` contain encoded files, or paths relative to the folder
     of the table. Encoded files are written to a temporary folder, which is deleted at the end of the process. A clip
-    without `audio` has the sound of its video. Class numbers become names. A list of labels becomes the column
-    `labels`, and a list of texts the columns `caption_1`, `caption_2`, and so on. Other lists, mappings and bytes are
-    left out. Rows of a table without ids are numbered.
+    has the sound of its video if a table has no column `audio` (in a tar: if the clip has no audio file). Class numbers
+    become names if the table stores the names. A list of labels becomes the column `labels`, and a list of texts the
+    columns `caption_1`, `caption_2`, and so on. Other lists, mappings and bytes are left out. Rows of a table without
+    ids are numbered.
 
     Args:
         path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY. KEY.txt is its
@@ -92,7 +93,15 @@ class _Folder:
         return str(place)
 
     def path_of(self, column: str, value: _Value) -> str:
-        """Return a path for media that `datasets` stores as content, path, or both; "" for an empty value."""
+        """Return a path for media that `datasets` stores as content, path, or both; "" for an empty value.
+
+        Args:
+            column: name of the column, for the message.
+            value: value of a cell.
+
+        Raises:
+            InputError: the value is not media, or the disk is full.
+        """
         content, name = (value.get("bytes"), value.get("path")) if isinstance(value, Mapping) else (value, None)
         if isinstance(content, bytes):
             return self.add(io.BytesIO(content), str(name or ""))
@@ -124,7 +133,7 @@ def _tar_rows(path: Path, folder: _Folder) -> Iterator[Cells]:
 
 
 def _tar_cells(file: TarFile, folder: _Folder) -> Cells:
-    """Return the cells of a file of a tar; empty for other kinds than media, txt, cls and json."""
+    """Return the cells of a file of a tar; empty if the file is not of the kind media, txt, cls or json."""
     ending = f".{file.kind.lower()}"
     if ending in MEDIA_SUFFIXES | PICTURE_SUFFIXES:
         kind = "audio" if ending in SOUND_SUFFIXES else "image" if ending in PICTURE_SUFFIXES else "video"

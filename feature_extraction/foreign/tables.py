@@ -138,7 +138,7 @@ def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
     Args:
         source: an address that was copied by `local_path`. Data sets of the hub have no files beside them.
         copy: path of the copy.
-        files: paths; paths outside the folder of the copy are left out.
+        files: paths of the wanted copies; existing files and paths outside the folder of `copy` are left out.
 
     Raises:
         InputError: a file cannot be read, or is larger than the free space.
@@ -214,7 +214,7 @@ def table_files(path: Path) -> tuple[Path, ...]:
 
 
 def table_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the names of the columns of a table without reading rows.
+    """Return the names of all arrays of a table that `table_arrays` can read.
 
     Args:
         path: see `table_arrays`.
@@ -278,12 +278,12 @@ def damage_in(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class TablePart:
-    """Part of a table.
+    """Part of a table: one file or one split.
 
     Attributes:
         split: name of the split; empty if the part has no name.
         schema: pyarrow's schema of the columns.
-        read: function from the wanted columns (None for all) to the table.
+        read: function from the wanted columns (None for all) to a pyarrow table, which may have other columns as well.
         stream: function from a number of rows to batches of at most that many rows; None if `read` needs little memory.
     """
 

@@ -1,4 +1,4 @@
-"""Inference over batches of clips with independent results, networks with stored or random weights, and devices."""
+"""Inference in batches of one shape, networks with stored or random weights, and the choice of a device."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

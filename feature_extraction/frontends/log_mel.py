@@ -1,7 +1,7 @@
 """Log-mel spectrograms: one implementation, and the settings of each network.
 
-Arrays are computed by NumPy with SciPy's Fourier transform, so that decoding processes do not import PyTorch. Tensors
-use PyTorch's transform, which is twice as fast. Its threads wait without spinning.
+NumPy arrays use SciPy's Fourier transform, so that decoding processes do not import PyTorch. Tensors use PyTorch's
+transform, which is twice as fast, in threads that wait without spinning.
 
 Sources of the settings: VGGish (Hershey et al., ICASSP 2017; tensorflow/models, `vggish_params`), PANNs (Kong et al.,
 TASLP 2020; `audioset_tagging_cnn`), CRNN (Xie et al., DCASE 2022; `contrastive-negative-sampling`).
@@ -181,7 +181,7 @@ def _frames(samples: Floats, settings: LogMelSettings) -> Floats:
 
 
 def _spread(pieces: Pieces, settings: LogMelSettings) -> None:
-    """Compute the bands of pieces on as many threads as PyTorch may use, one core per thread."""
+    """Compute the bands of pieces on at most as many threads as PyTorch may use, one core per thread."""
     import torch
 
     allowed = torch.get_num_threads()

@@ -123,13 +123,13 @@ class PcaWhitening:
     eight_bit: bool = False
 
     def arrays(self, train: Iterable[Floats]) -> dict[str, NDArray[np.float32]]:
-        """Fit to the features (t_i, d) of the training clips; see `fit_whitening` for the errors."""
+        """Fit a whitening to the features (t_i, d) of the training clips and return its arrays; see `fit_whitening`."""
         return fit_whitening(train, self.dimension).arrays()
 
     def transformation(
         self, arrays: Mapping[str, NDArray[np.float32]]
     ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-        """Return the function (t, d) -> (t, k) of the arrays; its results equal those of the job to the last bit."""
+        """Return the function (t, d) -> (t, k) of the arrays, the same function that the extraction job applies."""
         return partial(reduced, Whitening.of_arrays(arrays), eight_bit=self.eight_bit)
 
 

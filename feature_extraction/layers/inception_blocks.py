@@ -94,7 +94,7 @@ class Unit(nn.Module):
         self.bn = nn.BatchNorm2d(outputs, eps=0.001)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (n, c, h, w) to (n, outputs, h', w')."""
+        """Map (n, inputs, h, w) to (n, outputs, h', w'); h' is h and w' is w if `same` is true and `stride` is 1."""
         return F.relu(self.bn(self.conv(x)), inplace=True)
 
 
@@ -119,7 +119,7 @@ class Mixed(nn.Module):
             self.outputs += width
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (n, c, h, w) to (n, outputs, h', w')."""
+        """Map (n, c, h, w) to (n, outputs, h, w); a halving block outputs (h - 1) // 2 by (w - 1) // 2."""
         joined: list[Tensor] = []
         for branch in self.branches:
             ends = [x]

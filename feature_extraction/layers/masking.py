@@ -1,4 +1,4 @@
-"""Layers over padded batches whose results do not depend on the padding."""
+"""Layers over padded batches, with results that do not depend on the padding."""
 
 import torch
 from torch import Tensor, nn

@@ -14,7 +14,9 @@ def spec_augment(
     band_width: int = 8,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Set random stripes of time and bands to zero, independently per item (PANNs, Mei et al. 2022: widths U[0, w)).
+    """Set random stripes of time and bands to zero, independently per item, as in PANNs and in Mei et al. 2022.
+
+    The width of each stripe is drawn uniformly from the integers below its upper bound, including 0.
 
     Args:
         spectrogram: (b, c, t, bands).

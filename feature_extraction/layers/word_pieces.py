@@ -1,4 +1,4 @@
-"""Training of WordPiece vocabularies on captions, with ties in alphabetical order, and their tokenizers."""
+"""WordPiece vocabularies from captions, with ties in alphabetical order, and tokenizers of such vocabularies."""
 
 import itertools
 import re
@@ -78,7 +78,10 @@ def _count(
     pairs: Counter[tuple[str, str]],
     places: dict[tuple[str, str], set[int]],
 ) -> None:
-    """Add `weight` to the count of each pair of neighbors in a word, and record the word's number for the pair."""
+    """Add `weight` to the count of each pair of neighbors in a word.
+
+    If `weight` is positive, the number of the word is added to the places of each pair.
+    """
     for pair in itertools.pairwise(word):
         pairs[pair] += weight
         if weight > 0:

@@ -48,7 +48,7 @@ class Ledger:
         return len(self._positions)
 
     def find(self, clip: str, modality: str, settings: str) -> Record | None:
-        """Return the newest record of a clip, modality and settings; None if there is none."""
+        """Return the newest intact record of a clip, modality and settings; None if there is no such record."""
         for position in self._positions.of(key_of(clip, modality, settings)):
             record = read_line(Record, self._line(position))
             if record is not None and (record.id, record.modality, record.settings) == (clip, modality, settings):
@@ -56,9 +56,9 @@ class Ledger:
         return None
 
     def find_content(self, content: str, modality: str, settings: str) -> Record | None:
-        """Return the newest successful record of equal content under any clip id; None if there is none.
+        """Return the newest successful record of a content, modality and settings; None if there is no such record.
 
-        The first call builds an index. Records that are appended later are not found.
+        The record may have any clip id. The first call builds an index. Records that are appended later are not found.
         """
         if self._contents is None:
             self._contents = Positions()
@@ -111,13 +111,17 @@ class Ledger:
         self._append(line_of_note(note, self._values_end), b"")
 
     def flush(self) -> None:
-        """Flush all appended data to the disk; raise OSError if the disk cannot store them."""
+        """Flush all appended data to the disk.
+
+        Raises:
+            OSError: the disk cannot store the data.
+        """
         for file in (self._values, self._records):
             os.fsync(file.fileno())
         self._flushed = time.monotonic()
 
     def forget_damaged(self) -> int:
-        """Forget damaged records, so that their work is done again, and return the number of damaged records."""
+        """Remove damaged records from the index, so that their work is done again, and return the number removed."""
         before, positions, self._positions, self._contents = len(self), self._positions, Positions(), None
         for key, position in positions.all():
             record = read_line(Record, self._line(position))
@@ -150,7 +154,7 @@ class Ledger:
             length *= 8
 
     def _read_all(self) -> None:
-        """Index all lines, and truncate unfinished writes in both files."""
+        """Index all records, without damaged lines and notes, and truncate unfinished writes in both files."""
         last = b""
         for line in self._records:
             if not line.endswith(b"\n"):

@@ -26,7 +26,7 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a process.
+    """Progress of a job in one process.
 
     Attributes:
         at: time in seconds since 1970.

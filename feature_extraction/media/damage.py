@@ -6,7 +6,7 @@ _LEAST = 0.5  # share of the stated length that must be decoded
 
 
 class Damage:
-    """Parts of one stream that cannot be decoded.
+    """Record of the parts of one stream that cannot be decoded.
 
     Args:
         tolerated: whether damaged parts are skipped; otherwise any damage is a failure.
@@ -19,7 +19,7 @@ class Damage:
         timed: whether the times of the stream agree with its samples.
 
     Raises:
-        MediaFailure: there is damage, and damage is not tolerated.
+        MediaFailure: `cause` is not empty, and damage is not tolerated.
     """
 
     def __init__(self, tolerated: bool, cause: str = "") -> None:
@@ -41,7 +41,7 @@ class Damage:
 
     @property
     def intact(self) -> float:
-        """Share of the packets that were not skipped."""
+        """Packets that were not skipped, as a share of all packets that were read; 1 if no packet was read."""
         return 1 - self.lost / max(1, self.packets)
 
     def remark(self, kind: str, held: float, length: float) -> str:

@@ -37,17 +37,18 @@ _POINTER_HEADS = (
 def decode(
     path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_seconds: float, segment: Segment = WHOLE
 ) -> Clip:
-    """Decode the inputs of an extractor.
+    """Decode one media file, or one text, as the input of an extractor.
 
     Args:
         path: path of the file, never an address or a pattern; for a text input, the text itself.
-        inputs: sound, frames or text.
+        inputs: kind of data to decode, with the settings of that kind.
         limits: limits that a file must not exceed.
         minimum_seconds: shortest accepted sound or video.
         segment: part of the recording that is decoded, to the sample or frame; not used for text.
 
     Returns:
-        Clip of samples (s,) float32, frames (t, height, width, 3) uint8 or bytes of text (n,) uint8, at least one.
+        Clip of samples (s,) float32, frames (t, height, width, 3) uint8 or bytes of text (n,) uint8; s, t and n are at
+        least 1.
 
     Raises:
         MediaFailure: there is no valid clip; the exception has the reason, a key of `REASONS`.
@@ -65,9 +66,9 @@ def decode(
 
 
 def recording_seconds(path: str) -> float:
-    """Return the length of a recording in seconds: the end of its longest stream of sound or video.
+    """Return the length of a recording in seconds, from its beginning to the end of its sound and video.
 
-    The length is that of the header, if the format states lengths. Otherwise all packets are read, but not decoded.
+    The length is read from the header if the format states lengths. Otherwise all packets are read, but not decoded.
 
     Raises:
         MediaFailure: the file cannot be read, or has neither sound nor video.
@@ -85,7 +86,7 @@ def recording_seconds(path: str) -> float:
 
 @contextmanager
 def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
-    """Open a media file; errors of reading and decoding are raised as MediaFailure while the file is in use."""
+    """Open a media file and yield its container and ending; errors of the `with` block are raised as MediaFailure."""
     with _opened(path) as file:
         _refuse_pointers(file)
         end = ending(file)

@@ -2,10 +2,10 @@
 
 Fingerprints of the same recording are near each other. They contain no class and are never training data.
 
-The fingerprint of sound is the loudness in 16 bands and 16 parts of the clip relative to the loudest part, clipped at
--12 dB, so that volume and weak noise have little effect. The loudness is smoothed over time, because an encoder's
-padding shifts the sound. The fingerprint of frames consists of four gray pictures of 8 x 8. These are the means of four
-parts of the clip, minus their common mean.
+The fingerprint of sound is the loudness in 16 bands and 16 parts of the clip. The loudness is relative to the mean of
+the eight largest values, with a floor of -12 dB, so that volume and weak noise have little effect. The loudness is
+smoothed over time, because an encoder's padding shifts the sound. The fingerprint of frames consists of four gray
+pictures of 8 x 8. These are the means of four parts of the clip, minus their common mean.
 """
 
 from functools import cache

@@ -25,7 +25,10 @@ _ROUNDING = 1e-3  # seconds by which the times of frames and segments may be rou
 def decoded_frames(
     container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, segment: Segment, ending: Ending
 ) -> Clip:
-    """Decode the frames of the open file `container` with the end `ending`, up to the grid's end; see `decode`."""
+    """Decode the frames of the open file `container`, whose ending is `ending`.
+
+    See `decode` for the other arguments.
+    """
     track = MediaSource(container, _stream(container), ending, limits.damaged == "keep")
     context = track.stream.codec_context
     if context.width * context.height > limits.pixels:
@@ -74,7 +77,10 @@ def _cut(track: MediaSource, segment: Segment, grid: "_Grid", clock: "_Clock") -
 
 
 def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> None:
-    """Raise `too-large` for a frame that is too large before or after resizing (4 x 40,000 with shorter edge 224)."""
+    """Raise MediaFailure for a frame that is too large before or after resizing.
+
+    A frame of 4 x 40,000 pixels, for example, is too large after its shorter edge is resized to 224 pixels.
+    """
     if width * height > limits.pixels:
         raise MediaFailure("too-large", f"a frame has {width} x {height} pixels; the limit is {limits.pixels:,}")
     if isinstance(inputs, Pictures) and inputs.shortest is not None:
@@ -133,12 +139,12 @@ class _Clock:
 
     @property
     def end(self) -> float:
-        """End of the last frame in seconds, from its duration or, if unknown, the time since the previous frame."""
+        """End of the last frame, in seconds after `begin`; an unknown duration is estimated from times of frames."""
         return self.seconds + self._lasts
 
     @property
     def shown(self) -> float:
-        """Length of the clip in seconds, if the last frame has the mean duration of the other frames."""
+        """Length of the clip in seconds if the last frame has the mean duration of the others; 0 for one frame."""
         return self.seconds + (self.seconds / (self.count - 1) if self.count > 1 else 0.0)
 
 
@@ -165,7 +171,7 @@ class _Grid:
 
     @property
     def full(self) -> bool:
-        """Whether the grid has all its pictures."""
+        """Whether the grid has the maximum number of pictures."""
         return len(self.pictures) >= self._inputs.limit
 
     def show(self, frame: Any, seconds: float) -> None:

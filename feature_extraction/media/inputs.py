@@ -136,7 +136,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Clip:
-    """Decoded part of a file.
+    """Samples, frames or text of one modality of a clip.
 
     Attributes:
         values: samples (s,) float32, frames (t, height, width, 3) uint8, or bytes of text (n,) uint8; at least one.

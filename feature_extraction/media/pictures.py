@@ -16,8 +16,9 @@ def fitted(picture: NDArray[np.uint8], inputs: Pictures, shape: tuple[int, ...] 
 
     Args:
         picture: (h, w, 3) RGB.
-        inputs: sizes.
-        shape: (height, width) of the clip's first picture, the size of all pictures without a crop; None for the first.
+        inputs: sizes before and after the crop.
+        shape: (height, width) of the clip's first picture, None for the first picture itself. Without a crop, all other
+            pictures are resized to this size.
 
     Returns:
         (height, width, 3).
@@ -65,7 +66,10 @@ def check_sizes(inputs: Pictures, where: str) -> None:
 
 
 def _in_patches(height: int, width: int, side: int, most: int) -> tuple[int, int]:
-    """Compute the largest size of at most `most` complete patches that nearly keeps the aspect ratio (SigLIP 2)."""
+    """Compute the largest (height, width) in pixels of at most `most` square patches of `side` pixels (SigLIP 2).
+
+    The aspect ratio of (`height`, `width`) is nearly kept.
+    """
 
     def scaled(scale: float) -> tuple[int, int]:
         down, across = (max(1, math.ceil(edge * scale / side)) * side for edge in (height, width))

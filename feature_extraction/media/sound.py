@@ -22,7 +22,10 @@ _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two frames; a header that d
 def decoded_sound(
     container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, segment: Segment, ending: Ending
 ) -> Clip:
-    """Decode the first sound track of the open file `container` with the end `ending`; see `decode`."""
+    """Decode the first sound track of the open file `container`, whose ending is `ending`.
+
+    See `decode` for the other arguments.
+    """
     if not container.streams.audio:
         raise MediaFailure("no-audio", "the file has no sound track")
     track = MediaSource(container, container.streams.audio[0], ending, limits.damaged == "keep")
@@ -62,7 +65,7 @@ def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
 
 
 class _Times:
-    """Times of the frames of a track. Frames lose their times, as a gap in the times need not be a gap in the sound.
+    """Times of the frames of a track. Frames are yielded without times, as a gap in times need not be a gap in sound.
 
     Attributes:
         begin: time of the first sample in seconds.
@@ -76,7 +79,11 @@ class _Times:
         self.time: float | None = None
 
     def taken(self, since: float = 0.0) -> Iterator[tuple[Any, float]]:
-        """Yield each frame without its time, and the seconds of sound that were lost before the frame."""
+        """Yield each frame without its time, and the seconds of sound that were lost before the frame.
+
+        Args:
+            since: see `MediaSource.frames`.
+        """
         damage, lost, lasts, first = self._track.damage, 0, 0.0, 0.0
         due: float | None = None
         for count, frame in enumerate(self._track.frames(since)):
@@ -133,7 +140,13 @@ def _first_sizes(track: MediaSource) -> list[int]:
 
 
 def _snapped(place: int, samples: int, sizes: Sequence[int]) -> int:
-    """Round the number of the first sample of a frame to a frame boundary, if frames have a constant size."""
+    """Round the number of the first sample of a frame to a frame boundary, if frames have a constant size.
+
+    Args:
+        place: number of the first sample.
+        samples: number of samples of the frame.
+        sizes: result of `_first_sizes`.
+    """
     first, *size = sizes or [0]
     if size != [samples] or 2 * place < first:
         return place
@@ -141,7 +154,7 @@ def _snapped(place: int, samples: int, sizes: Sequence[int]) -> int:
 
 
 def _part(frame: Any, first: int, last: int) -> Any:
-    """Return the samples from `first` to before `last` of a frame, in its format."""
+    """Return the samples `first` to `last - 1` of a frame, as a frame of the same format."""
     if (first, last) == (0, frame.samples):
         return frame
     fifo = av.AudioFifo()

@@ -139,11 +139,14 @@ class MediaSource:
         return None
 
     def start(self, first: float | None) -> float:
-        """Convert the time of the first frame to seconds after the beginning of the file, at least 0; None means 0."""
+        """Convert the time `first` (None is read as 0) to seconds after the beginning of the file, at least 0."""
         return max(0.0, round((first or 0.0) - self.beginning, 6))
 
     def announced(self) -> float | None:
-        """Return the duration in seconds that the file states for the stream; None if the file states no duration."""
+        """Return the stated duration of the stream in seconds; None if unstated.
+
+        The stated duration of a file counts as that of its only stream of sound or video.
+        """
         if self.stream.duration is not None:
             return float(self.stream.duration * self.stream.time_base)
         alone = sum(other.type in ("audio", "video") for other in self.container.streams) == 1
@@ -203,7 +206,10 @@ class MediaSource:
         return max(0.0, min(jump, estimate if announced is None else announced - elapsed))
 
     def _length(self, held: float, start: float) -> float:
-        """Return the length in seconds from `start` without the damage: as stated, or estimated from decoded parts."""
+        """Return the seconds from `start` to the end of the undamaged stream.
+
+        The length is the stated length, or an estimate from the `held` seconds that were decoded.
+        """
         if self.ending.share:
             return held / (1 - self.ending.share)
         stated = (self.announced() or (self.container.duration or 0) / av.time_base) - start

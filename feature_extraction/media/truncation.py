@@ -23,7 +23,7 @@ class Ending:
 
     Attributes:
         missing: number of missing bytes; 0 if no bytes are missing or the file states no length.
-        tolerable: whether so few bytes are missing that the file is not damaged.
+        tolerable: whether missing bytes do not count as damage: they are few, or the file is an AVI.
         open_ended: whether a short last packet is decoded: for a WAV that is cut short or states no length.
         unmarked: whether the end mark of an Ogg file is absent.
         empty: whether a WAV has no samples.
@@ -39,7 +39,7 @@ class Ending:
 
     @property
     def finding(self) -> str:
-        """Description of a truncated file; "" for other files."""
+        """Description of the truncation; "" if no bytes are missing or the missing bytes are tolerable."""
         if self.tolerable or not self.missing:
             return ""
         return f"the file is cut short: {self.missing} bytes are missing at its end"
@@ -116,7 +116,7 @@ def _end_of_boxes(file: IO[bytes], size: int) -> int:
 
 
 def _end_of_segment(file: IO[bytes]) -> int:
-    """Return the offset of the end of the first segment, by the EBML lengths; 0 if a length is unknown."""
+    """Return the offset of the end of the first segment; 0 if there is no segment or an EBML length is unknown."""
     file.seek(len(_EBML))
     header = _variable_length(file)
     if header is None:
@@ -129,7 +129,10 @@ def _end_of_segment(file: IO[bytes]) -> int:
 
 
 def _variable_length(file: IO[bytes]) -> int | None:
-    """Read an EBML length; None if unknown (all ones). The leading zeros of the first byte count the next bytes."""
+    """Read an EBML length; None if the length is invalid or unknown (all ones).
+
+    The number of leading zero bits of the first byte is the number of the following bytes.
+    """
     first = file.read(1)
     if not first or not first[0]:
         return None

@@ -50,7 +50,10 @@ class Orientation:
 
 
 def _matrix_filter(frame: Any) -> Graph:
-    """Build a graph for frames of this kind that passes frames with a display matrix, without other side data."""
+    """Build a filter graph for frames with the size and format of `frame`.
+
+    The graph outputs only frames with a display matrix, and removes all other side data of these frames.
+    """
     graph = Graph()
     graph.threads = 1
     graph.link_nodes(

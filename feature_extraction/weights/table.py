@@ -45,7 +45,11 @@ class WeightFile:
 
     @property
     def check(self) -> str:
-        """Published facts that a download is checked against, besides the SHA-256 of the first download."""
+        """Description of the published size and checksums that a download is checked against.
+
+        The description also states if the address is not of a fixed revision. A later download is checked against the
+        SHA-256 of the first download as well, which is not in the description.
+        """
         kinds = ["the size"] if self.size else []
         kinds += ["the MD5 of the publisher"] if self.md5 else []
         if self.sha256:
@@ -201,7 +205,10 @@ def published(name: str) -> WeightFile:
 
 
 def verify(name: str) -> str:
-    """Check an existing file in the cache against its published checksum, or the checksum recorded at first use.
+    """Check an existing file in the cache against its published checksum and the checksum recorded at first use.
+
+    The first use records the SHA-256 in `checksums.json` if the cache can be written. A file without a published
+    checksum is accepted at first use, with a warning.
 
     Args:
         name: a key of `WEIGHTS`.

@@ -1,7 +1,7 @@
 """Tensors of weight files: safetensors, PyTorch state dicts, NumPy archives, TensorFlow checkpoints.
 
-Only tensors are read: pickles by `torch.load(weights_only=True)`, NumPy archives without Python objects. Files of other
-formats can be cached as safetensors.
+Only tensors are read: pickles by `torch.load(weights_only=True)`, NumPy archives without Python objects. Files of
+formats other than safetensors can be cached as safetensors.
 """
 
 import logging

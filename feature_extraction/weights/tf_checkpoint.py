@@ -119,7 +119,7 @@ def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes,
 
 
 def _fields(buffer: Any) -> Iterator[tuple[int, Any]]:
-    """Yield the fields of a protocol buffer: integers for varints, bytes for everything else."""
+    """Yield number and value of each field of a protocol buffer; a varint is an integer, any other value is bytes."""
     at = 0
     while at < len(buffer):
         tag, at = _varint(buffer, at)

@@ -25,7 +25,7 @@ from aadml.objective.composition import LossSection, ProxySection, SelectionSect
 from aadml.objective.embedded import Bank
 from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositives
 from aadml.objective.objective import Directions
-from aadml.proxies.contract import TrainingSet
+from aadml.proxies.contract import Extending, TrainingSet
 
 Encode = Callable[[Any, Modality], Tensor]
 """(features of some clips, modality) -> their vectors (b, d)."""
@@ -190,6 +190,11 @@ def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
         raise InputError(
             f"neighbors.weights is {neighbors.weights}, but the loss {loss} weights all positives equally; set "
             f"neighbors.weights to equal, or choose a loss from {', '.join(WEIGHS_POSITIVES)}"
+        )
+    if not neighbors.alike and isinstance(proxy, Extending):
+        raise InputError(
+            f"neighbors.weights is {neighbors.weights}, but the proxy appends candidates, which have no weights; set "
+            "neighbors.weights to equal, or choose another proxy"
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
         raise InputError(

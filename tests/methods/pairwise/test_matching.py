@@ -104,6 +104,13 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
             "weights all positives equally",
         ),
         ({"neighbors": NeighborOptions(candidates="bank"), "proxy": "anchor-aware"}, "set proxy.aa_on to anchor"),
+        *(
+            (
+                {"neighbors": NeighborOptions(positives="all", weights="affine"), "loss": "supcon", "proxy": proxy},
+                "the proxy appends candidates, which have no weights; set neighbors.weights to equal",
+            )
+            for proxy in ("expansion", "memory")
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, message):

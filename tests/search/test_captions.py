@@ -82,6 +82,19 @@ def test_an_item_in_another_modality_is_that_of_the_clip(index):
     assert index.like(clip.number, "text", to="text", k=1).hits[0].id == f"{clip.id}#1"
 
 
+def test_a_clip_without_captions_is_not_replaced_by_the_captions_of_the_next_clip(tmp_path):
+    content = captioned()
+    kept = content.texts.rows != 2
+    texts = Texts(content.texts.values[kept], content.texts.rows[kept])
+    first, present = texts.first_of_each(60)
+    features = {**content.features, "text": first}
+    write_features(tmp_path / "F.h5", replace(content, features=features, texts=texts, present={"text": present}))
+    index = Index.build(tmp_path / "F.h5", tmp_path / "i")
+    clip = index.search(audio=content.features["audio"][2], to="audio", k=1).hits[0]
+    with pytest.raises(InputError, match="is not in this index or has no text; pass a clip with text"):
+        index.like(clip.number, "text", to="text")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [True, False])
 def test_the_captions_of_a_clip_fit_it_in_a_calibration(tmp_path, labels):

@@ -114,7 +114,7 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
     """Return modality -> name of its array (or view).
 
     Raises:
-        InputError: `views` is not a mapping or a list of NAME=VIEW, a name is not valid, or a modality is named twice.
+        InputError: `views` is not a mapping or a list of NAME=VIEW, a name is not valid, or a modality has two views.
     """
     views = () if views is None else views
     if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):
@@ -128,7 +128,7 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
             continue
         check_modality(name, "--view")
         if name in view_of:
-            raise InputError(f"--view: {name} is named twice, as '{view_of[name]}' and as '{view}'; pass one view")
+            raise InputError(f"--view: {name} has two views, '{view_of[name]}' and '{view}'; pass one view")
         view_of[name] = view
     return {name: view_of[name] for name in in_order(view_of)}
 

@@ -41,7 +41,7 @@ class DropoutLayer(nn.Module):
         return inputs * mask.to(inputs.dtype).mul_(LEVELS / (LEVELS - self._dropped))
 
     def extra_repr(self) -> str:
-        """Return the share, for the representation."""
+        """Return the text "share=..." for `repr`."""
         return f"share={self.share}"
 
 

@@ -79,7 +79,9 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     """
     expected = facts.features.get(modality) or {}
     if not expected:
-        raise InputError(f"{modality}: the extractor of the model's features is unknown; embed arrays instead of files")
+        raise InputError(
+            f"{modality}: the extractor of the model's features is unknown; pass features instead of files"
+        )
     name, parameters = str(expected["extractor"]), nested(expected, "parameters")
     try:
         known = options_of(name, modality)

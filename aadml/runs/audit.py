@@ -43,10 +43,10 @@ def audit(
 ) -> AuditReport:
     """Audit a run on its own data, a model on `data`, an external encoder, or a retrieval task.
 
-    Every check of embeddings runs in fresh processes, whose first call embeds noise. A check passes, fails, or is not
-    checkable. An external encoder that has a name is started in a new interpreter for each process. The Linux kernel
-    isolates that interpreter from the network, from other processes, and from files other than libraries and the
-    encoder's files.
+    Every check of embeddings runs in fresh processes. The first call of a process embeds noise, except in the check
+    `history`. A check passes, fails, or cannot be made. An external encoder that has a name is started in a new
+    interpreter for each process. The Linux kernel isolates that interpreter from the network, from other processes, and
+    from files other than libraries and the encoder's files.
 
     Args:
         run: a run or a model folder; a model needs `data`.

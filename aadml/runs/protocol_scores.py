@@ -37,7 +37,7 @@ def score_model(
     allow_other_features: bool,
     on_note: Note,
 ) -> Evaluation:
-    """Score a model, or the model in a folder, on data other than the data of its run; see `aadml.evaluate`."""
+    """Score a model, or the model in a folder, on the data of the caller; see `aadml.evaluate`."""
     loaded = model if isinstance(model, Model) else load(model)
     splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=on_note)
     return _scored(Subject(loaded, rules.applied(splits)), protocol or loaded.facts.protocol, split, options)

@@ -26,7 +26,7 @@ Checks = Callable[[Pipeline, Splits], AuditReport]
 
 
 def audit_model(folder: Path, data: str | Path | Splits, protocol: str, checks: Checks) -> AuditReport:
-    """Audit the model in a folder on data other than the data of its run; see `aadml.audit`."""
+    """Audit the model in a folder on the data of the caller; see `aadml.audit`."""
     model = load(folder, device="cpu")
     pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol)
     return checks(pipeline, pipeline.subject.splits)

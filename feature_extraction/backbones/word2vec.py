@@ -81,7 +81,7 @@ def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int
     known = {word: vectors[spelling] for word, spelling in spellings.items() if spelling is not None}
     if not known:
         raise InputError(
-            f"none of the {len(words)} words of the captions has a vector in the file; choose other word vectors"
+            f"word vectors: none of the {len(words)} words of the captions has a vector; choose another file"
         )
     rows = np.stack(list(known.values()))
     shared = _nearly_orthogonal(rows, seed)

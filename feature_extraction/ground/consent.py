@@ -106,7 +106,7 @@ def named_in(file: str | PathLike[str]) -> Iterator[None]:
 
 
 def is_trusting() -> bool:
-    """Return whether names in files have consent; readers of files store the result for names resolved later."""
+    """Return whether code that files name may be imported. Models and indexes store the result for later imports."""
     return _trusted.get()
 
 

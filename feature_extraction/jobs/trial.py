@@ -35,7 +35,7 @@ def try_out(extractor: Extractor) -> None:
         raise
     except Exception as error:  # any error of the user's code
         raise InputError(
-            f"{extractor.name}: fails on a trial of noise ({type(error).__name__}: {cause(error)}); correct the "
+            f"{extractor.name}: fails in a trial run on noise ({type(error).__name__}: {cause(error)}); correct the "
             "extractor"
         ) from error
     if len(shapes) != len(prepared) or any(len(shape) != 2 or not shape[0] for shape in shapes):

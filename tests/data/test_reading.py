@@ -156,7 +156,7 @@ def test_views_that_are_not_texts_are_refused(tmp_path, views):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"audio": "a", "views": ["audio=b"]}, "--view: audio is named twice, as 'a' and as 'b'; pass one view"),
+        ({"audio": "a", "views": ["audio=b"]}, "--view: audio has two views, 'a' and 'b'; pass one view"),
         ({"views": ["flow"]}, "--view: 'flow' is not NAME=VIEW; pass NAME=VIEW, as in flow=raft"),
         ({"views": ["flow="]}, "--view: 'flow=' is not NAME=VIEW; pass NAME=VIEW, as in flow=raft"),
         ({"layout": "ave-h5"}, "is a file, but the layout ave-h5 needs a folder; pass a folder"),

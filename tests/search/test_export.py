@@ -32,7 +32,7 @@ def test_vectors_are_exported_as_parquet_with_all_columns(features, tmp_path):
         assert [row["id"] for row in rows] == sorted(stored.ids)
         values = np.load(index.export(tmp_path / "out")[2])
         np.testing.assert_array_equal(np.asarray([row["vector"] for row in rows], dtype=np.float32), values)
-        with pytest.raises(InputError, match="choose from npy or parquet"):
+        with pytest.raises(InputError, match="choose npy or parquet"):
             index.export(tmp_path / "out", kind="csv")
 
 

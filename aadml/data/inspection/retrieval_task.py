@@ -115,7 +115,7 @@ def examine_task(task: str) -> TaskExamination:
     else:
         splits = dict(_local(Path(task)) if Path(task).is_dir() else _by_name(task))
     if not any(split.judgments for split in splits.values()):
-        raise InputError(f"{TASK}{task}: has no judgments; pass a retrieval task")
+        raise InputError(f"{TASK}{task}: has no judgments; pass a task with judgments (qrels)")
     sides: dict[str, Callable[[TaskSplit], Sequence[tuple[str, str]]]]
     sides = {"queries": lambda split: split.queries, "items": lambda split: split.items}
     return TaskExamination(

@@ -131,7 +131,7 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
 
 
 def _label_column(rows: Sequence[ListedClip], place: str) -> list[str]:
-    """Return the name of the column of the labels, or an empty list if there are no labels."""
+    """Return a list with the name of the label column, or an empty list if there are no labels."""
     most = max(len(entry.labels) for entry in rows)
     if most < 2:
         return ["label"] * most

@@ -242,7 +242,7 @@ def test_a_task_without_judgments_or_ids_is_refused(tmp_path):
     figures = only(aadml.inspect(write(tmp_path / "zero", {"test": tables})))
     assert (figures.queries, figures.judgments, figures.chance, figures.ceiling) == (1, 0, 0.0, 0.0)
     tables["qrels"] = {key: pa.array([], pa.string()) for key in ("query-id", "corpus-id", "score")}
-    with pytest.raises(InputError, match="has no judgments; pass a retrieval task"):
+    with pytest.raises(InputError, match="has no judgments; pass a task with judgments"):
         aadml.inspect(write(tmp_path / "none", {"test": tables}))
     del tables["queries"]["id"]
     with pytest.raises(InputError, match=r"a row has no id \(its other columns are audio\); store an id in each row"):

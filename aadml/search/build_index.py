@@ -12,6 +12,7 @@ from pathlib import Path
 from aadml.comparison.options import Count
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.argument_types import with_consent
+from aadml.feature_extraction.ground.atomic import refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import Options
 from aadml.feature_extraction.ground.strings import Note
@@ -136,13 +137,12 @@ def build(
 
 
 def _refuse_paths(source: str | Path, calibrate: str | Path | None, path: Path) -> None:
-    """Raise InputError if an input file does not exist, or the output is a folder."""
+    """Raise InputError if an input file does not exist, or the output cannot be a file."""
     if not is_readable(source):
         raise InputError(f"{source}: does not exist; pass a feature file, a manifest or a folder of media")
     if calibrate is not None and not is_readable(calibrate):
         raise InputError(f"calibrate: {calibrate} does not exist; pass a feature file with validation clips")
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; pass the path of the index file to write")
+    refuse_other_kind(path, "an index", lambda _: True)  # an existing file is read next
 
 
 def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_model: bool, of_media: bool) -> None:

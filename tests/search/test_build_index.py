@@ -1,5 +1,6 @@
 """Updates of an index, and arguments that differ from those of the index."""
 
+import os
 import shutil
 from contextlib import closing
 from dataclasses import replace
@@ -77,7 +78,7 @@ def test_a_manifest_of_media_that_an_update_names_is_kept(features, tmp_path):
         ({"precision": 0}, "precision: 0 is not between 0 and 1"),
         ({"precision": 1}, "precision: 1 is not between 0 and 1"),
         ({"source": "/nowhere.h5"}, "/nowhere.h5: does not exist; pass a feature file, a manifest or a folder"),
-        ({"output": "."}, ": is a folder; pass the path of the index file to write"),
+        ({"output": "."}, ": is a folder; pass the path of a file to write"),
         ({"weights": "auto", "audio": "log-mel"}, "the source has features already; leave out audio, weights"),
         ({"model": "m", "options": {"audio": {}}}, "the model determines the extractors; leave out options"),
         ({"allow_other_features": True}, "allow_other_features applies only to a feature file with a model"),
@@ -122,3 +123,12 @@ def test_a_refused_source_leaves_no_folder_behind(tmp_path):
     with pytest.raises(InputError):
         Index.build(tmp_path / "cut.h5", tmp_path / "no" / "such" / "i")
     assert [path.name for path in tmp_path.iterdir()] == ["cut.h5"]
+
+
+def test_an_output_that_cannot_be_a_file_is_refused_before_anything_is_decoded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.symlink("loop", "loop")
+    (tmp_path / "clips.csv").write_text("id,media\na,a.wav\n")
+    with pytest.raises(InputError, match="loop: is in a loop of symbolic links; pass the path of a file to write"):
+        aadml.index("clips.csv", "loop")
+    assert sorted(os.listdir()) == ["clips.csv", "loop"]

@@ -128,7 +128,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     try:
         if not Path(path).is_file():
             kind = f"is a {file_kind(Path(path).stat())}" if Path(path).exists() else "does not exist"
-            raise InputError(f"{place}: {kind}; pass a manifest, a CSV file")
+            raise InputError(f"{place}: {kind}; pass a manifest (a CSV file)")
         with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             lines = csv.reader(file, strict=True)
             header = next(lines, [])

@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
     """Click group that imports only the file of the command that runs, for a fast `--help`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the command names, in the order of a session."""
+        """Return the command names, in the order of `COMMANDS`."""
         return [*COMMANDS]  # the import of the command `list` rebinds the name `list`
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -130,7 +130,7 @@ def _print_notes(outcome: "ExtractionOutcome", as_json: bool) -> None:
     for name, remark in outcome.warnings[:5]:
         note(f"warning: {name!r}: {remark}")
     if len(outcome.warnings) > 5 and not as_json:
-        note(f"warning: {len(outcome.warnings) - 5} more clips have warnings; --json lists all")
+        note(f"warning: further warnings about clips: {len(outcome.warnings) - 5}; --json lists all")
     for extractor in outcome.extractors:
         if extractor.parameters.get("weights") == "untrained":
             note(f"warning: {extractor.name} is UNTRAINED (random weights); the feature file records this")

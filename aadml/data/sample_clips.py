@@ -85,8 +85,8 @@ def sample_data(
         clips: number of clips; the ten events alternate.
         seconds: length of a clip, in seconds.
         seed: seed of all randomness; equal seeds produce equal clips.
-        workers: largest number of worker processes, by default one per core. At most one per ten clips is used, and a
-            single worker is replaced by this process.
+        workers: largest number of worker processes, by default one per core. At most one per ten clips, rounded up, is
+            used, and a single worker is replaced by this process.
         progress: called with the number of clips done since the last call.
 
     Returns:

@@ -56,7 +56,7 @@ class PaperRuns:
 
     @property
     def all_draws(self) -> dict[int, Sequence[ComparisonRow]]:
-        """Rows by seed of the draw of Clock, including seed 0; empty if there are no further draws."""
+        """Seed of the draw of clips of the AVE class Clock -> rows; empty if only seed 0 was drawn."""
         first = [row for row in self.losses if row.item in PAPER.drawn_losses]
         return {0: first, **self.draws} if self.draws else {}
 

@@ -48,7 +48,8 @@ def carried_columns(values: Tensor, labels: Tensor) -> dict[int, str]:
 def can_be_tested(values: Tensor, labels: Tensor) -> bool:
     """Return whether the test can find labels in the low-order digits of a column of the features.
 
-    The smallest p value, for as many pairs of different classes as the labels allow, must reach `LEVEL`.
+    The smallest possible corrected p value must be at most `LEVEL`. Half of the possible pairs of different classes are
+    tested.
 
     Args:
         values: features (n, d).

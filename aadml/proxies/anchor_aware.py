@@ -180,7 +180,7 @@ def reaches_no_encoder(options: OptionValues) -> bool:
 
 
 def degeneracy(options: OptionValues) -> str | None:
-    """Return a warning about options that make the proxy degenerate or unused; None for all other options.
+    """Return a warning about options that make the proxy degenerate, unused or dependent on the batch; None for others.
 
     Args:
         options: options of the anchor-aware proxy; missing options have their defaults.

@@ -22,7 +22,7 @@ _GRAYS = (14, 15)  # colors of tab20 that are not used for classes: gray marks p
 
 
 def training_curves(records: Sequence[Record], selected: int | None) -> dict[str, str]:
-    """Draw the logged curves, with the selected epoch marked: label of the vertical axis -> figure."""
+    """Draw the logged curves except those of test clips, with the selected epoch marked: vertical label -> figure."""
     marks, lines = selection_mark(selected), training_series([*map(without_diagnosis, records)])
     return {y: curves(series, x="epoch", y=y, marks=marks) for y, series in lines.items()}
 

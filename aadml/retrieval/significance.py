@@ -62,7 +62,7 @@ class Difference:
 
     @property
     def equivalent(self) -> bool:
-        """Whether the difference is significantly smaller than `NEGLIGIBLE`."""
+        """Whether the absolute difference is significantly smaller than `NEGLIGIBLE`."""
         return self.equal < LEVEL
 
     def reversed(self) -> "Difference":

@@ -352,7 +352,7 @@ def read(
     if is_captioned(path):
         if layout or views:
             given = f"layout '{layout}'" if layout else f"views {views}"
-            raise InputError(f"{path} is captioned sound, to which {given} does not apply; leave out layout and views")
+            raise InputError(f"{path} is captioned sound, so {given} does not apply; leave out layout and views")
         return captioned_splits(path, cleaning=cleaning, captions=captions)
     if (cleaning, captions) != ("mei", 5):
         raise InputError(

@@ -111,7 +111,7 @@ def load(path: str | Path, *, revision: str | None = None, device: str = "auto",
     Args:
         path: a run folder of `aadml train`, a folder of runs (for its newest finished run), a folder of `Model.save`,
             or "hf:ORGANIZATION/NAME" for a model on the Hugging Face Hub. No code from the hub is run.
-        revision: branch, tag or commit of a model on the hub. With a revision, its name needs no "hf:".
+        revision: branch, tag or commit of a model on the hub. With a revision, the name of the model needs no "hf:".
         device: "auto", "cpu" or "cuda".
         trust_code: import the code that the model names as `module:name`.
 

@@ -67,7 +67,7 @@ def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
             "build an index with --model RUN"
         )
     known = ", ".join(encoder.facts.modalities)
-    raise InputError(f"{modality}: the model of the index does not embed this modality; choose from {known}")
+    raise InputError(f"{modality} to {to}: the model of the index embeds only {known}; choose from these modalities")
 
 
 def _embedded(encoder: IndexEncoder, modality: Modality, value: QueryInput, to: Modality) -> Tensor:

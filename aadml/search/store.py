@@ -270,10 +270,13 @@ def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[st
     Args:
         path: path of the index.
         facts: facts to write.
-        columns: columns of the table `extra`, and their SQL types. If the index has other columns, `entries` contains
-            every item.
+        columns: columns of the table `extra`, and their SQL types. If the index has other columns, `entries` must
+            contain every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
+
+    Raises:
+        InputError: the index is damaged, in use by another process, or cannot be written.
     """
     with writing(path) as database:
         _write(database, facts, columns, removed, entries)

@@ -123,7 +123,10 @@ def mean_map(cells: Iterable[CellScores]) -> str:
 
 
 def read_run(job: Job) -> RunScores:
-    """Read the scores of a finished run. To a run of an earlier version of aadml, the values of clips are added.
+    """Read the scores of a finished run.
+
+    A run of an earlier version of aadml lacks the values per clip or cluster. These values are computed and
+    added to the run.
 
     Raises:
         InputError: the run is not finished or is damaged, or the data for missing values cannot be read.

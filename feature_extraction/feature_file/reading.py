@@ -206,7 +206,8 @@ def _strings(group: Group, key: str, place: str) -> tuple[str, ...]:
     dataset = _dataset(group, key, place)
     if h5py.check_string_dtype(dataset.dtype) is None or dataset.ndim != 1:
         raise InputError(
-            f"{place}: /{key} has type {dataset.dtype} {dataset.shape}, but must be a list of strings; write strings"
+            f"{place}: /{key} has type {dataset.dtype} and shape {dataset.shape}, but must be a list of strings; "
+            "write a one-dimensional array of strings"
         )
     try:
         return tuple(dataset.asstr("utf-8")[()].tolist())

@@ -102,7 +102,7 @@ def _files(row: Row) -> list[str]:
 
 
 def _seconds(path: str, report: Callable[[object], None]) -> float:
-    """Return the length of a recording, in a worker; 0 for a file that cannot be opened."""
+    """Return the length of a recording in seconds; 0 for a file without readable sound or video. Runs in a worker."""
     try:
         return recording_seconds(path)
     except MediaFailure:

@@ -107,7 +107,7 @@ def test_counts_the_problems_it_does_not_name(tmp_path):
 
 
 def test_refuses_a_folder_and_a_missing_file(tmp_path):
-    with pytest.raises(InputError, match="a folder; pass a manifest, a CSV file"):
+    with pytest.raises(InputError, match="a folder; pass a manifest \\(a CSV file"):
         read_manifest(tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         read_manifest(tmp_path / "none.csv")

@@ -107,9 +107,9 @@ def test_names_of_data_stay_and_paths_become_absolute(tmp_path, monkeypatch):
         (
             True,
             {"layout": "flat"},
-            "is captioned sound, to which layout 'flat' does not apply; leave out layout and views",
+            "is captioned sound, so layout 'flat' does not apply; leave out layout and views",
         ),
-        (True, {"views": ["a=b"]}, "is captioned sound, to which .* does not apply; leave out layout and views"),
+        (True, {"views": ["a=b"]}, "is captioned sound, so .* does not apply; leave out layout and views"),
     ],
 )
 def test_options_of_other_data_are_refused(monkeypatch, captioned, options, says):

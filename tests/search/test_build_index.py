@@ -1,9 +1,9 @@
 """Updates of an index, and arguments that differ from those of the index."""
 
-import os
 import shutil
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,8 +127,8 @@ def test_a_refused_source_leaves_no_folder_behind(tmp_path):
 
 def test_an_output_that_cannot_be_a_file_is_refused_before_anything_is_decoded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    os.symlink("loop", "loop")
+    Path("loop").symlink_to("loop")
     (tmp_path / "clips.csv").write_text("id,media\na,a.wav\n")
     with pytest.raises(InputError, match="loop: is in a loop of symbolic links; pass the path of a file to write"):
         aadml.index("clips.csv", "loop")
-    assert sorted(os.listdir()) == ["clips.csv", "loop"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clips.csv", "loop"]

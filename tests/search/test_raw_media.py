@@ -65,7 +65,7 @@ def test_words_find_sounds_as_the_model_ranks_them(tones, model, tmp_path):
         with pytest.raises(InputError, match="no words"):
             index.search(text="  ")
         with pytest.raises(
-            InputError, match="the model of the index does not embed this modality; choose from audio, text"
+            InputError, match="the model of the index embeds only audio, text; choose from these modalities"
         ):
             index.search(visual="x.png")
         shutil.copy(sounds / "1.wav", sounds / "again.wav")

@@ -171,11 +171,13 @@ def _without_missing(listing: Listing, source: Path, *, skip: bool) -> Listing:
     if not missing:
         return listing
     files = first_five([str(file) for entry in missing for file in entry.files if not file.is_file()])
-    counts = f"{len(missing)} of {len(listing.entries)} clips have no media file"
+    counts = f"media files are missing for {len(missing)} of {len(listing.entries)} clips"
     if not skip:
         raise InputError(
             f"{source}: {counts} ({files}); pass --skip-missing to leave out these clips, or --media FOLDER"
         )
     excluded = {entry.id for entry in missing}
     entries = tuple(entry for entry in listing.entries if entry.id not in excluded)
-    return replace(listing, entries=entries, notes=(*listing.notes, f"{counts} and were left out ({files})"))
+    return replace(
+        listing, entries=entries, notes=(*listing.notes, f"{counts}, and these clips were left out ({files})")
+    )

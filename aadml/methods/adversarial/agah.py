@@ -134,7 +134,7 @@ class HashingLearner(Learner):
         return signs(self._hash(self._features(features, modality), modality))
 
     def _features(self, inputs: Tensor, modality: Modality) -> Tensor:
-        """Encode a batch to unit length (b, d) -> (b, w)."""
+        """Encode a batch (b, d) as unit-norm features (b, w)."""
         return F.normalize(self.encoders[modality](inputs), dim=1)
 
     def _attended(self, features: Tensor) -> Tensor:

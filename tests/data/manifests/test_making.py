@@ -25,13 +25,15 @@ def test_a_seed_that_draws_nothing_is_refused(media, split):
 
 def test_missing_media_are_counted_and_left_out_only_if_asked(media):
     table = written(media, "media,label\nmedia/1.mp4,x\nmedia/none.mp4,x\nmedia/2.mp4,y\n")
-    with pytest.raises(InputError, match=r"1 of 3 clips have no media file \(.*none\.mp4\); pass --skip-missing"):
+    with pytest.raises(
+        InputError, match=r"media files are missing for 1 of 3 clips \(.*none\.mp4\); pass --skip-missing"
+    ):
         manifest(table)
     assert not (media / "table.manifest.csv").exists()
     notes = []
     path = manifest(table, skip_missing=True, on_note=notes.append)
     assert [row.id for row in rows_of(path)] == ["1", "2"]
-    assert any("1 of 3 clips have no media file and were left out" in note for note in notes)
+    assert any("media files are missing for 1 of 3 clips, and these clips were left out" in note for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_the_clips_of_a_data_set_without_a_file_are_left_out_or_listed(tmp_path)
     found = manifest("vggsound", folder, output=tmp_path / "found.csv", skip_missing=True, on_note=notes.append)
     assert [row.id for row in rows_of(found)] == ["v0_000000", "v5_000005"]
     files = ", ".join(str(folder / name) for name in missing[:5])
-    assert f"6 of 8 clips have no media file and were left out ({files} and 1 more)" in notes
+    assert f"media files are missing for 6 of 8 clips, and these clips were left out ({files} and 1 more)" in notes
     for name in ("v0.mp4", "v5.mp4"):
         (folder / name).unlink()
     with pytest.raises(InputError, match="there are no clips to list; pass at least one clip"):

@@ -185,7 +185,7 @@ def test_a_table_without_a_header_and_files_named_by_its_cells(media):
         ("{id:s}.mp4", "is not a template"),
         ("{id.__class__}", "there is no column 'id.__class__'"),
         ("{id:>999999999}", "is not a template"),
-        ("{id}.mp4", "40 of 40 clips have no media file"),
+        ("{id}.mp4", "media files are missing for 40 of 40 clips"),
     ],
 )
 def test_a_template_that_cannot_be_is_refused(media, template, message):

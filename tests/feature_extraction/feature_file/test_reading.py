@@ -44,9 +44,9 @@ def test_reads_val_as_valid(tmp_path):
             "/audio_present contains values of type float64, but must contain one boolean per clip; write 0",
         ),
         ("column", np.arange(4), "/column is not a group; write a group"),
-        ("id", h5py.Empty("S1"), "/id has type |S1 None, but must be a list of strings; write strings"),
-        ("id", np.array([[b"a", b"b"]] * 4), "/id has type |S1 (4, 2), but must be a list of strings; write strings"),
-        ("id", np.arange(4), "/id has type int64 (4,), but must be a list of strings"),
+        ("id", h5py.Empty("S1"), "/id has type |S1 and shape None, but must be a list of strings; write a one-dim"),
+        ("id", np.array([[b"a", b"b"]] * 4), "/id has type |S1 and shape (4, 2), but must be a list of strings"),
+        ("id", np.arange(4), "/id has type int64 and shape (4,), but must be a list of strings"),
         ("id", np.array([b"\xff", b"a", b"b", b"c"]), "/id contains strings that are not UTF-8"),
     ],
 )

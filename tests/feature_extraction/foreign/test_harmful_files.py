@@ -66,7 +66,7 @@ def change(**arrays):
         (change(audio_present=np.full(12, 2)), "/audio_present contains 2, but must contain one boolean per clip"),
         (
             change(class_names=np.asarray([[b"a", b"b"]])),
-            "/class_names has type |S1 (1, 2), but must be a list of strings",
+            "/class_names has type |S1 and shape (1, 2), but must be a list of strings",
         ),
         (change(id=np.full(12, b"\xff")), "/id contains strings that are not UTF-8; write UTF-8"),
         (change(audio=np.full((12, 2), b"a")), "/audio contains |S1, but must contain real numbers; write numbers"),

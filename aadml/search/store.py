@@ -178,6 +178,8 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
         raise DamagedFileError(
             f"{path}: cannot be read as an index (the file is damaged or larger than the memory); build the index again"
         ) from error
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: {error.object!r} contains characters that are not Unicode; pass text") from error
     except OverflowError as error:
         raise InputError(f"{path}: a number has more than 64 bits; pass a smaller number") from error
     except sqlite3.DatabaseError as error:

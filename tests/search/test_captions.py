@@ -74,6 +74,12 @@ def test_a_changed_or_removed_caption_changes_its_clip(features, index):
     assert dict(changes.vectors) == {"audio": 59, "text": 177}
 
 
+def test_an_id_that_is_not_unicode_is_refused_in_one_line(index):
+    for find in (index.item, lambda name: index.like(name, "audio", to="audio")):
+        with pytest.raises(InputError, match=r"'\\udcff.h5' contains characters that are not Unicode; pass text$"):
+            find("\udcff.h5")
+
+
 def test_an_item_in_another_modality_is_that_of_the_clip(index):
     content = captioned()
     caption = index.search(text=content.texts.values[7], to="text", k=1).hits[0]

@@ -42,7 +42,7 @@ def verdict(**intervals):
         ),
         ({"ab": (0.4, 0.7), "ba": (0.3, 0.6)}, "The scores are not distinguishable from chance in every direction"),
         ({"ab": (0.2, 0.4), "ba": (0.3, 0.4)}, "The scores are worse than chance in every direction"),
-        ({"ab": (0.5, 0.7), "ba": (0.3, 0.5)}, "The scores cannot be distinguished from chance"),
+        ({"ab": (0.5, 0.7), "ba": (0.3, 0.5)}, "The scores are not distinguishable from chance in every direction"),
     ],
 )
 def test_the_verdict_follows_the_intervals(intervals, words):

@@ -161,7 +161,7 @@ def test_classes_packages_and_configurations_that_are_missing_are_named(library,
 
     monkeypatch.setattr(loading, "import_module", fails)
     with pytest.raises(
-        InputError, match=r"m: its pictures need timm .* cannot be imported \(torchvision is older.*\); in"
+        InputError, match=r"m: its network needs timm .* cannot be imported \(torchvision is older.*\); in"
     ):
         loading.class_of(snapshot, Tower("Network", {}, needs="timm"))
     monkeypatch.setattr(loading, "configuration_of", lambda _: "config")

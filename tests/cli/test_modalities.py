@@ -115,7 +115,7 @@ def test_two_of_three_are_chosen_for_a_method_of_two_views(aadml, features, tmp_
         (("--view", "Flow=motion"), "'Flow' cannot be the name of a modality"),
         (("--view", "label=motion"), "'label' cannot be the name of a modality"),
         (("--view", "flow_times=motion"), "'flow_times' cannot be the name of a modality"),
-        (("--view", "audio=motion"), "audio is named twice"),
+        (("--view", "audio=motion"), "audio has two views"),
         (("--view", "flow=nothing"), "has no view 'nothing'"),
     ],
 )

@@ -184,7 +184,7 @@ def test_media_are_refused_where_their_features_cannot_be_made_again(model, cont
         "another setting of it": (VISUAL, "the installed extractor differs from the model's .hog-color"),
         "fitted matrices": (
             origin_of("visual", "inception-v3", {"weights": "untrained", "reduction": "own-pca"}),
-            "fitted on the training clips",
+            "fitted to the training clips",
         ),
         "nothing known": ({}, "the extractor of the model's features is unknown"),
         "weights of one's own": (

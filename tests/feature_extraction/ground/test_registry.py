@@ -90,7 +90,7 @@ def test_installed_packages_bring_entries_and_the_list_says_where_from(install):
     assert list(things) == ["near", "look-up", "one"]
     assert [(entry.name, entry.description, entry.origin) for entry in things.listed()] == [
         ("near", 'Return the choice with the most similar spelling; "" if no choice is similar.', OWN),
-        ("look-up", "Return the entry `name` of a registry; `kind` ("loss") is the noun for the entry in messages.", OWN),
+        ("look-up", lookup.__doc__.partition("\n")[0], OWN),
         ("one", "Be one.", "guest 1.2"),
     ]
 

@@ -114,7 +114,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     if final.parent.is_dir():
         for candidate in final.parent.iterdir():
             if leftover.fullmatch(candidate.name):
-                candidate.unlink()
+                candidate.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

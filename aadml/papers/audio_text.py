@@ -300,7 +300,7 @@ def refuse_overridden(name: str, keys: Iterable[str], dataset: str) -> None:
     changes = [row.changed(dataset) for row in PAPER_TABLES[name].rows]
     for key in keys:
         if key in NAMED or all(any(f"{key}.".startswith(f"{other}.") for other in changed) for changed in changes):
-            raise InputError(f"--set {key}: every row of {name} overrides {key}; leave out this setting")
+            raise InputError(f"--set {key}: reproduce sets {key} for every row of {name}; leave out this setting")
 
 
 def laid_out(

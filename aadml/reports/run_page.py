@@ -38,7 +38,6 @@ MAP_POINTS = 1500
 REPORT = "report.html"
 LARGEST = 9_500_000
 """Largest number of characters of a page; further media are left out."""
-UNSURE = "not distinguishable from"
 
 
 @with_consent("run", "data")
@@ -163,7 +162,8 @@ def _verdict(record: EvaluationRecord) -> str:
     groups: dict[str, list[str]] = {}
     for name, scores in record.directions.items():
         low, high = scores.map_interval
-        words = "better than" if low > scores.chance else "worse than" if high < scores.chance else UNSURE
+        is_certain = low > scores.chance or high < scores.chance
+        words = ("better than" if low > scores.chance else "worse than") if is_certain else "not distinguishable from"
         groups.setdefault(words, []).append(name)
     if len(groups) == 1:
         (words,) = groups

@@ -67,7 +67,7 @@ def test_every_row_finds_its_published_figures(name, dataset, rows):
      ("3cmlf", "method"), ("3cmlf", "data")],
 )  # fmt: skip
 def test_a_setting_that_all_rows_have_of_their_own_is_refused(name, key):
-    with pytest.raises(InputError, match=f"--set {key}: every row of {name} overrides"):
+    with pytest.raises(InputError, match=f"--set {key}: reproduce sets {key} for every row of {name}"):
         refuse_overridden(name, ["training.batch", key], "AudioCaps")
 
 

@@ -83,21 +83,26 @@ class LazyGroup(click.Group):
 
         Raises:
             UsageError: the command is unknown.
-            InputError: an argument is empty.
+            InputError: an argument is empty or contains a null character.
         """
         from aadml.feature_extraction.ground.registry import suggestion
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise click.UsageError(f"'{args[0]}' is not a command; {suggestion(args[0], COMMANDS)}", ctx)
-        _refuse_empty(args)
+        _check_arguments(args)
         consent_to(args)  # a typed `module:name` may be imported; a name in a file needs --trust-code
         ctx.obj = [*args]  # the import of the command `list` rebinds the name `list`
         return super().resolve_command(ctx, args)
 
 
-def _refuse_empty(arguments: list[str]) -> None:
-    """Raise InputError for an empty argument or "--option=" without a value, as with an unset shell variable."""
+def _check_arguments(arguments: list[str]) -> None:
+    """Raise InputError for an argument that is empty or contains a null character, and for "--option=" without a value.
+
+    An unset shell variable leaves an argument empty. Only a program that calls `main` can pass a null character.
+    """
     for number, (before, argument) in enumerate(pairwise(arguments), 1):
+        if "\0" in argument:
+            raise InputError(f"{arguments[0]}: {argument!r:.80} contains a null character; remove the character")
         flag, equals, value = argument.partition("=")
         if not argument:
             place = before if before.startswith("-") else f"argument {number}"

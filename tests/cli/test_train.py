@@ -319,6 +319,14 @@ def test_an_empty_argument_is_not_left_to_its_default(aadml, tmp_path, monkeypat
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("words", [["merge", "x\0y", "-o", "merged.h5"], ["verify", "x\0y"], ["train", "--data=x\0y"]])
+def test_a_null_character_in_an_argument_is_refused(aadml, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = aadml(*words)
+    assert (code, err) == (2, f"{words[0]}: {words[1]!r} contains a null character; remove the character")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

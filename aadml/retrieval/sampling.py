@@ -32,7 +32,7 @@ class QuerySample:
 
 
 def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
-    """Draw the rows (q,) to use as queries of a direction, in order.
+    """Draw the rows (q,) to use as queries of a direction, in increasing order.
 
     Args:
         ways: all queries of the direction, with their galleries.
@@ -66,5 +66,7 @@ def restricted(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:
         if mask.any()
     ]
     if not remaining:
-        raise InputError(f"queries: none of the {len(rows)} drawn queries has this gallery; draw more queries")
+        raise InputError(
+            f"queries: none of the {len(rows)} drawn queries has both modalities of the direction; draw more queries"
+        )
     return remaining

@@ -57,7 +57,10 @@ def test_columns_in_the_plural_are_read_and_what_is_left_out_is_named(tmp_path, 
                 file[key] = values
     found, split = read_embeddings(place, None, said.append)
     assert (split, found.class_names, found.ids) == ("test", ("3", "5", "7"), ("119", "121", "122"))
-    assert said == [f"{place}: arrays were ignored: pca; list modalities with other names in 'modalities'"]
+    assert said == [
+        f"{place}: arrays with unknown names were ignored (pca); to read an array as a modality, add its name to "
+        "'modalities'"
+    ]
 
 
 def test_a_file_of_other_modalities_is_refused_with_all_that_it_has(tmp_path):

@@ -192,7 +192,9 @@ def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:
 def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     flat = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if flat.shape != (count,):
-        raise InputError(f"{where}: has shape {values.shape}; pass shape ({count},), one value per row of the vectors")
+        raise InputError(
+            f"{where}: has shape {values.shape}; pass an array of shape ({count},), one value per row of the vectors"
+        )
     if flat.dtype.kind in "fc" and (wrong := flat[~np.isfinite(flat) | (flat != np.round(flat))]).size:
         raise InputError(f"{where}: contains {wrong[0]}; pass integers or text")
     if flat.dtype.kind in "SO":

@@ -80,7 +80,8 @@ def evaluate(
         split: name of the split, for the record.
         extra: metrics to compute beside the metrics of every evaluation, by the names that
             `aadml.retrieval.metric_functions.requested` accepts, such as "recall@3".
-        cutoffs: K of precision@K and the other metrics at cutoffs. A K below 1 or above the gallery size is dropped.
+        cutoffs: K of precision@K and the other metrics at cutoffs. A K below 1 or above the gallery size is dropped. If
+            no K is left, K is the gallery size.
         gallery: items ranked for each query: all clips ("full"), all clips except the query's own ("without-partner"),
             or the half of the clips without the query ("disjoint").
         queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
@@ -262,7 +263,10 @@ def per_query(
         parts = over_rankings(source, relevant, measure, partner=partner)
         values += [part for part in parts if part is not None]
     if not values:
-        raise InputError(f"{'-'.join(direction)}: no query has a relevant item; choose another gallery or split")
+        raise InputError(
+            f"{'-'.join(direction)}: no query has a relevant item; pass clips with common labels, or judgments with "
+            "the ids of these clips"
+        )
     return np.concatenate(values)
 
 

@@ -94,7 +94,7 @@ class EvaluationRecord:
     """Evaluation of a model: the metrics of every direction, and facts about the run.
 
     Attributes:
-        protocol: protocol of the embeddings.
+        protocol: name of the protocol that made the embeddings.
         split: scored split.
         similarity: similarity of two vectors.
         gallery: gallery of each query: "full" (its own clip included), "without-partner" or "disjoint".
@@ -112,7 +112,7 @@ class EvaluationRecord:
         selected_epoch: number of the selected epoch; None if no epoch was selected.
         epochs: number of trained epochs.
         steps: number of optimizer steps over all epochs.
-        train_map: mean MAP of the training clips, or of a sample of large sets, under the selected weights.
+        train_map: mean MAP of the training clips, or of a sample of a large set, under the selected weights.
         seconds: duration of the fit.
         parameters: number of fitted parameters.
         verdicts: warnings about the results.

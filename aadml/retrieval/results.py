@@ -232,7 +232,7 @@ class Evaluation:
         >>> scores.map, scores["recall@10"], scores["audio-visual"].map
 
     Attributes:
-        protocol: protocol of the embeddings.
+        protocol: name of the protocol that made the embeddings.
         split: name of the scored split.
         similarity: similarity of two vectors.
         directions: one result per direction.

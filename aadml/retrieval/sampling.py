@@ -45,8 +45,8 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
     rows = np.sort(np.concatenate([way.queries for way in ways]))
     if not FEWEST <= queries <= len(rows):
         raise InputError(
-            f"queries is {queries}; pass a number from {FEWEST} to {len(rows)}, the number of queries of "
-            f"{'-'.join(direction)}, or omit queries to use all"
+            f"queries is {queries}; pass a number from {FEWEST} to {len(rows)} (the number of queries "
+            f"of {'-'.join(direction)}), or omit queries to use all"
         )
     return np.sort(np.random.default_rng(SEED).choice(rows, queries, replace=False))
 

@@ -28,7 +28,7 @@ class DropoutLayer(nn.Module):
         self._dropped = min(round(share * LEVELS), LEVELS - 1)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return `inputs` of any shape with zero or scaled entries; in evaluation, return `inputs` unchanged."""
+        """Return `inputs` of any shape with zero and scaled entries in training, or unchanged in evaluation."""
         if not self.training or not self.share:
             return inputs
         if torch.compiler.is_compiling():

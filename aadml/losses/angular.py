@@ -27,11 +27,11 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(f_ipn))
         f_ipn = 4 t^2 (x_i + r_p) . r_n - 2 (1 + t^2) x_i . r_p
 
-    with t = tan(alpha) and all vectors normalized to length 1 (the paper's N-pair form). The inner sum over n is one
-    entry of a matrix product, exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are never stored. Memory is
-    O(a c + c^2). Only entries of positive pairs are computed, class by class: O(a c^2 / C) time for C classes of equal
-    size. The time is cubic, because f depends on a different vector x_i + r_p for every pair. The sum of exponentials
-    over negatives has no shorter exact form.
+    with t = tan(alpha), and anchors x and candidates r normalized to length 1 (the paper's N-pair form). The inner sum
+    over n is one entry of a matrix product, exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are never
+    stored. Memory is O(a c + c^2). Only entries of positive pairs are computed, class by class: O(a c^2 / C) time for C
+    classes of equal size. The time is cubic, because f depends on a different vector x_i + r_p for every pair. The sum
+    of exponentials over negatives has no shorter exact form.
 
     Args:
         comparison: a anchors against c candidates.

@@ -26,8 +26,8 @@ class ArcFace(nn.Module):
         z_iy = scale cos(theta_iy + margin)  where theta_iy + margin <= 180 degrees, else scale (cos(theta_iy) - r),
         r = margin sin(margin)
 
-    theta is the angle between anchor and proxy, and y the class of anchor i. In r, the margin is in radians. Past 180
-    degrees, where the cosine would rise again, a straight line continues it, as in the authors' code. The proxies
+    theta is the angle between anchor and proxy, and y the class of anchor i. In r, the margin is in radians. The cosine
+    would rise again past 180 degrees, so z_iy is linear in cos(theta_iy) there, as in the authors' code. The proxies
     replace candidates and masks, and are shared by the comparisons of all directions. The proxies are trained with the
     encoders.
 

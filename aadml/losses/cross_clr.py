@@ -18,7 +18,7 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
     s is the cosine. P_i contains only candidates of the other modality (the anchor's partner, or its class). Items
     of the anchor's modality that share its class or clip are neither positive nor negative. The anchor itself is left
     out entirely. The released code instead multiplies the anchor's score by 0, which leaves exp(0) in the sum. The
-    paper also prunes and weights influential samples. This loss omits that part, whose code was not released. Use
+    paper also prunes and weights influential samples. This loss omits that part, because its code was not released. Use
     candidates of both modalities (direction both-both).
 
     Args:

@@ -48,9 +48,9 @@ class Daml(nn.Module):
         encoders:   loss of (x_a, x_p, x~)             triplet, contrastive or n-pair, see `triple_cost`
         generator:  |f~ - f_a|^2 + |f~ - f_n|^2 + 50 J_adv,   the mean over triples
 
-    J_adv is large while the generated negative is not hard: max(0, D(x~, a)^2 - D(p, a)^2 - margin) for triplet,
-    max(0, D(x~, a)^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair. The first form is
-    the paper's; the other two are this project's extension to the other losses.
+    J_adv is large while the generated negative is not hard: max(0, |x~ - x_a|^2 - |x_p - x_a|^2 - margin) for triplet,
+    max(0, |x~ - x_a|^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair. The first form is
+    the paper's. The forms for contrastive and n-pair are this project's extension.
 
     There are two players, each with its own optimizer. The encoders minimize the terms that a call returns. The
     gradient of these terms passes through the generator into the features, but not into the generator's parameters.

@@ -52,11 +52,12 @@ class Hdml(nn.Module):
         generator:  1/2 sum of |f - G(z)|^2 + 1/2 10^4 mean of CE(classifier(G(z^)), class of n)
         classifier: mean of CE(classifier(f), class of f)     f the real features of the candidates
 
-    d+ and d- are the distances of positive and negative from the anchor. J_avg is a running mean, over steps, of the
-    metric loss on real triples, summed over the batch. J_gen is a running mean of the generator's loss. Neither mean
-    has a gradient. As the metric loss falls, negatives are pulled nearer. As the generator improves, generated
-    triples weigh more in the loss. Both means start at infinity (the authors' code: at 10^6), so training begins on
-    real triples. The buffers `metric_average` and `generator_average` store the means.
+    J is the metric loss of a triple, see `triple_cost`. d+ and d- are the distances of positive and negative from the
+    anchor. J_avg is a running mean, over steps, of the metric loss on real triples, summed over the batch. J_gen is a
+    running mean of the generator's loss. Neither mean has a gradient. As the metric loss falls, negatives are pulled
+    nearer. As the generator improves, generated triples weigh more in the loss. Both means start at infinity (the
+    authors' code: at 10^6), so training begins on real triples. The buffers `metric_average` and `generator_average`
+    store the means.
 
     Across modalities, the generator only produces features of the candidates' modality. With `fidelity` "repaired", the
     real anchor and positive are therefore kept, and the candidates are reconstructed. With "source", as in the authors'

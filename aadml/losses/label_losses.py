@@ -12,7 +12,7 @@ from aadml.losses.kernels.likelihood import tempered
 def row_norm(outputs: Tensor, labels: Tensor) -> Tensor:
     """Compute the mean distance of outputs from their one-hot labels: mean over i of |f(x_i) - Y_i|.
 
-    This loss is the default. The released code of DSCMR (Zhen et al., CVPR 2019) has this form.
+    This loss is the default label loss. The released code of DSCMR (Zhen et al., CVPR 2019) has this form.
 
     Args:
         outputs: (b, C), C the number of classes.

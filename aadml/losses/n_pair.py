@@ -16,10 +16,10 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(x_i . r_n - x_i . r_p))
         penalty = l2 / 4 (mean |x|^2 + mean |r|^2)
 
-    The vectors are not normalized; the penalty keeps them short. The means are over the anchors with positives, and
-    over the candidates that are a positive of any anchor. With the selection of one pair per class the result is Sohn's
-    loss: cross-entropy of X R^T with the diagonal as target. The multi-positive form is the cross-entropy, for each
-    anchor, with equal weight on all its positives,
+    Anchors x and candidates r are not normalized; the penalty keeps them short. The means are over the anchors with
+    positives, and over the candidates that are a positive of any anchor. With the selection of one pair per class the
+    result is Sohn's loss: cross-entropy of X R^T with the diagonal as target. In the multi-positive form, each anchor
+    has a cross-entropy with equal weight on all of its positives,
 
         multi_positive:  total_i = -1/|P_i| sum over p in P_i of  log( e_ip / sum over j in P_i and N_i of e_ij ),
                          e_ij = exp(x_i . r_j)

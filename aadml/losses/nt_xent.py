@@ -13,14 +13,16 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
         total_i = sum over p in P_i of  -log( e_ip / (e_ip + sum over n in N_i of e_in) ),   e_ij = exp(s_ij / tau)
 
     s is the cosine. For paired ids, this loss is the audio-text loss of Mei et al. (On metric learning for audio-text
-    cross-modal retrieval, 2022), cross-entropy with the diagonal as target. Other captions of the same clip are in
-    neither mask and stay out of the sum. In the authors' code the mask has no effect, so these captions are negatives.
+    cross-modal retrieval, 2022), cross-entropy with the diagonal as target. Other captions of the same clip are
+    neither positives nor negatives, and stay out of the sum. In the authors' code, these captions are negatives,
+    because the mask has no effect.
 
     Args:
         comparison: a anchors against c candidates.
         temperature: tau (0.07: Mei et al.).
-        mask_same_id: leave candidates in neither mask out of the sum. False: treat them as negatives, as the code of
-            Mei et al. does, except within the anchor's own modality (which contains the anchor itself).
+        mask_same_id: exclude candidates that are neither positives nor negatives from the sum. If False, such
+            candidates count as negatives, as in the code of Mei et al., except in the anchor's own modality (which
+            contains the anchor itself).
 
     Returns:
         One term per positive; no terms for anchors without positives or without negatives in the sum.

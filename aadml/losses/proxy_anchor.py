@@ -86,5 +86,4 @@ class _SoftMaxima(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradient with respect to the scores."""
         return above * ctx.saved_tensors[0], None, None

@@ -27,14 +27,14 @@ def ranking(
 
     With one negative per anchor, as seven of the paper's eight strategies select (see SELECTIONS: random, hardest,
     semi-hard-two-sided, text-based-hard ...), both forms equal Equation 4. With the whole mini-batch, the paper
-    averages the scores. Its code averages the hinges, whose mean is never smaller. The result is exact, in O(a c log c)
-    time.
+    averages the scores. The released code averages the hinges, and this mean is never smaller. The result is exact, in
+    O(a c log c) time.
 
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
-        margin: required difference of the scores (1.0: the paper; the published configuration has 0.5). With trimmed
-            relevance of unit vectors, S is in [0, 1], and with a margin of 1 the hinge cuts no term.
-        score: "dot", "cosine", "euclidean" or "squared-euclidean". A frame/word relevance replaces the first two; S is
+        margin: required difference of the scores (1.0: the paper; the published configuration has 0.5). For frame-word
+            relevance of vectors of length 1, S is in [0, 1], and with a margin of 1 the hinge cuts no term.
+        score: "dot", "cosine", "euclidean" or "squared-euclidean". A frame-word relevance replaces the first two; S is
             minus the distance for the last two.
         full_reduce: "hinge_then_mean" or "mean_then_hinge".
 

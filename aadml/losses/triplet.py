@@ -23,7 +23,7 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
         score: "squared-euclidean", "euclidean", "cosine" or "dot"; d is minus the score for the last two.
 
     Returns:
-        Per anchor, the sum and the number of violating triplets; both are zero where P_i or N_i is empty.
+        Per anchor, the sum of the hinges and the number of violating triplets; both are 0 where P_i or N_i is empty.
 
     Raises:
         InputError: `score` is unknown, or is a distance for a comparison with relevance scores instead of vectors.

@@ -30,6 +30,6 @@ METRICS: Registry["MetricFunction"] = Registry(
 )
 """Functions by name, called as `(ranking) -> (b,)` or `(ranking, *, cutoff) -> (b,)`: one value for each of b queries.
 
-The metric is the mean over all queries (the median for "median-rank"). Larger values are better, except for ranks. In a
-name, the cutoff follows an @: "recall@10".
+The metric is the mean over all queries (the median for "median-rank"). Larger values are better, except for
+"mean-rank" and "median-rank". In a name, the cutoff follows an @: "recall@10".
 """

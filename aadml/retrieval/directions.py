@@ -1,4 +1,4 @@
-"""Evaluation of one direction: rankings in blocks, and the statistics computed from them."""
+"""Evaluation of one direction: rankings in blocks, and the statistics of these rankings."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Queries:
     Attributes:
         direction: (queries, gallery), the names of the two sides.
         ids: names of the q queries; None for their numbers.
-        units: units of the interval of MAP; None for a separate unit per query and per item.
+        units: units of the 95 % interval of MAP; None for a separate unit per query and per item.
         groups: (q,) integers, the class of each query, for the table by class; None omits that table.
         names: group -> name, for the table by class.
     """
@@ -47,13 +47,13 @@ class Queries:
 
 @dataclass(frozen=True)
 class Units:
-    """Units that are resampled for the interval of MAP: clips, or clusters of clips such as speakers.
+    """Units of the 95 % interval of MAP: clips, or clusters of clips such as speakers.
 
     Attributes:
         names: names of m units.
         queries: (q,) number of the unit of each query.
         gallery: (n,) number of the unit of each item.
-        partner: (q,) item of the clip of each query, -1 if absent from the gallery; None if absent for all queries.
+        partner: (q,) column of each query's own clip in the gallery, -1 if absent; None if absent for all queries.
     """
 
     names: tuple[str, ...]
@@ -84,12 +84,13 @@ def score_direction(
         source: scores of q queries against n items.
         relevant: items relevant to each query. A query without relevant items is skipped and counted.
         named: names, units and classes of the queries.
-        extra: names of METRICS beside the metrics of every evaluation, with a cutoff where required ("recall@3").
-        cutoffs: K of the metrics at cutoffs, in addition to the scope curve. A K above the gallery size is dropped.
-            If no K is left, K is the gallery size.
+        extra: metrics to compute beside the metrics of every evaluation, by the names that
+            `aadml.retrieval.metric_functions.requested` accepts, such as "recall@3".
+        cutoffs: K of precision@K and the other metrics at cutoffs. A K below 1 or above the gallery size is dropped. If
+            no K is left, K is the gallery size.
         partner: (q,) column of each query's own clip in the gallery, to add MAP without that clip.
         exclude_partner: exclude the query's own clip from the gallery and from the relevant items in every metric. This
-            option requires `partner`.
+            argument requires `partner`.
 
     Raises:
         InputError: shapes differ, an own clip is not relevant, no query has a relevant item, a score is NaN or
@@ -98,7 +99,8 @@ def score_direction(
     (queries, items), direction = source.shape, "-".join(named.direction)
     if source.shape != relevant.shape:
         raise InputError(
-            f"the scores have shape {source.shape}, but the relevance has shape {relevant.shape}; pass equal shapes"
+            f"the scores have shape {source.shape}, but the relevance has shape {relevant.shape}; pass arrays of "
+            "the same shape"
         )
     if partner is not None and not relevant.at(partner)[relevant.some].all():
         number = int(np.flatnonzero(relevant.some & ~relevant.at(partner))[0])
@@ -161,7 +163,7 @@ class _DirectionPart:
     curves: Values
     figures: dict[tuple[str, ...], float]
     others: tuple[Values, Values] | None
-    """Average precision and chance level of the queries with a relevant item other than their own clip."""
+    """Average precision and chance level of queries with a relevant item besides their own clip; None if unknown."""
 
 
 def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Requested) -> _DirectionPart:
@@ -203,7 +205,7 @@ def _of_others(ranking: Ranking) -> tuple[Values, Values]:
 
 
 def _without_partner(parts: Sequence[_DirectionPart]) -> dict[tuple[str, ...], float]:
-    """Return MAP without own clips, its chance level and its number of queries; empty if no other item is relevant."""
+    """Return the MAP, chance level and number of queries without own clips; empty if no other item is relevant."""
     others = [part.others for part in parts if part.others is not None]
     precision, chance = (np.concatenate(values) for values in zip(*others, strict=True))
     if not len(precision):

@@ -1,4 +1,4 @@
-"""Reader of embeddings from other programs: npz or HDF5 with `audio`, `visual` or `text`, optional labels and ids."""
+"""Reader of npz and HDF5 files with embeddings, from `aadml embed` or from other programs."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ def read_embeddings(
     Args:
         path: npz or HDF5 with at least two of `audio`, `visual` and `text` (n, d), or with other modalities, listed in
             `modalities`. Optional arrays are `label` (n,) integers or text, `id` (n,), `split` (n,), `class_names`
-            (C,), and `audio_present` (n,) if some clips lack a modality. The optional `similarity` is an array in npz
+            (C,), and `audio_present` (n,) if some clips lack `audio`. The optional `similarity` is an array in npz
             and an attribute in HDF5. The HDF5 attribute `once` lists the modalities in which one row per label is
             ranked. Without `label`, only the other modality of the same row is relevant. Several captions per clip are
             stored as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each caption. In this case
@@ -60,8 +60,8 @@ def read_embeddings(
         on_note: called with a message about ignored arrays.
 
     Returns:
-        Embeddings, and the name of the split: "all" if the file has no splits. Labels are 0..C-1. Without `label`, each
-        clip with several captions is a class, and labels are -1 in other files.
+        Embeddings, and the name of the split: "all" if the file has no splits. Labels are 0..C-1. In a file without
+        `label`, each clip is a class if clips have several captions. Otherwise all labels are -1.
 
     Raises:
         InputError: the file is absent or malformed, lacks data or the split, or contains NaN.
@@ -73,7 +73,10 @@ def read_embeddings(
     ignored = [key for key in columns.left if key != "similarity"]
     vectors = _vectors(arrays, place, ignored, shared_space=similarity != FRAME_WORD)
     if ignored:
-        on_note(f"{place}: arrays were ignored: {', '.join(ignored)}; list modalities with other names in '{LISTED}'")
+        on_note(
+            f"{place}: arrays with unknown names were ignored ({', '.join(ignored)}); to read an array as a modality, "
+            f"add its name to '{LISTED}'"
+        )
     count = len(next(iter(vectors.values())))
     beside = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
     codes, names = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
@@ -113,10 +116,10 @@ def _vectors(
     """Return the checked matrix of each modality."""
     modalities = in_order(key for key in arrays if key not in KEYS)
     if len(modalities) < 2:
-        names = ", ".join([*arrays, *ignored]) or "no arrays"
+        names = ", ".join([*arrays, *ignored]) or "none"
         raise InputError(
             f"{place} has fewer than two modalities (its arrays: {names}); store at least two of 'audio', 'visual', "
-            f"'text' or the names in '{LISTED}'"
+            f"'text' or other arrays with names listed in '{LISTED}'"
         )
     vectors = {modality: _matrix(arrays[modality], f"{place}: {modality}") for modality in modalities}
     if shared_space and len({matrix.shape[1] for matrix in vectors.values()}) > 1:
@@ -179,14 +182,19 @@ def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:
 
 def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:
     if values.ndim != 2 or values.dtype.kind not in "fiu" or not values.size:
-        raise InputError(f"{where}: has type {values.dtype} and shape {values.shape}; pass numbers of shape (n, d)")
+        raise InputError(
+            f"{where}: has type {values.dtype} and shape {values.shape}; pass numbers of shape (n, d), with "
+            "n and d above 0"
+        )
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)
 
 
 def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     flat = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if flat.shape != (count,):
-        raise InputError(f"{where}: has shape {values.shape}; pass shape ({count},), one value per row of the vectors")
+        raise InputError(
+            f"{where}: has shape {values.shape}; pass an array of shape ({count},), one value per row of the vectors"
+        )
     if flat.dtype.kind in "fc" and (wrong := flat[~np.isfinite(flat) | (flat != np.round(flat))]).size:
         raise InputError(f"{where}: contains {wrong[0]}; pass integers or text")
     if flat.dtype.kind in "SO":

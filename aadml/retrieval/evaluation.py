@@ -40,7 +40,7 @@ def mean_average_precision(
         queries: rows to use as queries; by default all.
 
     Raises:
-        InputError: no query has a relevant item, or the embeddings lack a modality.
+        InputError: no query has a relevant item, or the embeddings lack a modality or cannot be compared.
     """
     return float(per_query(embeddings, direction, metrics.average_precision, rows=queries).mean())
 
@@ -49,7 +49,8 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
     """Return the mean of a metric ("recall@10") over all directions, each averaged over its queries.
 
     Raises:
-        InputError: the metric or its cutoff is invalid, or no query has a relevant item.
+        InputError: the metric or its cutoff is invalid, the embeddings cannot be compared or cannot have the gallery of
+            the metric, or no query has a relevant item.
     """
     function, directions = function_of(metric), embeddings.directions()
     gallery: Gallery = OTHER_GALLERIES.get(metric, "full")
@@ -75,10 +76,12 @@ def evaluate(
     Args:
         embeddings: vectors and their relevance (see `Embeddings.relevance`).
         similarity: similarity that replaces the similarity of the embeddings.
-        protocol: protocol of the embeddings, for the record.
+        protocol: name of the protocol that made the embeddings, for the record.
         split: name of the split, for the record.
-        extra: names of METRICS beside the metrics of every evaluation, with a cutoff where required ("recall@3").
-        cutoffs: K of the metrics at cutoffs, in addition to the scope curve. A K above the gallery size is dropped.
+        extra: metrics to compute beside the metrics of every evaluation, by the names that
+            `aadml.retrieval.metric_functions.requested` accepts, such as "recall@3".
+        cutoffs: K of precision@K and the other metrics at cutoffs. A K below 1 or above the gallery size is dropped. If
+            no K is left, K is the gallery size.
         gallery: items ranked for each query: all clips ("full"), all clips except the query's own ("without-partner"),
             or the half of the clips without the query ("disjoint").
         queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
@@ -202,7 +205,7 @@ def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | No
     if gallery == "without-partner":
         raise InputError(
             "without-partner: the own clip of a query is not relevant, so own clips cannot be excluded; "
-            "choose the gallery 'full'"
+            "omit exclude_partner and the metric map-without-partner"
         )
     return None
 
@@ -233,7 +236,7 @@ def per_query(
     rows: Indices | None = None,
     similarity: str | None = None,
 ) -> Values:
-    """Compute a metric (q,) for each query of a direction. Queries without a relevant item are omitted.
+    """Compute a metric (q,) for each of the q queries of a direction that have a relevant item.
 
     Args:
         embeddings: embeddings with the two modalities of `direction`.
@@ -244,7 +247,8 @@ def per_query(
         similarity: similarity that replaces the similarity of the embeddings.
 
     Raises:
-        InputError: no query has a relevant item, or the embeddings lack a modality or cannot have the gallery.
+        InputError: no query has a relevant item, or the embeddings lack a modality, cannot be compared or cannot have
+            the gallery.
     """
 
     def measured(_: Indices, ranking: Ranking) -> Values:
@@ -259,7 +263,10 @@ def per_query(
         parts = over_rankings(source, relevant, measure, partner=partner)
         values += [part for part in parts if part is not None]
     if not values:
-        raise InputError(f"{'-'.join(direction)}: no query has a relevant item; choose another gallery or split")
+        raise InputError(
+            f"{'-'.join(direction)}: no query has a relevant item; pass clips with common labels, or judgments with "
+            "the ids of these clips"
+        )
     return np.concatenate(values)
 
 

@@ -40,7 +40,7 @@ class FirstRanks:
 
     @property
     def expected(self) -> Values:
-        """Expected rank (q,), from 1."""
+        """Expected rank (q,) of the best relevant item, from 1."""
         return np.asarray(self.above + (self.size + 1) / (self.hits + 1))
 
     def within(self, cutoffs: Indices) -> Values:

@@ -17,7 +17,7 @@ from aadml.feature_extraction.ground.errors import InputError
 FRAME_WORD = "frame-word"
 SIDES = ("frames", "words")
 BUDGET = 1 << 25
-"""Maximum bytes of frame-word products in memory."""
+"""Maximum bytes of frame-word products in memory, unless one sequence of words needs more."""
 
 _HEADER = 4
 _WHOLE = 1024  # whole numbers up to twice this value are exact in half precision
@@ -91,13 +91,13 @@ def frame_word_scores(queries: Tensor, gallery: Tensor, *, budget: int = BUDGET)
     """Compute the relevance (q, n) float32 of packed queries (q, ...) and packed gallery items (n, ...).
 
     See `aadml.comparison.frame_word` for the formula. Products and sums are computed in float64 and rounded once. A
-    score therefore does not depend on the size of blocks. A block is one sequence of frames and as many words as fit
-    the budget.
+    score therefore does not depend on the size of blocks. A block is one sequence of frames and as many sequences of
+    words as fit the budget, at least one.
 
     Args:
         queries: frames or words.
         gallery: packed sequences of the other side.
-        budget: maximum bytes of products in memory.
+        budget: bytes of products that a block may use.
 
     Raises:
         InputError: the inputs are not packed sequences, or are of the same side.
@@ -145,7 +145,7 @@ def _tiles(lengths: list[int], wide: int) -> Iterator[tuple[int, int]]:
 
 
 def _relevance(frames: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
-    """Score frames (t, d) against c concatenated sequences of words (w, d): (c,); 0 for a sequence of `lengths` 0."""
+    """Return scores (c,) of frames (t, d) and c sequences of words, concatenated as (w, d); 0 for an empty sequence."""
     heard = torch.stack([(words @ part.T).relu_().sum(1) for part in frames.split(_FRAMES)]).sum(0) / len(frames)
     owner = torch.repeat_interleave(lengths)
     return heard.new_zeros(len(lengths)).index_add_(0, owner, heard) / lengths.clamp_min(1)

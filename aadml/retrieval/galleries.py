@@ -39,10 +39,10 @@ class Sides:
 
 
 def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> list[Sides]:
-    """Return the queries and gallery of a direction; for the gallery "disjoint", two results, one per half.
+    """Return the queries and gallery of a direction as one entry, or as one per half for the gallery "disjoint".
 
     Raises:
-        InputError: clips have several rows with the gallery "without-partner", or are too few for "disjoint".
+        InputError: clips have several rows with the gallery "without-partner", or clips are too few for "disjoint".
     """
     sides = [items(embeddings, modality) for modality in direction]
     if gallery == "disjoint":
@@ -51,13 +51,14 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
         if any(not len(way.queries) or not len(way.gallery) for way in ways):
             raise InputError(
                 f"disjoint: the {len(embeddings)} clips cannot be halved, because one half has no query or no gallery "
-                "item; pass at least two clips with both modalities"
+                "item; pass more clips with both modalities, or omit disjoint and the metric map-disjoint"
             )
         return ways
     repeated = len(set(embeddings.ids)) < len(embeddings) or any(m in embeddings.once for m in direction)
     if gallery == "without-partner" and repeated:
         raise InputError(
-            "without-partner: clips have several rows (captions), so no row is the partner; choose another gallery"
+            "without-partner: clips have several rows (captions), so a query has no single partner; omit "
+            "exclude_partner and the metric map-without-partner"
         )
     partner = None if repeated else _columns(*sides)
     if partner is None or (partner >= 0).all():
@@ -131,7 +132,7 @@ def _without_partner(grades: Grades, partner: Indices, remaining: Indices, group
 
 
 def of_others(measure: Callable[[Indices, Ranking], T], index: Indices, ranking: Ranking) -> T | None:
-    """Measure the rankings of queries `index` (b,) without their own clips; None if no other item is relevant."""
+    """Measure the rankings of queries `index` (b,) without their own clips; None if no query is left."""
     remaining, rest = without_partner(ranking)
     return measure(index[remaining], rest) if len(remaining) else None
 

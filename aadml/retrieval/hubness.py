@@ -2,8 +2,9 @@
 
 Every correction adds a bias to a score. The bias depends on the gallery item, not on the query or on other items. The
 correction is therefore inductive, and ranks items by s(q, g) + b(g). (Correcting a query by its mean score, as in
-CSLS, does not change the ranking.) The switch of dynamic inverted softmax (Bogolin et al., QB-Norm, CVPR 2022) depends
-on the nearest item in the whole gallery. The switch is therefore not inductive and is omitted.
+CSLS, does not change the ranking.) Dynamic inverted softmax (Bogolin et al., QB-Norm, CVPR 2022) corrects a query only
+if the item nearest to this query is a hub. This condition depends on the whole gallery, so it is not inductive and is
+omitted.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,11 +33,11 @@ def inverted_softmax(gallery: Tensor, bank: Tensor, *, scale: float) -> Tensor:
 
     Args:
         gallery: (n, d).
-        bank: (m, d) queries of the training set; s is the inner product.
+        bank: (m, d) queries b of the training set; s is the inner product.
         scale: t, an inverse temperature.
 
     Returns:
-        b (n,) float64.
+        Bias (n,) float64.
     """
     scores = (scale * part for part in _scores(gallery, bank))
     count = torch.tensor(float(len(bank)), dtype=torch.float64)
@@ -44,23 +45,23 @@ def inverted_softmax(gallery: Tensor, bank: Tensor, *, scale: float) -> Tensor:
 
 
 def csls(gallery: Tensor, bank: Tensor, *, k: int) -> Tensor:
-    """Return minus half the mean score of the k bank queries nearest to the item (Conneau et al., ICLR 2018).
+    """Return minus half the mean score of the k bank queries nearest to each item (Conneau et al., ICLR 2018).
 
         2 s(q, g) - r(q) - r(g)   ranks as   s(q, g) - r(g) / 2,   r(g) = mean of the k largest s(b, g)
 
     Args:
         gallery: (n, d).
-        bank: (m, d) queries of the training set; s is the inner product.
+        bank: (m, d) queries b of the training set; s is the inner product.
         k: number of nearest queries; all if the bank has fewer.
 
     Returns:
-        b (n,) float64.
+        Bias (n,) float64.
     """
     return torch.cat([-part.topk(min(k, len(bank)), 1).values.mean(1) / 2 for part in _scores(gallery, bank)])
 
 
 def corrected(embeddings: Embeddings, bank: Mapping[Modality, Tensor], bias: Bias) -> Embeddings:
-    """Return embeddings whose inner products are the corrected scores, in every direction.
+    """Return embeddings whose inner products rank items by corrected scores, in every direction.
 
     The bank of a modality consists of the embeddings of all other modalities. Each vector receives one coordinate per
     modality: b of the item in the coordinate of its modality, and 1 in the other coordinates. A score is then s +

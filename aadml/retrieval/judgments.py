@@ -41,8 +41,8 @@ def read_judgments(path: str | Path) -> Judgments:
     Queries and items are ids of clips. An item with a grade of 0 or below is not relevant.
 
     Raises:
-        InputError: the file cannot be read, contains no judgments, or contains an invalid or repeated line. In the last
-            case, the message contains the line number.
+        InputError: the file cannot be read, contains no judgments, or contains an invalid line or a repeated judgment.
+            The message about a line contains the line number.
     """
     lines = _lines(path)
     is_csv = bool(lines) and [cell.strip().lower() for cell in lines[0].split(",")] == HEADER
@@ -60,7 +60,7 @@ def read_judgments(path: str | Path) -> Judgments:
             raise InputError(f"{path}: line {number} judges item '{item}' for query '{query}' again; remove this line")
         grades[query][item] = grade
     if not grades:
-        raise InputError(f"{path}: contains no judgments; add a judgment per line")
+        raise InputError(f"{path}: contains no judgments; add at least one line with a judgment")
     return Judgments({query: {i: g for i, g in judged.items() if g > 0} for query, judged in grades.items()})
 
 

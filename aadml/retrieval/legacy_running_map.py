@@ -57,7 +57,7 @@ def running_by_chance(relevant: Indices, items: int) -> Values:
 
 @lru_cache(maxsize=4096)
 def _inside(above: int, hits_above: int, size: int, hits: int) -> tuple[float, float]:
-    """Sum `ties.hits_normalized` over all ranks of a group of tied items except the last."""
+    """Sum `ties.hits_normalized` over all ranks of a group of tied items except the last rank."""
     inside = before = 0.0
     step = max(1, _CELLS // (hits + 1))
     for first in range(1, size, step):

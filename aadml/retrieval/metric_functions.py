@@ -48,7 +48,9 @@ def check_cutoff(metric: str, items: int) -> None:
     """Raise InputError if the cutoff of a metric is above the size of the gallery."""
     cutoff = split_name(metric)[1]
     if cutoff is not None and cutoff > items:
-        raise InputError(f"metric {metric}: the gallery has {items} items; use a cutoff up to {items}, or map")
+        raise InputError(
+            f"metric {metric}: the gallery has {items} items; use a cutoff up to {items}, or the metric map"
+        )
 
 
 def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:

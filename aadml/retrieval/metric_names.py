@@ -13,7 +13,7 @@ Gallery = Literal["full", "without-partner", "disjoint"]
 """Gallery of a query: all clips, all clips except the query's own, or the half of the clips without the query."""
 
 OTHER_GALLERIES: dict[str, Gallery] = {"map-without-partner": "without-partner", "map-disjoint": "disjoint"}
-"""Metrics of galleries other than the full one."""
+"""Name of a metric -> its gallery, other than "full"."""
 
 CHANCE_OF = "chance_of"
 """Key, in the JSON of a direction, of the chance levels of ranks and of requested metrics."""

@@ -14,7 +14,7 @@ Normalizer = Literal["all", "min(R,k)", "hits"]
 
 
 def average_precision(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Compute AP (b,): mean precision at the ranks of all relevant items, 0 for items beyond the first K."""
+    """Compute AP (b,): mean precision at the ranks of all relevant items; with a `cutoff`, 0 beyond this rank."""
     if cutoff is not None:
         return average_precision_at(ranking, cutoff)
     return ranking.per_query(precision_sums(ranking)) / ranking.relevant
@@ -26,7 +26,7 @@ def average_precision_over_reachable(ranking: Ranking, *, cutoff: int) -> Values
 
 
 def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute AP (b,) as mean precision at the hits among the first K: 1 for a single hit at rank 1 (DSCMR's code)."""
+    """Compute AP (b,) as mean precision at the hits among the first K, as in DSCMR's code; 0 without hits."""
     return average_precision_at(ranking, cutoff, "hits")
 
 
@@ -79,13 +79,14 @@ def average_precision_bounds(ranking: Ranking) -> tuple[Values, Values]:
 
 
 def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: Normalizer = "all") -> Values:
-    """Compute AP over the first K items.
+    """Compute AP (b,) over the first K items.
 
     Args:
         ranking: b queries.
         cutoff: K of all queries, or of each (b,). With K = R and "all", the mean is MAP@R (Musgrave et al., ECCV 2020).
         normalizer: divisor of the sum of precisions: "all" relevant items of the gallery, "min(R,k)" (1 for the best
-            ranking), or the "hits" among the K items (DSCMR's released code; 1 for a single hit at rank 1).
+            ranking), or the "hits" among the K items (DSCMR's released code; 1 for a single hit at rank 1, 0 without
+            hits).
     """
     limit = np.broadcast_to(np.asarray(cutoff, dtype=np.int64), (len(ranking),))
     places = np.clip(limit[ranking.query] - ranking.above, 0, ranking.size)

@@ -71,7 +71,7 @@ class Ranking:
         Args:
             relevant: (b,) number of relevant items of each query.
             items: n, the size of the gallery.
-            grades: grades of the rankings by scores.
+            grades: grades of other rankings of the same queries; None if every relevant item has grade 1.
         """
         nothing, everything = np.zeros_like(relevant), np.full_like(relevant, items)
         tied_grades = None if grades is None else Grades(grades.ideal.sum(axis=1), grades.ideal)
@@ -117,7 +117,7 @@ def rank(
         scores: (b, n) floats. Higher is better. Ties are equal values, and minus zero equals zero.
         relevant: (b, n) booleans, at least one true in each row.
         partner: (b,) column of each query's own clip, which is relevant; None if unknown.
-        grades: (b, n) grades, above 0 for relevant items; None if equal for all.
+        grades: (b, n) grades, above 0 for relevant items; None if every relevant item has grade 1.
 
     Raises:
         InputError: a score is NaN or infinite.
@@ -181,11 +181,11 @@ def over_rankings(
     Args:
         source: scores of q queries against n items.
         relevant: items relevant to each query; a query without relevant items is skipped.
-        measure: function of the numbers of b queries and their rankings, called in several threads.
+        measure: function of the indices (b,) of queries and the rankings of these queries, called in several threads.
         partner: (q,) column of each query's own clip in the gallery, which must be relevant to the query.
 
     Yields:
-        Results of `measure`, in the order of the queries.
+        Result of `measure` for each block, in the order of the queries.
 
     Raises:
         InputError: a score is NaN or infinite.
@@ -211,12 +211,12 @@ def over_scores(
     Args:
         source: scores of q queries against n items.
         relevant: items relevant to each query; a query without relevant items is skipped.
-        measure: function of the numbers of b queries, their scores (b, n) and relevance (b, n), called in several
+        measure: function of the indices (b,) of queries, their scores (b, n) and relevance (b, n), called in several
             threads.
-        rows: queries to measure, in order; None for all.
+        rows: indices of the queries to measure; None for all.
 
     Yields:
-        Results of `measure`, in the order of the queries.
+        Result of `measure` for each block, in the order of the queries.
     """
     queries, items = source.shape
     step = max(1, CHUNK // items)

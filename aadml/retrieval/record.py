@@ -36,7 +36,7 @@ class PerQuery:
 
 @dataclass(frozen=True)
 class PerUnit:
-    """Pseudo-value of the mean MAP of each clip of the test set (or cluster of clips), with its id."""
+    """Ids of the clips of the test set, or of clusters of clips, each with a pseudo-value of the mean MAP."""
 
     id: list[str]
     map: list[float]
@@ -47,7 +47,7 @@ class DirectionRecord:
     """Metrics of one direction; see `aadml.retrieval.results.DirectionResult`.
 
     Attributes:
-        figures: all other metrics: ("map_at_r",), ("recall_at", "10"), ("metrics", "mrr") ...
+        figures: keys in the JSON, such as ("map_at_r",) or ("recall_at", "10"), -> value, for all other metrics.
     """
 
     map: float
@@ -64,11 +64,19 @@ class DirectionRecord:
     figures: Figures = field(default_factory=dict)
 
     def figure(self, metric: str) -> float | None:
-        """Return a metric ("map", "recall@10"); None if it was not computed."""
+        """Return a metric ("map", "recall@10"); None if it was not computed.
+
+        Raises:
+            InputError: the text after an @ is not a cutoff.
+        """
         return self.map if metric == "map" else self.figures.get(place_of(metric))
 
     def chance_of(self, metric: str) -> float | None:
-        """Return the chance level of a metric; None if it was not computed."""
+        """Return the chance level of a metric; None if it was not computed.
+
+        Raises:
+            InputError: the text after an @ is not a cutoff.
+        """
         place = place_of(metric)
         path = (place[0], "chance") if metric in OTHER_GALLERIES else (CHANCE_OF, *place)
         return self.chance if metric == "map" else self.figures.get(path)
@@ -86,7 +94,7 @@ class EvaluationRecord:
     """Evaluation of a model: the metrics of every direction, and facts about the run.
 
     Attributes:
-        protocol: protocol of the embeddings.
+        protocol: name of the protocol that made the embeddings.
         split: scored split.
         similarity: similarity of two vectors.
         gallery: gallery of each query: "full" (its own clip included), "without-partner" or "disjoint".
@@ -104,7 +112,7 @@ class EvaluationRecord:
         selected_epoch: number of the selected epoch; None if no epoch was selected.
         epochs: number of trained epochs.
         steps: number of optimizer steps over all epochs.
-        train_map: mean MAP of the training clips, or of a sample of large sets, under the selected weights.
+        train_map: mean MAP of the training clips, or of a sample of a large set, under the selected weights.
         seconds: duration of the fit.
         parameters: number of fitted parameters.
         verdicts: warnings about the results.
@@ -134,12 +142,21 @@ class EvaluationRecord:
     verdicts: list[str] | None = None
 
     def figure(self, metric: str, direction: str | None = None) -> float | None:
-        """Return a metric of a direction, or its mean over all directions; None if it was not computed."""
+        """Return a metric of a direction, or its mean over all directions; None if it was not computed.
+
+        Raises:
+            KeyError: the direction is unknown.
+            InputError: the text after an @ is not a cutoff.
+        """
         chosen = self.directions.values() if direction is None else [self.directions[direction]]
         return _mean([record.figure(metric) for record in chosen])
 
     def chance_of(self, metric: str) -> float | None:
-        """Return the chance level of a metric as its mean over all directions; None if it was not computed."""
+        """Return the chance level of a metric as its mean over all directions; None if it was not computed.
+
+        Raises:
+            InputError: the text after an @ is not a cutoff.
+        """
         return _mean([record.chance_of(metric) for record in self.directions.values()])
 
     def with_figures(self, metrics: Iterable[str], other: "EvaluationRecord") -> "EvaluationRecord":

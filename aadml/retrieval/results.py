@@ -74,11 +74,11 @@ class DirectionResult:
     Attributes:
         direction: (queries, gallery).
         ids: names of the q scored queries.
-        units: names of the m units that are resampled for the interval of MAP: clips, or clusters of clips.
+        units: names of the m units of the 95 % interval of MAP: clips, or clusters of clips.
         unit: (q,) number of the unit of each query.
         by_item: (m,) derivative of the sum of the queries' AP with respect to the weight of each unit in the gallery.
         groups: (q,) class of each query; None if relevance is not by class.
-        names: group -> name.
+        names: class in `groups` -> name.
         gallery: n, the number of ranked items.
         without_relevant: number of queries skipped because the gallery has no item relevant to them.
         average_precision: (q,) AP of each query.
@@ -89,7 +89,7 @@ class DirectionResult:
         tie_rate: share of ranked items that share their score with another item of the same ranking.
         curves: curves of precision@K, recall@K and hit rate@K.
         cutoffs: K of the tables.
-        figures: path in the JSON -> value, for all other metrics.
+        figures: keys in the JSON -> value, for all other metrics.
     """
 
     direction: Direction
@@ -145,7 +145,7 @@ class DirectionResult:
 
     @property
     def map_interval(self) -> tuple[float, float]:
-        """95 % interval of MAP over test sets: units are resampled as queries and as items of the gallery."""
+        """95 % interval of MAP over test sets, from the pseudo-values of the units."""
         return mean_interval(self.unit_values)
 
     @cached_property
@@ -232,7 +232,7 @@ class Evaluation:
         >>> scores.map, scores["recall@10"], scores["audio-visual"].map
 
     Attributes:
-        protocol: protocol of the embeddings.
+        protocol: name of the protocol that made the embeddings.
         split: name of the scored split.
         similarity: similarity of two vectors.
         directions: one result per direction.
@@ -240,7 +240,7 @@ class Evaluation:
         gallery: gallery of each query: "full", "without-partner" or "disjoint".
         relevance: rule of relevance: "label", "own", "labels", "labels-graded" or "file".
         sample: sample of the queries; None if all clips were queries.
-        clustered: whether intervals resample clusters of clips instead of clips.
+        clustered: whether the units of the intervals are clusters of clips instead of clips.
     """
 
     protocol: str
@@ -304,13 +304,13 @@ class Evaluation:
 
     @property
     def unit_values(self) -> Values:
-        """Pseudo-value (m,) of the mean MAP of each unit; see `DirectionResult.unit_values`."""
+        """Pseudo-value (m,) of the mean MAP for each unit; see `DirectionResult.unit_values`."""
         values: Values = np.mean([result.unit_values for result in self.directions], axis=0)
         return values
 
     @property
     def map_interval(self) -> tuple[float, float]:
-        """95 % interval of `map_mean`: units are resampled as queries and as items of the gallery."""
+        """95 % interval of `map_mean` over test sets, from the pseudo-values of the units."""
         return mean_interval(self.unit_values)
 
     def per_unit(self) -> PerUnit:
@@ -328,7 +328,7 @@ class Evaluation:
         return float(np.mean([result.tie_rate for result in self.directions]))
 
     def record(self, *, queries: bool = False) -> EvaluationRecord:
-        """Return the content of `evaluation.json`; with `queries`, also the AP of each query."""
+        """Return the content of `evaluation.json`; with `queries`, also the AP of each query and all pseudo-values."""
         return EvaluationRecord(
             protocol=self.protocol,
             split=self.split,
@@ -349,7 +349,11 @@ class Evaluation:
         )
 
     def to_json(self, *, queries: bool = False) -> JsonObject:
-        """Return every metric by name, ready for `json.dumps`; with `queries`, also the AP of each query."""
+        """Return every metric by name, ready for `json.dumps`.
+
+        Args:
+            queries: whether to add the AP of each query and the pseudo-value of each unit.
+        """
         return self.record(queries=queries).to_json()
 
     to_dict = to_json
@@ -359,7 +363,7 @@ class Evaluation:
         """Draw a metric at K = 10, 20, ... as a matplotlib figure, with one line per direction.
 
         Args:
-            metric: "precision" (the paper's precision-scope@K), "recall" or "hit_rate".
+            metric: "precision" (precision-scope@K), "recall" or "hit_rate".
 
         Raises:
             InputError: the metric is unknown, or matplotlib is not installed.

@@ -32,7 +32,7 @@ class QuerySample:
 
 
 def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
-    """Draw the rows (q,) to use as queries of a direction, in order.
+    """Draw the rows (q,) to use as queries of a direction, in increasing order.
 
     Args:
         ways: all queries of the direction, with their galleries.
@@ -45,8 +45,8 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
     rows = np.sort(np.concatenate([way.queries for way in ways]))
     if not FEWEST <= queries <= len(rows):
         raise InputError(
-            f"queries is {queries}; pass a number from {FEWEST} to {len(rows)}, the number of queries of "
-            f"{'-'.join(direction)}, or omit queries to use all"
+            f"queries is {queries}; pass a number from {FEWEST} to {len(rows)} (the number of queries "
+            f"of {'-'.join(direction)}), or omit queries to use all"
         )
     return np.sort(np.random.default_rng(SEED).choice(rows, queries, replace=False))
 
@@ -66,5 +66,7 @@ def restricted(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:
         if mask.any()
     ]
     if not remaining:
-        raise InputError(f"queries: none of the {len(rows)} drawn queries has this gallery; draw more queries")
+        raise InputError(
+            f"queries: none of the {len(rows)} drawn queries has both modalities of the direction; draw more queries"
+        )
     return remaining

@@ -73,7 +73,7 @@ class VectorScores:
         dimension: d, the dimension of the vectors.
         queries: mapped queries.
         gallery: mapped gallery.
-        copies: indices of the gallery items equal to an earlier item, and of the first of the equal items.
+        copies: indices (c,) of the gallery items that equal an earlier item, and indices (c,) of these earlier items.
         precision: type of the scores. Scores that are equal in this type are ties.
     """
 
@@ -103,7 +103,7 @@ class VectorScores:
 
 
 def find_copies(vectors: Tensor) -> tuple[Indices, Indices]:
-    """Find rows equal to an earlier row: (n, d) -> indices of these rows, and of the first equal rows."""
+    """Return the indices (c,) of rows (n, d) that equal an earlier row, and the indices (c,) of these earlier rows."""
     step = max(64, TILE // vectors.shape[1])
     digest = np.concatenate([_digest(vectors[i : i + step]) for i in range(0, len(vectors), step)])
     _, first, kind = np.unique(digest, return_index=True, return_inverse=True)
@@ -224,7 +224,10 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
     sides = {"queries": queries, "gallery": gallery}
     for side, vectors in sides.items():
         if vectors.ndim != 2 or not vectors.numel():
-            raise InputError(f"{side}: the vectors have shape {tuple(vectors.shape)}; pass (n, d) with n and d above 0")
+            raise InputError(
+                f"{side}: the vectors have shape {tuple(vectors.shape)}; "
+                "pass vectors of shape (n, d), with n and d above 0"
+            )
         if not all_finite(vectors):
             row = int((~torch.isfinite(vectors)).any(1).nonzero()[0])
             raise InputError(f"{side}: row {row} contains NaN or infinity; pass finite vectors")
@@ -232,7 +235,8 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
         return MatrixScores(frame_word_scores(queries.detach().cpu(), gallery.detach().cpu()).numpy())
     if queries.shape[1] != gallery.shape[1]:
         raise InputError(
-            f"queries have {queries.shape[1]} dimensions, but the gallery has {gallery.shape[1]}; pass equal dimensions"
+            f"queries have {queries.shape[1]} dimensions, but the gallery has {gallery.shape[1]}; pass vectors "
+            "of the same dimension"
         )
     q, g = (vectors.detach().cpu() for vectors in sides.values())
     query_rows, gallery_rows = maps(q, g)

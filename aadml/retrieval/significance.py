@@ -123,7 +123,8 @@ def seeds_and_clips(first: Values, second: Values) -> Difference:
     is negative, only the larger of the two mean squares is used.
 
     Two seeds estimate the variance of seeds poorly. The p value and interval are then those of this test or of the t
-    test over seeds, whichever has the larger p value. With one seed there is no test.
+    test over seeds, whichever has the larger p value. The larger `equal` of these tests is returned. With one seed
+    there is no test.
 
     Args:
         first: (s, n) pseudo-value of MAP of each clip (or cluster of clips) under each seed; see

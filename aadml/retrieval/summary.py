@@ -16,7 +16,7 @@ GALLERY_IN_WORDS: dict[Gallery, str] = {
 
 RELEVANCE_IN_WORDS = {
     **{rule.name: rule.words for rule in (*RULES.values(), Judgments({}))},
-    "events": "an item in which an event of the query is perceptible too",  # in evaluations of earlier versions
+    "events": "an item that shares a perceptible event with the query",  # in evaluations of earlier versions
 }
 
 Rows = list[list[str]]

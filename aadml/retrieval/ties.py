@@ -115,10 +115,11 @@ def _log_choose(n: Indices, k: Indices) -> Values:
 def hits_normalized(
     above: Indices, hits_above: Indices, size: Indices, hits: Indices, places: Indices
 ) -> tuple[Values, Values]:
-    """Compute expectations of a sum of precisions over the number of hits, for a group of ties split by a cutoff.
+    """Compute the expectations of two quotients by the number of hits, for groups of ties split by a cutoff.
 
-    Let X be the number of relevant items among the first `places` of the group, and P the sum of their precisions. The
-    first expectation is E[P / (r + X)] and the second E[1 / (r + X)]. Both are 0 if r + X is 0. Each argument is (g,).
+    Let r be `hits_above`, X the number of relevant items among the first `places` of a group, and P the sum of their
+    precisions. The results are E[P / (r + X)] and E[1 / (r + X)]. A quotient counts as 0 where r + X is 0. Each
+    argument and result is (g,).
     """
     successes = np.arange(int(np.minimum(hits, places).max(initial=0)) + 1)[None, :]
     t, r, n, m, k = (values[:, None] for values in (above, hits_above, size, hits, places))

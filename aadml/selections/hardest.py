@@ -16,8 +16,8 @@ def hardest(
 ) -> Comparison:
     """Select each anchor's nearest negative, with one or all of the anchor's positives.
 
-    The AADML paper's "single triplet with the hardest negative" is this selection, if read per anchor. With a
-    similarity as score, the selection is the cross-modality hard strategy of Xie et al. (ICASSP 2023).
+    The AADML paper's "single triplet with the hardest negative" is this selection, if the paper means one triplet per
+    anchor. With a similarity as score, the selection is the cross-modality hard strategy of Xie et al. (ICASSP 2023).
 
     Args:
         comparison: a anchors against c candidates.

@@ -116,7 +116,8 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
     samples = waveform if isinstance(waveform, np.ndarray) else waveform.detach().cpu().numpy()
     if samples.ndim not in (1, 2) or samples.dtype not in (np.float32, np.float64):
         raise InputError(
-            f"log-mel: the samples are {samples.dtype} of shape {samples.shape}; pass float32 or float64 (b, s) or (s,)"
+            f"log-mel: the samples are {samples.dtype} of shape {samples.shape}; pass float32 or float64 samples of "
+            "shape (b, s) or (s,)"
         )
     frames = _frames(samples if samples.ndim == 2 else samples[None], settings)
     bands = np.empty((*frames.shape[:2], settings.bands), dtype=samples.dtype)
@@ -229,7 +230,7 @@ def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple
     """Return the windows of a chunk of frames, and groups of neighboring bands as (bands, bins, filters).
 
     Nearly all weights are zero, so a group needs few bins. BLAS computes the product of a group on the calling core.
-    Larger products would use its threads, which spin while waiting.
+    Larger products would use the threads of BLAS, which spin while waiting.
     """
     height = _CHUNK // settings.fft
     window = np.zeros((height, settings.fft))

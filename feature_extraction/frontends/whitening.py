@@ -88,7 +88,10 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
     count, mean, scatter = 0, np.zeros(()), np.zeros(())
     for block in _gathered(blocks):
         if not np.isfinite(block).all():
-            raise InputError("PCA: a training row contains NaN or infinity; extract the features again")
+            raise InputError(
+                "PCA: the features of the training clips contain NaN or infinity; check the weights of the network, or "
+                "set reduction to none"
+            )
         block_mean = block.mean(axis=0)
         centered = block - block_mean
         shift, share = block_mean - mean, len(block) / (count + len(block))  # Chan, Golub and LeVeque, 1979

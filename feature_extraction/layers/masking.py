@@ -21,7 +21,10 @@ def time_mask(lengths: Tensor | None, frames: int) -> Tensor | None:
 
 
 def masked(values: Tensor, mask: Tensor | None) -> Tensor:
-    """Return (b, c, t, f) with zeros in the padding: a convolution also reads zeros beyond the end of a single item."""
+    """Return values (b, c, t, f) with zeros outside `mask` (b, t), or unchanged without a mask.
+
+    A convolution also reads zeros beyond the end of a single item.
+    """
     return values if mask is None else values * mask[:, None, :, None]
 
 

@@ -164,5 +164,5 @@ def test_a_column_beyond_the_gallery_is_refused_before_the_training(aadml, featu
     grid = ["--over", "method.dimension=2,3", "--method", "cca", "--seeds", 1, "--workers", 0]
     code, _, err = aadml("ablate", "--data", features, *grid, "--metric", "recall@31", "-o", out)
     assert code == 2
-    assert "metric recall@31: the gallery has 30 items; use a cutoff up to 30, or map" in err
+    assert "metric recall@31: the gallery has 30 items; use a cutoff up to 30, or the metric map" in err
     assert not list(out.glob("runs/*/model.json"))

@@ -57,7 +57,10 @@ def test_columns_in_the_plural_are_read_and_what_is_left_out_is_named(tmp_path, 
                 file[key] = values
     found, split = read_embeddings(place, None, said.append)
     assert (split, found.class_names, found.ids) == ("test", ("3", "5", "7"), ("119", "121", "122"))
-    assert said == [f"{place}: arrays were ignored: pca; list modalities with other names in 'modalities'"]
+    assert said == [
+        f"{place}: arrays with unknown names were ignored (pca); to read an array as a modality, add its name to "
+        "'modalities'"
+    ]
 
 
 def test_a_file_of_other_modalities_is_refused_with_all_that_it_has(tmp_path):
@@ -95,7 +98,7 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
         ({"audio": AUDIO.astype(str)}, "audio: .* pass numbers"),
         ({"audio": AUDIO[:3]}, "4 visual rows, but 3 audio rows"),
         ({"visual": AUDIO[:3]}, "3 visual rows, but 4 audio rows"),
-        ({"label": np.arange(3)}, r"label: has shape \(3,\); pass shape \(4,\)"),
+        ({"label": np.arange(3)}, r"label: has shape \(3,\); pass an array of shape \(4,\)"),
         ({"label": np.array([0.5, 1, 2, 3])}, "label: contains 0.5; pass integers or text"),
         ({"id": np.array(["a", "b", "a", "c"])}, r"id contains 'a' 2 times"),
         ({"class_names": np.array(["x"] * 8)}, r"class_names contains 'x' 8 times"),
@@ -176,7 +179,10 @@ def test_modalities_of_other_names_and_masks_are_read(tmp_path, kind):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"audio_present": np.array([True])}, r"audio_present: has shape \(1,\); pass shape \(4,\), one value per row"),
+        (
+            {"audio_present": np.array([True])},
+            r"audio_present: has shape \(1,\); pass an array of shape \(4,\), one value per row",
+        ),
         ({"audio_present": np.array([0, 1, 2, 1])}, "audio_present contains 2; pass booleans, or zeros and ones"),
         ({"modalities": np.array(["a b"])}, "'a b' cannot be the name of a modality"),
     ],

@@ -18,7 +18,7 @@ SHORT = 0.01
 
 
 def drawn_proxies(count: int, dimension: int, loss: str, length: float = SHORT) -> nn.Parameter:
-    """Draw proxies of random direction and of about the length `length` -> (count, dimension).
+    """Draw proxies (count, dimension) of random directions and of about the length `length`.
 
     Only their directions are used. Adam moves every entry by about the learning rate, independently of the length of
     the proxies. Proxies of length 0.01 therefore turn as fast as proxies of length 1 at a hundred times the rate.

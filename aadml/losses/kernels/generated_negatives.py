@@ -37,7 +37,7 @@ class Phase:
 
 @runtime_checkable
 class GenerativeLoss(Protocol):
-    """Loss with a generator, whose `parameters()` have their own optimizer."""
+    """Loss with a generator; `parameters()` are trained by a separate optimizer."""
 
     def __call__(self, comparison: Comparison) -> Terms:
         """Compute the loss of the encoders; its gradient does not reach `parameters()`."""
@@ -91,7 +91,9 @@ def triple_cost(
 
         triplet       max(0, D_ap^2 - D_an^2 + margin)
         contrastive   1/2 D_ap^2 + 1/2 max(0, margin - D_an)^2
-        n-pair        log(1 + sum over n' of exp(x_a . x_n' - x_a . x_p)), n' the negatives in row i of `rivals`
+        n-pair        log(1 + sum over n' of exp(x_a . x_n' - x_a . x_p)), n' the negatives in row a of `rivals`
+
+    D is the Euclidean distance.
 
     Args:
         form: one of `Form`.

@@ -130,7 +130,10 @@ def _print_notes(outcome: "ExtractionOutcome", as_json: bool) -> None:
     for name, remark in outcome.warnings[:5]:
         note(f"warning: {name!r}: {remark}")
     if len(outcome.warnings) > 5 and not as_json:
-        note(f"warning: 5 of {len(outcome.warnings)} warnings about clips are shown; pass --json to list all")
+        note(
+            f"warning: the number of further warnings about clips is {len(outcome.warnings) - 5}; pass --json to list "
+            "all"
+        )
     for extractor in outcome.extractors:
         if extractor.parameters.get("weights") == "untrained":
             note(f"warning: {extractor.name} is UNTRAINED (random weights), as the feature file records")

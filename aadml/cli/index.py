@@ -62,7 +62,10 @@ def _print(changes: Any, output: str, as_json: bool) -> None:
         )
         click.echo(one_line(message), err=True)
     if len(changes.failures) > 10:
-        click.echo(f"aadml: 10 of {len(changes.failures)} unreadable files are listed; --json lists all", err=True)
+        click.echo(
+            f"aadml: the number of further unreadable files is {len(changes.failures) - 10}; pass --json to list all",
+            err=True,
+        )
     vectors = ", ".join(f"{count:,} {modality}" for modality, count in changes.vectors.items())
     click.echo(
         f"{output}: {changes.items:,} clips ({vectors}): {changes.new:,} new, {changes.changed:,} changed, "

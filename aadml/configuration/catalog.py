@@ -40,7 +40,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "loss": ("aadml.objective.objective:ObjectiveOptions", "aadml.objective.composition:Weighted"),
     "label_loss": ("aadml.objective.composition:Weighted",),
 }
-"""Section of a config -> import paths of the declarations of its options, which do not depend on its entry."""
+"""Section of a config -> import paths of the declarations of options that do not depend on the entry of the section."""
 
 
 class Described(Protocol):

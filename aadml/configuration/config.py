@@ -192,7 +192,7 @@ class ConfigFile:
     places: Mapping[str, str] = field(default_factory=dict)
 
     def changed(self, settings: Settings) -> "ConfigFile":
-        """Return the content with the values of `settings`, whose keys then have no location in the file.
+        """Return the content with the values of `settings`. The changed keys have no location in the file any more.
 
         Raises:
             InputError: `setting_pairs` or `with_setting` refuses the settings.

@@ -136,7 +136,10 @@ def _why_not_a_model(folder: Path) -> str:
     if not folder.is_dir():
         return "is a file, not a folder; pass the folder of a run or a model"
     if (folder / "manifest.json").is_file():
-        return f"is a run whose training was not finished; continue the training with `aadml train --resume {quote(str(folder))}`"
+        return (
+            "is a run whose training was not finished; continue the training with `aadml train --resume "
+            f"{quote(str(folder))}`"
+        )
     return f"is neither a run nor a model (the folder has no {FACTS}); pass the folder of a run or a model"
 
 

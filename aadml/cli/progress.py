@@ -106,7 +106,7 @@ class JobBar:
             self._bar.close()
 
     def show(self, part: str, done: int, failed: int) -> None:
-        """Show how many units of a part are done and failed. "audio of 20" is a part "audio" of 20 units."""
+        """Show how many units of a part are done and failed. The part "audio of 20" has 20 units."""
         if self._bar is None or part != self._part:
             self.__exit__()
             name, _, total = part.rpartition(" of ")

@@ -25,7 +25,7 @@ MODALITIES = click.Choice(["audio", "visual", "text"])
 @click.option("--where", metavar="SQL", help="Filter, such as \"label = 'dog' AND seconds > 3\".")
 @click.option("--model", type=click.Path(), metavar="RUN", help="Folder of the model, if it was moved.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--export", type=click.Path(), metavar="NAME", help="Only write the vectors, as NAME.MODALITY.*.")
+@click.option("--export", type=click.Path(), metavar="NAME", help="Only write vectors: NAME.MODALITY.npy or .parquet.")
 @click.option(
     "--format", "kind", type=click.Choice(["npy", "parquet"]), help="Format of exported vectors.  [default: npy]"
 )

@@ -88,7 +88,6 @@ def _configs() -> Iterator[RegistryEntry]:
 
 
 def _sections() -> Iterator[RegistryEntry]:
-    """Yield the sections with options, each described by the first line of its declaration."""
     for name, places in SECTIONS.items():
         yield RegistryEntry(name, first_line(places[0]), places[0], OWN)
 

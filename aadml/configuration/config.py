@@ -300,7 +300,7 @@ class ConfigFile:
         )
 
     def _lists_of_values(self) -> dict[str, list[object]]:
-        """Return the values to try, by key, of the section `tuning`."""
+        """Return the section `tuning`: key -> values to try."""
         space: dict[str, list[object]] = {}
         for key, choices in vars(self._options(TUNING)).items():
             if not isinstance(choices, list) or not choices:

@@ -42,7 +42,7 @@ def build_method(
         arguments: resolved options and sections of the method.
         training: the `training` section.
         context: dimensions, classes, seed and device.
-        towers: pretrained networks that compute the features of the method; None if features are read from a file.
+        towers: pretrained networks that compute the features of the method; None if there are no such networks.
         inputs: the `inputs` section, for towers; a method without towers receives scaled features.
 
     Raises:

@@ -20,8 +20,8 @@ ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 """Other names of splits, in lower case."""
 
 TEXT_COLUMNS = ("text", "caption", "caption_1")
-"""Columns for the text of a clip; the first of them in a manifest is used. After `caption_1`, the columns `caption_2`,
-`caption_3`, ... contain further texts."""
+"""Columns for the text of a clip, in descending priority. After `caption_1`, the columns `caption_2`, `caption_3`, ...
+contain further texts."""
 
 FURTHER_TEXT = "text_"
 """Prefix of the names of further texts of a clip: `text_2`, `text_3`, ..."""
@@ -135,7 +135,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
             _check_header(header, place)
             rows = _rows(header, ((lines.line_num, line) for line in lines if line), place)
     except OSError as error:
-        reason = f"cannot be read ({error.strerror}); pass another path, or change its permissions"
+        reason = f"cannot be read ({error.strerror}); change the permissions of the file, or pass another path"
         raise InputError(f"{place}: {reason}") from error
     except csv.Error as error:
         raise InputError(f"{place}: line {lines.line_num} is not CSV ({error}); correct that line") from error
@@ -198,7 +198,8 @@ def _check_header(header: list[str], place: str) -> None:
     for name in header:
         if "/" in name or name in ("", ".", "..") or not _is_utf8(name):
             raise InputError(
-                f"{place}: '{_shown(name)}' cannot be the name of a column; use UTF-8 without '/', and not '.' or '..'"
+                f"{place}: '{_shown(name)}' cannot be the name of a column; use a name in UTF-8 without '/', and not "
+                "'.' or '..'"
             )
 
 
@@ -266,7 +267,7 @@ def _row(cells: dict[str, str], folder: str, text: str | None) -> Row:
 
 
 def _texts(cells: Mapping[str, str], column: str) -> dict[str, str]:
-    """Return the texts of a clip by name; empty cells of `caption_1`, `caption_2`, ... are left out."""
+    """Return the texts of a clip by name. Empty cells of `caption_1`, ... are left out, unless all are empty."""
     if column != "caption_1":
         return {"text": cells[column]}
     numbered = (cells.get(f"caption_{number}", "") for number in range(1, len(cells) + 1))
@@ -307,7 +308,7 @@ def _problems(row: Row, *, plain: bool) -> list[str]:
         if "\0" in text:
             problems.append(f"the {name} contains a zero byte")
     if any("\0" in path for path in row.media.values()):
-        problems.append("the path of its media contains a zero byte")
+        problems.append("a path or text of the clip contains a zero byte")
     return problems
 
 

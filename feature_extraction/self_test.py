@@ -65,14 +65,14 @@ def examine(name: str) -> WeightCheck:
 
 
 def vggish_statistics(weights: str, variants: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Compute the statistics of the VGGish authors' smoke test.
+    """Compute mean and standard deviation of the features of a sine, as in the smoke test of the VGGish authors.
 
     Args:
         weights: option `weights` of the VGGish extractor.
         variants: variants of the VGGish extractor.
 
     Returns:
-        Mean and standard deviation over all values of the three patches, by variant.
+        Mean and standard deviation over all values (t, 128) of 3 s of sound, by variant.
 
     Raises:
         InputError: the weights are not available or cannot be read.

@@ -148,7 +148,7 @@ def main(command: click.Command = cli) -> None:
     """Run a command; exit with the status of the command, or with a message and a status after an error.
 
     After an error, the status is 2 for invalid input or an error of the operating system. The status is 1 if another
-    process of a distributed training was lost, and 130 after an interruption.
+    process of a distributed training was lost, and 130 after an interruption or a declined confirmation.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # paths are printed with their original bytes
@@ -193,7 +193,10 @@ def _exit(message: str, code: int) -> NoReturn:
 
 
 def _exit_interrupted(cause: BaseException | None) -> None:
-    """Exit with status 130. Print the text of a KeyboardInterrupt, or "no partial output is left" without text."""
+    """Exit with status 130. Print the text of a KeyboardInterrupt, or "no partial output is left" if the text is empty.
+
+    Nothing is printed for other causes, such as a declined confirmation.
+    """
     if isinstance(cause, KeyboardInterrupt):
         click.echo(f"aadml: interrupted; {str(cause) or 'no partial output is left'}", err=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ignored until the interpreter has ended

@@ -24,9 +24,10 @@ _flag = flags_of("aadml.data.conversion:convert")
 def command(source: str, target: str, **options: Any) -> None:
     """Convert IN, of any supported layout, into the feature file OUT.
 
-    With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS. With --layout
-    split-keys, OUT has the layout of the papers' files. 'synthetic:pairs' draws clips whose sound and picture share
-    more than their class, with options as in 'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1'.
+    With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS.
+    'synthetic:pairs' draws clips whose sound and picture share more than their class, with options as in
+    'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1'. Random features are written in the layout of the papers' files
+    with --layout split-keys.
     """
     import aadml
 

@@ -37,7 +37,7 @@ _flag = flags_of("aadml.feature_extraction.jobs.job:extract")
     "--shard",
     default="0/1",
     metavar="I/N",
-    help="Process only shard I (from 0) of N into F.I-of-N.h5; `aadml merge -o F.h5` joins them.",
+    help="Process only shard I (from 0) of N into F.I-of-N.h5; `aadml merge -o F.h5` joins the shards.",
 )
 @_flag("--retry-failed", is_flag=True)
 @_flag("--sequence", is_flag=True)
@@ -130,10 +130,13 @@ def _print_notes(outcome: "ExtractionOutcome", as_json: bool) -> None:
     for name, remark in outcome.warnings[:5]:
         note(f"warning: {name!r}: {remark}")
     if len(outcome.warnings) > 5 and not as_json:
-        note(f"warning: further warnings about clips: {len(outcome.warnings) - 5}; --json lists all")
+        note(
+            f"warning: the number of further warnings about clips is {len(outcome.warnings) - 5}; pass --json to list "
+            "all"
+        )
     for extractor in outcome.extractors:
         if extractor.parameters.get("weights") == "untrained":
-            note(f"warning: {extractor.name} is UNTRAINED (random weights); the feature file records this")
+            note(f"warning: {extractor.name} is UNTRAINED (random weights), as the feature file records")
         if "license" in extractor.about:
             title, terms = extractor.about.get("model", extractor.name), extractor.about["license"]
             note(f"the {extractor.modality} extractor is {title}; its license is {terms}")

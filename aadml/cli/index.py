@@ -57,10 +57,15 @@ def _print(changes: Any, output: str, as_json: bool) -> None:
         return
     for failure in changes.failures[:10]:
         reason = f"{failure.reason}, {failure.detail}"
-        message = f"aadml: '{failure.media}' cannot be read as {failure.modality} ({reason}); restore the file"
+        message = (
+            f"aadml: '{failure.media}' cannot be read as {failure.modality} ({reason}); restore or replace the file"
+        )
         click.echo(one_line(message), err=True)
     if len(changes.failures) > 10:
-        click.echo(f"aadml: {len(changes.failures) - 10} more files could not be read", err=True)
+        click.echo(
+            f"aadml: the number of further unreadable files is {len(changes.failures) - 10}; pass --json to list all",
+            err=True,
+        )
     vectors = ", ".join(f"{count:,} {modality}" for modality, count in changes.vectors.items())
     click.echo(
         f"{output}: {changes.items:,} clips ({vectors}): {changes.new:,} new, {changes.changed:,} changed, "

@@ -68,7 +68,7 @@ class TrainingProgress:
         self._bar = Bar(epochs, "epoch", "training", done=done)
 
     def epoch(self, record: Any) -> None:
-        """Show the loss and the validation MAP of an epoch."""
+        """Show the loss of an epoch, and the validation MAP if the epoch was validated."""
         if self._bar is None:
             return
         figures = {key: value for key, value in record.items() if not isinstance(value, str)}
@@ -106,7 +106,7 @@ class JobBar:
             self._bar.close()
 
     def show(self, part: str, done: int, failed: int) -> None:
-        """Update the progress of a part, whose name ends with its number of units ("audio of 20")."""
+        """Show how many units of a part are done and failed. The part "audio of 20" has 20 units."""
         if self._bar is None or part != self._part:
             self.__exit__()
             name, _, total = part.rpartition(" of ")

@@ -39,8 +39,9 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
 
     PAPER is 'paper' (AADML: Tables 1 to 3 and Figures 3 to 5, from VEGAS and AVE), or an audio-text paper: 'mei',
     '3cmlf', 'xie'. A time estimate is printed first. Run the same command again to continue an interrupted job. Rows
-    of AADML's tables are scored under the protocol "inductive", and under each "legacy:" protocol, a leak of published
-    code. The output folder contains the runs, a CSV file per table and figure, and a page.
+    of AADML's tables are scored under the protocol "inductive", and under each protocol "legacy:NAME", which repeats a
+    leak of published code. The output folder contains the runs and a CSV file per table and figure. With the extra
+    `plot`, the folder also contains a page.
     """
     import aadml
 

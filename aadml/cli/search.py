@@ -25,7 +25,7 @@ MODALITIES = click.Choice(["audio", "visual", "text"])
 @click.option("--where", metavar="SQL", help="Filter, such as \"label = 'dog' AND seconds > 3\".")
 @click.option("--model", type=click.Path(), metavar="RUN", help="Folder of the model, if it was moved.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--export", type=click.Path(), metavar="NAME", help="Only write the vectors as NAME.MODALITY.npy.")
+@click.option("--export", type=click.Path(), metavar="NAME", help="Only write vectors: NAME.MODALITY.npy or .parquet.")
 @click.option(
     "--format", "kind", type=click.Choice(["npy", "parquet"]), help="Format of exported vectors.  [default: npy]"
 )
@@ -43,9 +43,9 @@ def command(
 ) -> None:
     """Search INDEX with a query.
 
-    Scores are computed as in `aadml evaluate`. Equal scores are ordered by a second key (for posteriors, the cosine of
-    centered log-posteriors), then by id. --where reads the columns id, split, label, audio, visual, and the columns of
-    the manifest.
+    Scores are computed as in `aadml evaluate`. Hits of equal score are ordered by id. For posteriors, the cosine of
+    centered log-posteriors is compared before the id. --where reads the columns id, split, label, audio, visual, and
+    the columns of the manifest.
     """
     import aadml
     from aadml.cli.settings import typed_beside

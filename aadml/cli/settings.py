@@ -12,11 +12,11 @@ DECLARED = {
     "training": "aadml.methods.training.settings:Training",
     "proxy": "aadml.proxies.correlation:GraphOptions",
 }
-"""Section -> class that declares the keys that have separate options."""
+"""Section -> import path of the class that declares the keys of the section."""
 
 
 class DescribedFlag(click.Option):
-    """Option whose help text is the sentence on the argument of the same name in a docstring.
+    """Option that takes its help text from a docstring: the sentence on the argument of the same name.
 
     Args:
         flags: names of the option, such as `--epochs`.

@@ -68,7 +68,7 @@ class SweepProgress:
             note(f"{outcome.job.folder.name} failed: {outcome.reason}")
 
     def epoch(self, job: "Job", done: int, total: int) -> None:
-        """Update the progress of a running run."""
+        """Show that `done` of the `total` epochs of a run are trained."""
         self._parts[job.folder] = done, total
         self._show()
 

@@ -40,7 +40,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "loss": ("aadml.objective.objective:ObjectiveOptions", "aadml.objective.composition:Weighted"),
     "label_loss": ("aadml.objective.composition:Weighted",),
 }
-"""Section of a config -> import paths of the declarations of its options, which do not depend on its entry."""
+"""Section of a config -> import paths of the declarations of options that do not depend on the entry of the section."""
 
 
 class Described(Protocol):
@@ -88,7 +88,6 @@ def _configs() -> Iterator[RegistryEntry]:
 
 
 def _sections() -> Iterator[RegistryEntry]:
-    """Yield the sections with options, each described by the first line of its declaration."""
     for name, places in SECTIONS.items():
         yield RegistryEntry(name, first_line(places[0]), places[0], OWN)
 

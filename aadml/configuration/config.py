@@ -192,7 +192,7 @@ class ConfigFile:
     places: Mapping[str, str] = field(default_factory=dict)
 
     def changed(self, settings: Settings) -> "ConfigFile":
-        """Return the content with the values of `settings`, whose keys then have no location in the file.
+        """Return the content with the values of `settings`. The changed keys have no location in the file any more.
 
         Raises:
             InputError: `setting_pairs` or `with_setting` refuses the settings.
@@ -300,7 +300,7 @@ class ConfigFile:
         )
 
     def _lists_of_values(self) -> dict[str, list[object]]:
-        """Return the values to try, by key, of the section `tuning`."""
+        """Return the section `tuning`: key -> values to try."""
         space: dict[str, list[object]] = {}
         for key, choices in vars(self._options(TUNING)).items():
             if not isinstance(choices, list) or not choices:

@@ -27,7 +27,7 @@ def assemble(
     Args:
         data: path of the data.
         method: a key of METHODS.
-        loss: a loss or recipe, with or without the prefix "aa-".
+        loss: a loss or recipe, with or without the prefix of a proxy, such as "aa-".
         config: path of a YAML file, or the name of a preset.
         settings: values of any keys of the config.
         seed: see `Common`.

@@ -15,15 +15,15 @@ from aadml.objective.sections import EntrySection
 def idle_options(config: Config) -> list[str]:
     """Return a sentence for each changed option that has no effect with the other options.
 
-    The marker `OnlyWith` in the type of an option states the values of other options with which the option has an
-    effect. The weight of a loss has an effect only with another loss.
+    The marker `OnlyWith` in the type of an option lists required values of other options. With other values, the option
+    has no effect. The weight of a loss has an effect only with a second loss.
     """
     sentences = [sentence for where, entry, options in _entries(config) for sentence in idle(entry, options, where)]
     loss = config.section("loss")
     if loss and "label_loss" not in config.sections and loss.shared(Weighted).weight != 1:
         weight = f"loss.weight={loss.shared(Weighted).weight:g}"
         sentences.append(
-            f"{weight} changes nothing: it has an effect only with another loss, and {config.method} has none"
+            f"{weight} changes nothing: it has an effect only with a second loss, and {config.method} has one loss"
         )
     return sentences
 

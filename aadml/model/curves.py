@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def curves_figure(records: Sequence[Record], selected: int | None) -> "Figure":
-    """Draw one panel per metric, with the selected epoch marked; see `Model.plot_curves`.
+    """Draw a panel of the losses and a panel per metric; see `Model.plot_curves`.
+
+    The selected epoch is marked, unless `selected` is None.
 
     Raises:
         InputError: the records have no curves, or matplotlib is not installed.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FORMAT = "aadml-head"
 KINDS = (".onnx", ".pt2")
 LIMIT = 1e-5
-"""Largest accepted difference between file and model, relative to the larger of 1 and the largest value."""
+"""Largest accepted difference between file and model, relative to max(1, largest absolute value of the embeddings)."""
 ROWS = (1, 5)
 """Numbers of rows on which a file is compared with the model."""
 

@@ -19,8 +19,8 @@ class MethodFacts:
 
     Attributes:
         name: a key of METHODS.
-        arguments: resolved options and sections of the method; in a loaded model, sections are plain values as in its
-            file.
+        arguments: resolved options and sections of the method; in a loaded model, sections are plain values as in
+            `model.json`.
     """
 
     name: str
@@ -52,13 +52,13 @@ class Facts:
         label: method and loss in one word ("aa-triplet").
         method: the method and its options.
         training: the `training` section.
-        inputs: the `inputs` section of the scaling.
+        inputs: the `inputs` section, with the options of the scaling.
         dimensions: modality -> number of feature dimensions; 0 if the model reads media or words.
         class_names: classes of the training data, in the order of the labels.
         clips: number of training rows in an epoch: clips, or pairs of a clip and a text.
-        seed: seed of weights, order and draws.
+        seed: random seed of the training run.
         similarity: similarity function of the embeddings.
-        protocol: protocol of selection and scoring.
+        protocol: protocol for the selection of the epoch and for scoring.
         features: modality -> fingerprint of its extractor; empty if the data did not name an extractor.
         architecture: networks that were read from files (see `Method.architecture`).
         towers: pretrained networks that compute the inputs of the method; None if the method reads features.
@@ -90,7 +90,7 @@ class Facts:
         return tuple(self.dimensions)
 
     def to_json(self) -> JsonObject:
-        """Return the facts as plain values, without `towers` and networks that are None."""
+        """Return the facts as plain values. `towers` and networks of `architecture` are left out if absent."""
         method = {"name": self.method.name, "arguments": self.method.arguments.plain()}
         facts = asdict(self) | {"method": method}
         facts["architecture"] = {name: network for name, network in facts["architecture"].items() if network}
@@ -98,7 +98,7 @@ class Facts:
 
 
 ABOUT = ("torch", "tensorflow", "tensorflow-hub", "weight_file", "pca_file")
-"""Parameters that do not change the features, in feature files without `about`."""
+"""Parameters that do not change the features. In newer feature files, these parameters are entries of `about`."""
 
 
 def fingerprint(origin: JsonObject) -> JsonObject:

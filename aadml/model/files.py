@@ -42,7 +42,7 @@ def build_method(
         arguments: resolved options and sections of the method.
         training: the `training` section.
         context: dimensions, classes, seed and device.
-        towers: pretrained networks whose outputs are the features of the method.
+        towers: pretrained networks that compute the features of the method; None if there are no such networks.
         inputs: the `inputs` section, for towers; a method without towers receives scaled features.
 
     Raises:
@@ -82,7 +82,7 @@ def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.dev
     """Build a model from its facts and the tensors of its weight file, with only the parts that embedding needs.
 
     Raises:
-        InputError: the method is unknown, or does not have the stored arguments.
+        InputError: the method is unknown, or cannot be built from the stored arguments.
     """
     context = Context(
         facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips, facts.features,
@@ -105,7 +105,7 @@ def _typed_arguments(method: MethodFacts) -> OptionValues:
 
 
 def verify_model(folder: Path) -> list[str]:
-    """Return a list with a sentence on the first damaged file of a model folder; empty if all files are intact."""
+    """Return a list with a sentence on the first problem of a model folder; empty if all files are intact."""
     try:
         _read_checked(folder)
     except InputError as error:
@@ -136,7 +136,10 @@ def _why_not_a_model(folder: Path) -> str:
     if not folder.is_dir():
         return "is a file, not a folder; pass the folder of a run or a model"
     if (folder / "manifest.json").is_file():
-        return f"is a run whose training was not finished; continue it with `aadml train --resume {quote(str(folder))}`"
+        return (
+            "is a run whose training was not finished; continue the training with `aadml train --resume "
+            f"{quote(str(folder))}`"
+        )
     return f"is neither a run nor a model (the folder has no {FACTS}); pass the folder of a run or a model"
 
 

@@ -36,7 +36,8 @@ def media_features(
         build: function that returns the extractor, for a model of extracted features; by default `extractor_of`.
 
     Returns:
-        Features (n, d), or sounds or captions as a source.
+        Features (n, d) as a tensor if the model reads features. Otherwise the n media files or captions as `MediaFiles`
+        or `Captions`, which the model decodes.
 
     Raises:
         InputError: a file cannot be read, or the extractor is unknown, is not installed, or differs from the extractor
@@ -58,7 +59,7 @@ def raw_media(facts: Facts, paths: Sequence[str], segments: Sequence[Segment] = 
     """Return files, or a segment of each file, as features of a model that decodes media.
 
     Raises:
-        InputError: a file is missing.
+        InputError: a path does not exist, or is not a file.
     """
     _check_files(paths)
     kind = Waveforms if facts.towers is None else MediaFiles
@@ -66,7 +67,11 @@ def raw_media(facts: Facts, paths: Sequence[str], segments: Sequence[Segment] = 
 
 
 def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:
-    """Extract the features (n, d) of existing media files, or of texts, with an extractor."""
+    """Extract the features (n, d) of existing media files, or of texts, with an extractor.
+
+    Raises:
+        InputError: an item cannot be decoded, or its features are not finite.
+    """
     return torch.from_numpy(extract_in_memory(chosen, items))
 
 
@@ -74,8 +79,8 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     """Build the extractor of a modality's features, and check that its fingerprint is that of the model's features.
 
     Raises:
-        InputError: the origin of the features is unknown, or their extractor is not installed, is fitted to the
-            training clips, or has another fingerprint.
+        InputError: the origin of the features is unknown, or their extractor is not installed, cannot be built, is
+            fitted to the training clips, or has another fingerprint.
     """
     expected = facts.features.get(modality) or {}
     if not expected:
@@ -89,8 +94,8 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
         raise
     except InputError:
         raise InputError(
-            f"{modality}: the extractor of the model's features, {name}, is not installed; "
-            "embed arrays instead of files"
+            f"{modality}: the extractor of the model's features, {name}, is not installed; install the extractor, or "
+            "pass features instead of files"
         ) from None
     options = {key: parameters[key] for key in known if key in parameters} | dict(nested(expected, "source"))
     if "weights" in options and EXTRACTORS[modality].is_own(name):
@@ -99,12 +104,12 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     if built.fit is not None:
         raise InputError(
             f"{modality}: {name} was fitted to the training clips, but the model does not contain the fitted matrices; "
-            "embed arrays instead of files"
+            "pass features instead of files"
         )
     actual = fingerprint({"extractor": built.name, "parameters": built.parameters, "about": built.about})
     if other := difference(expected, actual):
         raise InputError(
-            f"{modality}: the installed extractor differs from the model's ({other}); embed arrays instead of files"
+            f"{modality}: the installed extractor differs from the model's ({other}); pass features instead of files"
         )
     return built
 

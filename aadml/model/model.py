@@ -138,7 +138,8 @@ class Model:
             (n, m), without the axis of an argument that is a single row.
 
         Raises:
-            InputError: an argument is not a row or a matrix of finite numbers.
+            InputError: an argument is not a row or a matrix of finite numbers, is empty, or has another dimension than
+                the other argument.
         """
         (queries, back), (gallery, _) = to_rows(a, "a"), to_rows(b, "b")
         scores = torch.from_numpy(np.asarray(self._scores(queries, gallery)))
@@ -157,7 +158,8 @@ class Model:
             Scores and rows of the gallery, best first.
 
         Raises:
-            InputError: k is outside 1..m, or an argument is not a row or a matrix of finite numbers.
+            InputError: k is outside 1..m, or an argument is not a row or a matrix of finite numbers, is empty, or has
+                another dimension than the other argument.
 
         Example:
             >>> model = aadml.fit("synthetic:ave", method="cca")
@@ -180,7 +182,8 @@ class Model:
         """Embed each modality of `clips` independently of the other modalities.
 
         Raises:
-            InputError: the model lacks a modality, or the width of features differs from the model's.
+            InputError: the model lacks a modality, the width of features differs from the model's, or features were
+                passed to a model that reads media or words.
         """
         for modality, features in clips.features.items():
             if isinstance(features, Matrix):
@@ -193,9 +196,9 @@ class Model:
         return replace(self, scaling=fit_scaling(clips, self.facts.inputs))
 
     def merged(self) -> "Model":
-        """Return the model with the adapters (`lora_rank`) of its pretrained networks added to their weights.
+        """Return a model with the LoRA adapters (`lora_rank`) added to the weights of the pretrained networks.
 
-        The merged model computes the same embeddings up to rounding, and loads without the pretrained networks.
+        The merged model computes the same embeddings up to rounding, and loads without the files of these networks.
 
         Raises:
             InputError: the model has no adapters.
@@ -206,7 +209,7 @@ class Model:
         return replace(self, method=method, facts=replace(self.facts, architecture=method.architecture()), folder=None)
 
     def plot_curves(self) -> "Figure":
-        """Draw losses and validation metrics over the epochs as a matplotlib figure, with the selected epoch marked.
+        """Draw losses and metrics over the epochs as a matplotlib figure; the selected epoch is marked, if any.
 
         Raises:
             InputError: the model has no training log by epoch, or matplotlib is not installed.
@@ -277,7 +280,7 @@ class Model:
         """Return the two files that define the model: name -> content.
 
         Args:
-            best: checkpoint with facts to write beside the weights; None for no facts.
+            best: checkpoint with the facts to store in the weight file; None to store no facts.
         """
         weights = pack_tensors(Checkpoint(self.tensors(), best.facts if best else {}))
         record = ModelRecord(self.facts, FileSum.of(weights), self.audit, self.record)

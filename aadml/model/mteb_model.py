@@ -42,8 +42,8 @@ class MtebModel:
         """Return embeddings (n, e) of the batches of mteb.
 
         Raises:
-            InputError: the items have several modalities or a modality that the model lacks, or are media that mteb has
-                already decoded.
+            InputError: the items have several modalities or a modality that the model lacks, cannot be embedded, or are
+                media that mteb has already decoded.
         """
         kinds = [kind for kind in task_metadata.get_modalities(prompt_type) if kind in MODALITIES]
         if len(kinds) != 1 or MODALITIES[kinds[0]] not in self.model.modalities:
@@ -58,7 +58,7 @@ class MtebModel:
         return np.asarray(self.model.similarity(np.asarray(first), np.asarray(second)))
 
     def similarity_pairwise(self, first: Any, second: Any) -> NDArray[np.float32]:
-        """Return the similarity (n,) of the rows with equal numbers in two sets of embeddings (n, e)."""
+        """Return the similarity (n,) of corresponding rows in two sets of embeddings (n, e)."""
         rows = zip(np.asarray(first), np.asarray(second), strict=True)
         return np.array([self.model.similarity(a[None], b[None])[0, 0] for a, b in rows])
 

@@ -74,7 +74,7 @@ class Extractor:
             trained on.
         about: further provenance that does not change the features: versions of packages, names of weight files.
             `parameters` and `about` are stored in the feature file and are part of the key of every record of a job.
-            The entry `source` of `about` contains the options with which a trained model builds the extractor again.
+            The entry `source` of `about` contains the options for building the extractor of a trained model again.
         prepare: function from one decoded clip to an array (t, ...). It runs in a decoding process and must therefore
             be picklable (a module-level function, or a `functools.partial` of one). Its module should not import torch.
         describe: function from the prepared arrays of several clips to the features over time (t, d) of each clip, in
@@ -197,7 +197,8 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         built = factory(**settings)
     except (ImportError, OSError) as error:
         raise InputError(
-            f"{name}: cannot be built ({type(error).__name__}: {cause(error)}); install its packages and copy its files"
+            f"{name}: cannot be built ({type(error).__name__}: {cause(error)}); install the missing package, or "
+            "restore the missing file"
         ) from error
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:

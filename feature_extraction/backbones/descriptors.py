@@ -52,7 +52,7 @@ def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
         frames_per_second: frames per second to use; at most the first 300 frames of a clip are used.
 
     Returns:
-        The extractor, whose features of a clip are means over its frames.
+        The extractor. The features of a clip are the mean over the frames.
     """
     return Extractor(
         name="hog-color",

@@ -40,7 +40,8 @@ def vggish_hub(*, weights: str = "auto") -> Extractor:
         The extractor.
 
     Raises:
-        InputError: TensorFlow is not installed, or the model cannot be loaded or is not a VGGish.
+        InputError: the model cannot be loaded, or is not a VGGish.
+        MissingExtraError: TensorFlow or TensorFlow Hub is not installed.
     """
     model = PUBLISHED if weights == "auto" else weights
     embed, folder = _loaded(model)

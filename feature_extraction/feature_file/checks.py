@@ -171,7 +171,7 @@ def _check_labels(content: FeatureFile, n: int, place: str) -> None:
     if not agrees.all():
         raise InputError(
             f"{place}: /labels and /label contradict each other in row {np.argmin(agrees)}; "
-            "write in /label the first class of /labels"
+            "write in /label the first class of /labels, or -1 for a clip without a class"
         )
 
 
@@ -211,7 +211,7 @@ def _finite(rows: FeatureRows, place: str, present: NDArray[np.bool_] | None = N
         absent = block.any(axis=1) & ~present[start : start + len(block)] if present is not None else np.zeros(0, bool)
         if absent.any():
             row = start + int(absent.argmax())
-            raise InputError(f"{place}: row {row} contains values, but its mask is false in this row; write zeros")
+            raise InputError(f"{place}: row {row} is not zero, but its mask is false in this row; write zeros")
         yield block
         start += len(block)
 

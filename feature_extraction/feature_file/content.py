@@ -23,8 +23,8 @@ class Timeline:
     Attributes:
         values: (total, d) float32; rows `offsets[i]` to `offsets[i + 1]` belong to clip i.
         offsets: (n + 1,) int64, not decreasing, from 0 to total.
-        times: (total,) float64, start of each row, in seconds after the beginning of the clip's file; None for files of
-            version 1. A row is valid until the start of the next row.
+        times: (total,) float64, start of each row, in seconds after the beginning of the clip's file; None if the file
+            has no times, as in version 1. A row is valid until the start of the next row.
     """
 
     values: NDArray[np.float32]
@@ -47,9 +47,7 @@ class Timeline:
             ValueError: the sequence has no times.
         """
         if self.times is None:
-            raise ValueError(
-                "this sequence has no times, because its feature file is of version 1; extract the features again"
-            )
+            raise ValueError("this sequence has no times, as in feature files of version 1; extract the features again")
         start, stop = int(self.offsets[clip]), int(self.offsets[clip + 1])
         place = np.searchsorted(self.times[start:stop], np.asarray(seconds, dtype=np.float64) + 1e-9, side="right")
         return np.where(place > 0, start + place - 1, -1).astype(np.int64)
@@ -125,7 +123,8 @@ class JobPart:
         manifest: fingerprint of the manifest.
         pending: by modality, the transformation that `merge` fits. Until then, features and sequences are not
             transformed.
-        sequence: whether the merged file keeps features over time. A shard with a pending fit always has them.
+        sequence: whether the merged file keeps features over time. A shard with a pending fit always keeps these
+            features.
     """
 
     index: int

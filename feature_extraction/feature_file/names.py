@@ -31,7 +31,7 @@ def check_modality(name: str, place: str) -> None:
     """
     if not is_modality(name):
         raise InputError(
-            f"{place}: '{name[:_LENGTH]}' cannot be the name of a modality; use audio, visual, text or another "
+            f"{place}: '{name[:_LENGTH]}' cannot be the name of a modality; use audio, visual, text or an unreserved "
             f"word of at most {_LENGTH} lowercase letters, digits and underscores, such as flow or hand_pose"
         )
 

@@ -54,7 +54,7 @@ class Hdf5Writer:
     """Writer of a new HDF5 file; equal calls produce equal bytes, at any time and with any version of h5py.
 
     Args:
-        root: the file, or a group; names are relative to it.
+        root: the file, or a group; names are relative to `root`.
     """
 
     def __init__(self, root: h5py.Group) -> None:

@@ -248,6 +248,6 @@ def test_every_remark_can_be_had(aadml, tmp_path):
     code, _, err = aadml(*arguments)
     said = [line for line in err.splitlines() if "warning" in line]
     assert (code, len(said)) == (0, 6)
-    assert said[-1] == "aadml: warning: further warnings about clips: 2; --json lists all"
+    assert said[-1] == "aadml: warning: the number of further warnings about clips is 2; pass --json to list all"
     _, out, _ = aadml(*arguments, "--json")
     assert json.loads(out)["remarks"] == [[name, "all samples of the sound are zero"] for name in ids]

@@ -82,7 +82,7 @@ def test_no_shipped_config_sets_what_cannot_act(path):
 
 @pytest.mark.parametrize(("method", "idle"), [("pairs", True), ("few-labels", False), ("aadml", False)])
 def test_the_weight_of_a_loss_that_stands_alone_is_said_to_change_nothing(method, idle):
-    said = f"loss.weight=0.5 changes nothing: it has an effect only with another loss, and {method} has none"
+    said = f"loss.weight=0.5 changes nothing: it has an effect only with a second loss, and {method} has one loss"
     assert (said in idle_options(full(method, **{"loss.weight": 0.5}))) == idle
     assert said not in idle_options(full(method))
 

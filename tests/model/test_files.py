@@ -48,7 +48,7 @@ def test_other_folders_are_named_for_what_they_are(folder, tmp_path):
     for place, message in {
         tmp_path / "nowhere": "does not exist; pass a run",
         folder / "model.json": "is a file, not a folder",
-        tmp_path / "run": "is a run whose training was not finished; continue it with",
+        tmp_path / "run": "is a run whose training was not finished; continue the training with",
         tmp_path: "is neither a run nor a model .the folder has no model.json.",
     }.items():
         with pytest.raises(InputError, match=message):

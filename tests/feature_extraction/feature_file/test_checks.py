@@ -137,7 +137,7 @@ def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
         ({"present": {"audio": np.array([1, 1, 0, 1])}}, "/audio_present is int64 (4,), but must be bool (4,)"),
         ({"present": {"audio": np.array([True])}}, "/audio_present is bool (1,), but must be bool (4,)"),
         ({"present": {"text": np.ones(4, bool)}}, "/text_present is present without its features"),
-        ({"present": {"audio": np.array([True, True, False, True])}}, "/audio: row 2 contains values, but "),
+        ({"present": {"audio": np.array([True, True, False, True])}}, "/audio: row 2 is not zero, but "),
         (
             {"features": {"audio": np.zeros((4, 1), np.float32)}, "present": {"audio": np.array([1, 0, 0, 1], bool)}},
             "clip 'clip 1 é\\n' has no modality; leave out",

@@ -143,7 +143,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("a,b\0c.mp4,x,train", "the path of its media contains a zero byte"),
+        ("a,b\0c.mp4,x,train", "a path or text of the clip contains a zero byte"),
         ("a\0,b.mp4,x,train", "the id contains a zero byte"),
     ],
 )

@@ -30,5 +30,5 @@ class Architecture:
         return cls(audio=towers.get("audio"), visual=towers.get("visual"), text=towers.get("text"), bert=bert)
 
     def tower(self, modality: Modality) -> SavedTower | None:
-        """Return the description of a modality's pretrained network, or None."""
+        """Return the description of a modality's pretrained network; None if the model has no such network."""
         return {"audio": self.audio, "visual": self.visual, "text": self.text}.get(modality)

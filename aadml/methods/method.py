@@ -27,7 +27,7 @@ class Context:
     Attributes:
         dimensions: modality -> number of feature dimensions, in the order of the modalities. 0 for features that are
             computed batch by batch.
-        classes: number of classes C; 0 if the clips do not have one class each.
+        classes: number of classes C; 0 if the clips have no class or several classes.
         seed: seed of initial weights, batch order, dropout and draws.
         device: device of neural methods.
         clips: number of training clips; 0 if unknown.
@@ -112,7 +112,7 @@ class Prior:
 
     Attributes:
         name: role of the model in one word ("ancillary").
-        method: name in METHODS of the model's method, which receives the config's options that it accepts.
+        method: the model's method, a name in METHODS, with all options of the config that this method accepts.
         training: `training` section of the model.
     """
 
@@ -160,11 +160,11 @@ class Embedder(ABC):
         return outputs
 
     def proxy(self) -> Proxy | None:
-        """Return the proxy that represents clips in the training loss, or None."""
+        """Return the proxy that represents clips in the training loss; None if clips represent themselves."""
         return None
 
     def architecture(self) -> Architecture:
-        """Return the description of the pretrained networks, for rebuilding them from a saved model."""
+        """Return the description of the pretrained networks, for a saved model; empty without such networks."""
         return Architecture()
 
     def readout(self) -> Mapping[str, str | float]:
@@ -197,6 +197,9 @@ class Method(Embedder):
             train: clips to fit on.
             valid: clips for choosing epoch and temperature; with `fits_validation`, additional clips to fit on.
             session: destination of progress, checkpoints and logs; None keeps these in memory.
+
+        Raises:
+            InputError: the method cannot be fitted on the clips.
         """
 
     @abstractmethod
@@ -209,6 +212,9 @@ class Method(Embedder):
 
         Returns:
             (n, dimension) float32 on the CPU.
+
+        Raises:
+            InputError: the method cannot embed the features, or is not fitted.
         """
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
@@ -226,7 +232,7 @@ class Method(Embedder):
         """Load the result of `state`."""
 
     def prior(self) -> Prior | None:
-        """Return the description of the model that must be trained first, or None."""
+        """Return the description of the model that must be trained first; None if no other model is needed."""
         return None
 
     def take_prior(self, trained: "Method") -> None:
@@ -235,7 +241,7 @@ class Method(Embedder):
         Raises:
             InputError: the method needs no other model.
         """
-        raise InputError(f"{type(self).__name__} needs no other model trained first; call fit directly")
+        raise InputError(f"{type(self).__name__} needs no other model to be trained first; call fit without take_prior")
 
     def parameters_count(self) -> int:
         """Return the number of fitted values; by default, the number of entries of all tensors of `state`."""

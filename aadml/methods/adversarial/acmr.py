@@ -50,8 +50,8 @@ def lookalike_triplet(
     the cosines of all clips of other classes are negative.
 
     Args:
-        vectors: modality -> embeddings (b, d).
-        inputs: modality -> features (b, f).
+        vectors: modality m -> embeddings m_i (b, d).
+        inputs: modality -> features x_i (b, f).
         labels: (b,) int64.
         margin: margin of the hinge, in squared distance.
         fidelity: "source" for one hinge per batch, as in the released code, or "repaired" for one per clip.
@@ -77,18 +77,19 @@ def lookalike_triplet(
 
 @removing(label_weight=LABEL_WEIGHT, positive_weight=POSITIVE_WEIGHT)
 class AdversarialLearner(Learner):
-    """Encoders trained for classes and partners, and against a classifier of modalities (Wang et al., 2017).
+    """Encoders trained on classes and on pairs, and against a classifier of modalities (Wang et al., 2017).
 
         encoders:             min  100 sum over modalities of CE(W x, y) + triplets - adv_weight lambda D
         modality classifier:  min  D = sum over modalities of CE(classifier(x), modality)
         lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of finished epochs;   triplets: see `lookalike_triplet`
+        x: embedding,   W: label classifier,   y: class
 
     Encoders and modality classifier are trained in turn on every batch, each with its own optimizer. Subtracting D is
-    equivalent to a layer that reverses the gradient. In the released code, only the modality classifier minimizes D.
-    The step of the encoders omits D, so no adversarial gradient reaches the encoders (`adv_weight: 0`). The released
-    code also sums the distances of the triplets over the batch into one hinge (`fidelity: source`). The toolkit has one
-    hinge per clip (`repaired`). The released code never trains the label classifier, whereas the toolkit trains this
-    classifier. The modality classifier has three linear layers without activation, as in the released code.
+    equivalent to a layer that reverses the gradient. In the released code, the step of the encoders omits D, so no
+    adversarial gradient reaches the encoders (`adv_weight: 0`). The released code also sums the distances of the
+    triplets over the batch into one hinge (`fidelity: source`). The toolkit has one hinge per clip (`repaired`). The
+    released code never trains the label classifier, whereas the toolkit trains this classifier. The modality classifier
+    has three linear layers without activation, as in the released code.
 
     Args:
         context: dimensions and classes.

@@ -41,7 +41,7 @@ class HashingLearner(Learner):
         f' = 0.8 f + 0.2 (share of each class) M,   share ~ sigmoid(5 f M^T),   h = tanh(W f')
         J = triplets of h in both directions, over a whole batch, in cosine, with `margin`
             + sum of 1 / (1 + exp(cos(|h|, 1))) + class_weight sum of binary cross-entropies of f'
-            + 0.001 sum of (h . b_c - k S_c)^2 + sum of |h - sign h|^2
+            + 0.001 sum of (h . b_c - k S_c)^2 (see `code_loss`) + sum of |h - sign h|^2
             - adv_weight sum over modalities m, o of mean D_m(f_o)
         critic D_m: scores features of m above those of o (see `critic_loss`)
 
@@ -51,10 +51,9 @@ class HashingLearner(Learner):
 
     The released code differs in four points. Its network begins with a CNN on pixels; the toolkit's encoders are fully
     connected. The released code divides features by the norm of the *whole batch*, at test too, so that the bits of an
-    item depend on the rest of the batch. The toolkit divides each item by its own norm. The penalty of the released
-    code draws a point for each component; the toolkit draws a point for each clip. M and the class codes of the
-    released code come from the vectors during an epoch; the toolkit computes M and the codes with the weights at the
-    end of the epoch.
+    item depend on the rest of the batch. The toolkit divides each item by its own norm. The released code draws the s
+    of `critic_loss` for each component; the toolkit draws s for each clip. The released code collects M and the class
+    codes while the weights change during an epoch; the toolkit computes M and the codes between epochs.
 
     Args:
         context: dimensions and classes.

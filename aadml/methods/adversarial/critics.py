@@ -1,4 +1,4 @@
-"""Critics of the Wasserstein game with gradient penalty (Gulrajani et al., NeurIPS 2017)."""
+"""Loss of a critic in the Wasserstein game with gradient penalty (Gulrajani et al., NeurIPS 2017)."""
 
 import torch
 from torch import Tensor, nn

@@ -24,7 +24,11 @@ class CaptionedLearner(Learner):
 
     @abstractmethod
     def learn_words(self, captions: Captions) -> None:
-        """Build the vocabulary of the text network from the training captions."""
+        """Build the vocabulary of the text network from the training captions.
+
+        Raises:
+            InputError: the file of word vectors cannot be read, or has vectors of another dimension than the network.
+        """
 
     @abstractmethod
     def prepared(self, clips: Clips) -> Clips:
@@ -43,6 +47,9 @@ class AudioText(LearnedMethod):
         context: seed and device.
         settings: the `training` section.
         start: run folder with the initial weights; "" for new weights.
+
+    Raises:
+        InputError: the learner cannot be trained with `training.precision` or `training.compile`.
     """
 
     learner: CaptionedLearner
@@ -55,8 +62,8 @@ class AudioText(LearnedMethod):
         """Build the vocabulary of `train`, then train; see `aadml.methods.training.loop.train`.
 
         Raises:
-            InputError: the clips have no sound that can be decoded or no captions, `start` is not a run of the same
-                networks, or training fails (see `aadml.methods.training.loop.train`).
+            InputError: the clips have no sound that can be decoded or no captions, the word vectors or the run `start`
+                do not fit the networks, or training fails (see `aadml.methods.training.loop.train`).
         """
         for modality in ("audio", "text"):
             if modality not in train.modalities:
@@ -73,19 +80,25 @@ class AudioText(LearnedMethod):
         super().fit(settled(prepare(train)), settled(with_sound(prepare(valid))), session)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; clips with undecodable sound are omitted, with a warning."""
+        """Embed sound and captions; clips with undecodable sound are omitted, with a warning.
+
+        Raises:
+            InputError: no sound can be decoded, or the method is not fitted.
+        """
         return self.learner.embed_clips(with_sound(self.learner.prepared(clips)))
 
 
 def _load_run(learner: Learner, run: Path) -> None:
-    """Load the weights of a finished run of the same networks, without the batches of its curriculum.
+    """Load the weights of a finished run of the same networks, except for the batches of a curriculum.
 
     Raises:
         InputError: the folder is not a trained run, is damaged, or has other networks.
     """
     path, facts = run / "model.safetensors", run / "model.json"
     if not path.is_file() or not facts.is_file():
-        raise InputError(f"method.start: {run} lacks {path.name} or {facts.name}; pass a trained run or model")
+        raise InputError(
+            f"method.start: {run} lacks {path.name} or {facts.name}; pass the folder of a trained run or model"
+        )
     data = path.read_bytes()
     read_as(FileSum, unseal(facts.read_bytes(), facts)["weights"], facts).check(data, path)
     weights = {key.removeprefix("method."): value for key, value in load(data).items() if key.startswith("method.")}
@@ -93,6 +106,7 @@ def _load_run(learner: Learner, run: Path) -> None:
         fits = key in weights and (weights[key].shape == value.shape or not value.is_floating_point())
         if not key.startswith("curriculum.") and not fits:
             raise InputError(
-                f"method.start: '{key}' in {run} is missing or has another size; pass a run of the same networks"
+                f"method.start: the tensor '{key}' in {run} is missing or has another size; pass a run of the same "
+                "networks"
             )
     learner.load_state_dict({key: value for key, value in weights.items() if not key.startswith("curriculum.")}, False)

@@ -49,7 +49,7 @@ class Curriculum(ResizedBuffers):
         self.register_buffer("hard", torch.zeros(0, 0, dtype=torch.int64))
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return the stages up to `options.until`, with `epochs` divided by the shares of all three stages.
+        """Return the stages up to `options.until`; `options.shares` divides `epochs` among all three stages.
 
         Each stage starts from the best weights of the stage before, with a new optimizer.
         """
@@ -80,6 +80,10 @@ class Curriculum(ResizedBuffers):
             text: (n, d) unit vectors of the captions.
             present: (n,) bool, false for pairs that the batches omit.
             train: the training clips.
+
+        Raises:
+            InputError: a batch has fewer than 2 pairs or more than all pairs, or pairs with the same clip or caption
+                cannot be separated.
         """
         rows = present.nonzero()[:, 0]
         vectors = F.normalize(audio + text, dim=1)[rows]
@@ -92,13 +96,17 @@ class Curriculum(ResizedBuffers):
         """Check, before the ancillary model is trained, that batches can be built from the training clips.
 
         Raises:
-            InputError: there are too few pairs, or too many pairs with the same clip or caption.
+            InputError: a batch has fewer than 2 pairs or more than all pairs, or too many pairs have the same clip or
+                caption.
         """
         if self.options.mining:
             check_partition(len(train), self.batch, self._codes(train), seed=self.seed)
 
     def _codes(self, train: Clips) -> list[Tensor]:
-        """Return codes (n,) of clips and of captions, for hard batches without equal codes; empty without `dedupe`."""
+        """Return a list of codes (n,) of clips and of captions, for hard batches without equal codes.
+
+        Without `dedupe`, the list is empty.
+        """
         return [train.labels.cpu(), _codes_of_captions(train)] if self.options.dedupe else []
 
     def batches(self, train: Clips, epoch: Epoch, generator: torch.Generator) -> Iterable[Tensor]:
@@ -108,7 +116,10 @@ class Curriculum(ResizedBuffers):
 
 
 def divided(epochs: int, shares: Sequence[float]) -> list[int]:
-    """Divide epochs by shares into whole numbers, by largest remainders; each number is at least 1."""
+    """Return whole numbers of epochs in proportion to `shares`, by largest remainders; each number is at least 1.
+
+    The sum of the numbers is `epochs`, or the number of shares if `epochs` is smaller.
+    """
     exact = [epochs * share / sum(shares) for share in shares]
     counts = [max(1, int(part)) for part in exact]
 

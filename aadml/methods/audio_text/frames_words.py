@@ -88,7 +88,7 @@ class FramesAgainstWords(CaptionedLearner):
         return {"audio": Player([p for p in self.parameters() if p.requires_grad], self._loss)}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch as packed sequences (b, 4 + t d) of up to t vectors (d,)."""
+        """Embed a batch as packed sequences (b, 4 + t d) of up to t vectors (d,); see `retrieval.frame_word.pack`."""
         values, lengths = self._sequences(features, modality)
         return pack(values, lengths, side="frames" if modality == "audio" else "words")
 
@@ -98,7 +98,8 @@ class FramesAgainstWords(CaptionedLearner):
         With `score_rate: pooled`, a sound has one vector for every four frames of the spectrogram.
 
         Raises:
-            InputError: a sound cannot be decoded; the message names its file.
+            InputError: a sound cannot be decoded (the message contains its path), the features are vectors, or the
+                method is not fitted.
         """
         packed, inverse = self._each_once(features, modality)
         return packed[inverse]
@@ -111,7 +112,7 @@ class FramesAgainstWords(CaptionedLearner):
         return clips.embedded(vectors, self.similarity, once=("audio",), rows=rows)
 
     def _each_once(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
-        """Return distinct sounds or captions as packed sequences (m, 4 + t d), and each item's position (n,)."""
+        """Return packed sequences (m, 4 + t d) with each distinct sound once, and the sequence (n,) of each item."""
         inputs = self._prepared(features, modality)
         distinct, inverse = distinct_items(inputs)
         parts: list[Tensor] = []
@@ -179,8 +180,9 @@ class FramesAgainstWords(CaptionedLearner):
         means = {name: float(torch.stack(values).nanmean()) for name, values in scalars.items()}
         spread = means.get("relevance spread", math.nan)  # undefined for a single pair
         collapse = (
-            f"the relevance of all pairs is {means['own relevance']:.3g} (spread {spread:.1g}): the "
-            "frames have collapsed; try an easier strategy (cross-modality-semi-hard) or a smaller learning rate"
+            f"the relevance of all pairs is {means['own relevance']:.3g} (spread {spread:.1g}), so the frames have "
+            "collapsed; try a smaller training.learning_rate, or the method.strategy cross-modality-semi-hard if "
+            "another strategy is set"
         )
         self._warnings = [collapse] if spread < _FLAT else []
         return means | {"score": -means["loss"]}

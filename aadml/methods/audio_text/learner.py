@@ -35,7 +35,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
     Args:
         audio: the audio tower.
         text: the text tower.
-        objective: objective to minimize, on unit vectors, with pairs by id.
+        objective: objective to minimize, on unit vectors; only a clip's own partner is positive.
         recall: directions of the recall sum that chooses the epoch.
         loading: caches of decoded sound.
         curriculum: stages and batches; None for one stage of shuffled batches.
@@ -72,7 +72,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return self.towers[modality]
 
     def learn_words(self, captions: Captions) -> None:
-        """Build the vocabulary from the training captions; a network of `transformers` has one already."""
+        """Build the vocabulary from the training captions; a network of `transformers` already has a vocabulary."""
         network = self.tower("text").network
         if isinstance(network, BertInput | WordInput):
             network.learn_words(captions)
@@ -93,6 +93,9 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """Replace the inputs of settled networks (see `CaptionTower.settled`) by vectors, and omit undecodable clips.
 
         Without settled networks, the clips are returned unchanged.
+
+        Raises:
+            InputError: no sound can be decoded.
         """
         for modality in clips.modalities:
             tower = self.tower(modality)
@@ -107,7 +110,8 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """Check that a curriculum can divide the training clips into batches.
 
         Raises:
-            InputError: there are too few pairs, or too many pairs with the same clip or caption.
+            InputError: a batch has fewer than 2 pairs or more than all pairs, or too many pairs have the same clip or
+                caption.
         """
         if self.curriculum is not None:
             self.curriculum.check_clips(train)
@@ -153,7 +157,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """Embed n items in evaluation mode, each distinct sound once -> (n, dimension) on the CPU.
 
         Raises:
-            InputError: a sound cannot be decoded; the message names its file.
+            InputError: a sound cannot be decoded (the message contains its path), or the method is not fitted.
         """
         if id(features) in self._cache and not self.training:
             return self._cache[id(features)][1]
@@ -210,7 +214,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return parts
 
     def _embedded(self, side: Modality, batch: Batch, local: Tensor, present: Tensor) -> Tensor:
-        """Embed the rows `local` of a batch (b,) -> (b, dimension); zeros for clips that are not present."""
+        """Embed the rows `local` (r,) of a batch -> (r, dimension); only `present` (r,) rows are meaningful."""
         if side in self._frozen:
             return self._frozen[side][batch.index[local.to(batch.index.device)]]
         features, rows = batch.features[side], present.nonzero()[:, 0]

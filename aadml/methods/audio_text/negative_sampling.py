@@ -59,7 +59,8 @@ def xie(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a direction has a modality other than audio and text, or the loss needs classes or a last layer.
+        InputError: a direction has a modality other than audio and text, the loss needs classes or a last layer, or the
+            method does not support `settings`.
     """
     dimension = networks.text_dimension
     space = Space(("audio", "text"), dimension)

@@ -25,7 +25,8 @@ class CaptionedOptions:
     """Options of reading sound and captions.
 
     Attributes:
-        memory_mib: memory for a cache of spectrograms, in MiB; cached sound is not decoded again.
+        memory_mib: memory for a cache of spectrograms, or of inputs of networks of `transformers`, in MiB; cached sound
+            is not decoded again.
         disk_mib: total disk space, in MiB, in `$AADML_CACHE/decoded` for spectrograms of sound files, or for decoded
             media of trained networks of `transformers`.
         cleaning: cleaning of captions, a key of CLEANINGS.

@@ -10,7 +10,7 @@ from aadml.retrieval.evaluation import evaluate
 def recall_sums(embeddings: Embeddings, reading: Literal["text-audio", "both"]) -> dict[str, float]:
     """Compute recall sums R@1 + R@5 + R@10 (hit rates, 0..3 per direction) and the MAP of each direction.
 
-    The audio side has one row per clip. Cutoffs above the number of clips are omitted.
+    The sound of a clip is ranked once for any number of captions. Cutoffs above the number of clips are omitted.
 
     Args:
         embeddings: `audio` and `text`, with the clip as label.

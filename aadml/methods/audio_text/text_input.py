@@ -34,6 +34,9 @@ class BertInput(ResizedBuffers):
     Attributes:
         dimension: dimension d of a caption's vector.
         source: "untrained", or the folder of the weights (not read if `config` is passed).
+
+    Raises:
+        InputError: the folder contains no readable BERT, or `transformers` is not installed.
     """
 
     __call__: Callable[..., Tensor]

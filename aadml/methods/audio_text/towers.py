@@ -65,11 +65,15 @@ class CaptionTower(nn.Module):
     """A network and its head of two linear layers (Mei et al. 2022, section 3), or a network without a head.
 
     Attributes:
-        network: padded batch -> (b, f).
+        network: batch -> (b, f).
         head: vectors (b, f) -> (b, d).
         frozen: whether the network is frozen; a head is always trained.
         frozen_mode: mode of a frozen network: "eval" (fixed statistics, no draws), or "train" as in the released code,
-            which updates batch norm statistics and applies dropout and SpecAugment.
+            which updates batch norm statistics and applies dropout and SpecAugment. A network of `transformers` always
+            has "eval".
+
+    Raises:
+        InputError: a network of `transformers` cannot be trained with its options.
     """
 
     __call__: Callable[..., Tensor]
@@ -97,7 +101,7 @@ class CaptionTower(nn.Module):
         return self
 
     def forward(self, batch: Padded | ItemBatch | Tensor, rows: Tensor | None = None) -> Tensor:
-        """Embed a padded batch, or cached vectors (b, f) of the network -> (b, d); `rows` as in `HubInput.forward`."""
+        """Embed inputs of the network, or cached vectors (b, f) -> (b, d); `rows` as in `HubInput.forward`."""
         if isinstance(batch, ItemBatch):
             batch = self.network(batch, rows)
         vectors: Tensor = self.head(batch if isinstance(batch, Tensor) else self.network(batch))
@@ -165,7 +169,7 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
 
 
 def describe(features: Features, network: nn.Module, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Compute the vectors (n, f) of all items of a source, and flags (n,) of decoded items.
+    """Compute a network's vectors (n, f) of all items of a source, and flags (n,) of decoded items, on the CPU.
 
     Each distinct sound is processed once. The vector of a sound that cannot be decoded is zero.
 
@@ -236,14 +240,14 @@ def input_batch(features: Features, rows: Tensor, device: torch.device) -> Any:
         InputError: the features are vectors.
     """
     if isinstance(features, Tensor):
-        raise InputError("the features are vectors; pass sound and captions")
+        raise InputError("the features are vectors, but the network reads sound or captions; pass sound or captions")
     return on_device(features, rows, device)
 
 
 def _check_any_present(features: Features, present: Tensor) -> None:
     if not bool(present.any()):
         path, reason = next(iter(getattr(features, "failures", {}).items()), ("", ""))
-        raise InputError(f"no sound can be decoded, starting with {path} ({reason}); restore the files")
+        raise InputError(f"no sound can be decoded, for example {path} ({reason}); restore or replace the files")
 
 
 def check_present(features: Features, present: Tensor) -> None:

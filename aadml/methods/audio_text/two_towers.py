@@ -36,6 +36,9 @@ class ThreeStages(AudioText):
         settings: the `training` section.
         start: run folder with the initial weights; "" for new weights.
         build_prior: function that builds the untrained ancillary model from its `training` section.
+
+    Raises:
+        InputError: the learner cannot be trained with `training.precision` or `training.compile`.
     """
 
     def __init__(
@@ -57,7 +60,11 @@ class ThreeStages(AudioText):
         self._curriculum.described = trained.learner.describe_pairs
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Train in stages, after the ancillary model if this model is needed and was not passed to `take_prior`."""
+        """Train in stages, after the ancillary model if this model is needed and was not passed to `take_prior`.
+
+        Raises:
+            InputError: see `AudioText.fit`.
+        """
         if self._prior and self._curriculum.described is None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self._seed)
@@ -92,7 +99,8 @@ def audio_text(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a network cannot be read, or the options contradict each other or leave nothing to train.
+        InputError: a network cannot be read, the options contradict each other or leave nothing to train, or the method
+            does not support `settings`.
     """
     learner = _learner(context, towers, freezing, captioned, (loss, selection, directions), None)
     return AudioText(learner, context, settings, towers.start)
@@ -116,7 +124,7 @@ def three_stages(
 
     Args:
         context: see `audio_text`.
-        settings: the `training` section; the curriculum uses its batch, and divides its epochs by `shares`.
+        settings: the `training` section; the option `shares` divides the epochs among the stages.
         towers: see `TowerOptions`.
         captioned: see `CaptionedOptions`.
         curriculum: see `CurriculumOptions`.
@@ -125,7 +133,8 @@ def three_stages(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a network cannot be read, or the options contradict each other or leave nothing to train.
+        InputError: a network cannot be read, the options contradict each other or leave nothing to train, or the method
+            does not support `settings`.
     """
     stages = Curriculum(curriculum, batch=settings.batch, seed=context.seed)
     learner = _learner(context, towers, NOT_FROZEN, captioned, (loss, selection, directions), stages)
@@ -152,7 +161,7 @@ def _learner(
     audio, text = build_tower("audio", towers, freezing, context), build_tower("text", towers, freezing, context)
     if context.architecture is None and not any(p.requires_grad for tower in (audio, text) for p in tower.parameters()):
         raise InputError(
-            "method.heads is none, and both networks are frozen, so nothing can be trained; set method.heads to layers "
-            "or train a network"
+            "method.heads is none, and both networks are frozen, so nothing can be trained; set method.heads to "
+            "layers, or train a network (method.freeze, method.blocks)"
         )
     return TwoTowers(audio, text, objective, towers.recall, captioned.loading, curriculum)

@@ -1,7 +1,8 @@
 """Linear algebra of the CCA family, in double precision.
 
-With T = S_aa^{-1/2} S_av S_vv^{-1/2} = U D V', the projections are A = S_aa^{-1/2} U_k and B = S_vv^{-1/2} V_k. The
-diagonal of D contains the canonical correlations (Hotelling, 1936; Mardia, Kent and Bibby, 1979).
+S are the covariances of two modalities a and v. With T = S_aa^{-1/2} S_av S_vv^{-1/2} = U D V', the k-dimensional
+projections are A = S_aa^{-1/2} U_k and B = S_vv^{-1/2} V_k. The diagonal of D contains the canonical correlations
+(Hotelling, 1936; Mardia, Kent and Bibby, 1979).
 """
 
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def cluster_cross_covariance(first: Tensor, second: Tensor, labels: Tensor) -> T
         labels: (n,) int64.
 
     Returns:
-        (d1, d2), of rank at most C - 1.
+        (d1, d2), of rank at most C - 1 for C classes.
     """
     members = torch.nn.functional.one_hot(labels, int(labels.max()) + 1).to(first.dtype)
     sums_first, sums_second = members.T @ first, members.T @ second
@@ -108,6 +109,6 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
 
 
 def _signed(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Make the largest weight of each direction of `first` positive, so that equal data have equal bytes."""
+    """Fix the signs of paired directions: the largest weight of each direction of `first` becomes positive."""
     signs = first.gather(0, first.abs().argmax(0, keepdim=True)).sign()
     return first * signs, second * signs

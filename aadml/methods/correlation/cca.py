@@ -51,9 +51,9 @@ def c_cca(
 ) -> Method:
     """Build cluster CCA, which pairs a clip with all clips of its class in the other modality (Rasiwasia et al., 2014).
 
-    The cross-covariance is beta S_pair + (1 - beta) S_cluster. S_cluster has rank C - 1 at most, so C or more
-    directions need some weight on the pairs. Covariances are unweighted, as in the code of the AADML paper's group; the
-    original paper weights clips by the size of their class.
+    The cross-covariance is beta S_pair + (1 - beta) S_cluster. With C classes, S_cluster has rank C - 1 at most, so C
+    or more directions need some weight on the pairs. Covariances are unweighted, as in the code of the AADML paper's
+    group; the original paper weights clips by the size of their class.
 
     Args:
         context: dimensions of the two modalities.

@@ -63,9 +63,9 @@ def total_correlation(
         "source": sum of sqrt(s^2 + ridge) over the `top` largest, as in the released code (docs/fidelity.md)
 
     Args:
-        first: (d, d) covariance of the first modality, with its ridge.
-        second: (d, d) covariance of the second modality, with its ridge.
-        cross: (d, d) cross-covariance.
+        first: S_aa (d, d), covariance of the first modality, with its ridge.
+        second: S_vv (d, d), covariance of the second modality, with its ridge.
+        cross: S_av (d, d), cross-covariance.
         objective: "trace" (Andrew et al., 2013), "squared" or "source".
         top: number of singular values for "source"; 0 for all.
         ridge: ridge in the formula of "source".
@@ -197,8 +197,8 @@ def dcca(
         hidden_visual: hidden layers of the second modality (same source).
 
     Raises:
-        InputError: the clips do not have exactly two modalities of vectors, the batch is not larger than `outputs`, or
-            there are more directions than outputs.
+        InputError: the clips do not have exactly two modalities of vectors, the batch is not larger than `outputs`,
+            there are more directions than outputs, or the method does not support `settings`.
     """
     hidden = dict(zip(context.need_pair("dcca"), (hidden_audio, hidden_visual), strict=True))
     _check_batch(settings, options.outputs, "dcca")
@@ -225,7 +225,8 @@ def c_dcca(
 
     Raises:
         InputError: the clips do not have exactly two modalities of vectors, some do not have exactly one class, the
-            batch is not larger than `outputs`, or there are more directions than outputs.
+            batch is not larger than `outputs`, there are more directions than outputs, or the method does not support
+            `settings`.
     """
     _check_batch(settings, options.outputs, "c-dcca")
     hiddens = dict.fromkeys(context.need_pair("c-dcca"), hidden)

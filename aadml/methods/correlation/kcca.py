@@ -41,13 +41,13 @@ KERNELS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"rbf": rbf, "p
 class KernelFeatures:
     """Features whose inner products are kernel values: kernel values with landmarks, whitened by the landmarks' kernel.
 
-    If every training clip is a landmark, the features are exact (kernel PCA). With fewer landmarks, they are Nystroem's
-    approximation (Williams and Seeger, NIPS 2000).
+    If every training clip is a landmark, the features are exact (kernel PCA). With fewer landmarks, the features are
+    Nystroem's approximation (Williams and Seeger, NIPS 2000).
 
     Args:
         kernel: a key of KERNELS.
         landmarks: (m, d).
-        whitening: (m, r).
+        whitening: (m, r), r the rank of the landmarks' kernel.
         parameter: gamma, a scalar.
     """
 
@@ -95,7 +95,8 @@ def kcca(
 ) -> Method:
     """Build kernel CCA, exact up to `landmarks` clips and by Nystroem's approximation beyond (Hardoon et al., 2004).
 
-    Kernel CCA maximizes a' K1 K2 b under a' ((1 - c) K1^2 + c K1) a = 1 and the same for b.
+    Kernel CCA maximizes a' K1 K2 b under a' ((1 - c) K1^2 + c K1) a = 1 and the same for b and K2. K1 and K2 are the
+    centered kernel matrices of the modalities.
 
     Args:
         context: dimensions of the two modalities, and the seed for choosing landmarks.
@@ -140,7 +141,7 @@ def _fit(
 
 
 def _regularized(values: Tensor, ridge: float) -> Tensor:
-    """Compute (1 - c) K^2 + c K of kernel CCA, in the space whose inner product is K."""
+    """Compute (1 - c) K^2 + c K with c = `ridge`, in the space of centered kernel features (n, r) -> (r, r)."""
     count = max(len(values) - 1, 1)
     product = values.T @ values / count
     return (1 - ridge) * product + ridge / count * torch.eye(len(product), dtype=product.dtype)

@@ -41,8 +41,8 @@ class Projection:
         """
         if modality not in self.weights:
             raise InputError(
-                f"the projection is not fitted on {modality}, only on {', '.join(self.weights) or 'no modality'}; fit "
-                f"the method on {modality}"
+                f"the projection is not fitted on {modality} (fitted modalities: {', '.join(self.weights) or 'none'}); "
+                f"fit the method on {modality}"
             )
         return ((self.inputs(features, modality) - self.mean[modality]) @ self.weights[modality]).float()
 
@@ -76,11 +76,19 @@ class LinearMethod(Method):
         self.projection = projection or Projection()
 
     def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
-        """Fit on training and validation clips together, since no epoch is chosen."""
+        """Fit on training and validation clips together, since no epoch is chosen.
+
+        Raises:
+            InputError: `method.dimension` is too large for the clips.
+        """
         self.projection = self._fitted([part for part in (train, valid) if len(part)])
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Project n items of one modality (n, d) -> (n, dimension)."""
+        """Project n items of one modality (n, d) -> (n, dimension).
+
+        Raises:
+            InputError: the features are computed batch by batch, or the method is not fitted on the modality.
+        """
         return self.projection(as_vectors(features, "a method in closed form"), modality)
 
     def state(self) -> dict[str, Tensor]:

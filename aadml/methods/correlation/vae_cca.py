@@ -67,12 +67,12 @@ class VariationalLearner(Learner):
         x_m -> layer of m, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
         z -> shared layer -> layer of m -> reconstruction of x_m
         J = 1e-4 sum over modalities of [mean squared error of x_m + sum over clips and dimensions of KL]
-            + sum of mean |p_i - Y_i|                                        p: linear classifier on z
+            + sum of mean |p_i - Y_i|                    p: linear classifier on z,  Y: one-hot labels
             + 1e-3 (T_aa + T_av + T_vv)                                      T: see `same_class_loss`, centered latents
             + 0.1 mean |z_v - z_a|
             + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
 
-    Despite the name, the released code does not solve CCA: the correlation is a likelihood of pairs, and each latent is
+    Despite the name, the released code does not solve CCA: the correlation is a likelihood of pairs. Each latent is
     centered over its dimensions. The code redraws the class centers at every call, so the center loss only shrinks
     norms (`fidelity: source`). The toolkit learns the centers (`repaired`). KL is summed over the batch as in the
     released code, and therefore grows with the batch size. The embedding is the mean, without noise. ReLU follows only

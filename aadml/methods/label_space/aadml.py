@@ -61,7 +61,7 @@ class LabelSpaceLearner(Learner):
 
     Raises:
         InputError: some clips do not have exactly one class, features are not vectors, there is only one modality, or
-            the clips lack a modality of `directions`.
+            a section does not fit the modalities of the clips.
     """
 
     in_bfloat16 = "shown"
@@ -237,7 +237,6 @@ class LabelSpaceLearner(Learner):
         return {"loss": group.portion(torch.stack(losses).mean())}
 
     def _generative(self) -> list[GenerativeLoss]:
-        """Return the losses with a generator, one per direction; an empty list if the loss is not generative."""
         return [loss for loss in self.objective.losses if isinstance(loss, GenerativeLoss)]
 
     def _embedded(self, batch: Batch) -> Embedded:

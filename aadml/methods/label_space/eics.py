@@ -37,8 +37,8 @@ class DualSubspaceLearner(Learner):
         embedding = [u / |u|, f / |f|]: the cosine of two embeddings is the mean of the cosines of u and of f
 
     No code was released. The abstract names the two subspaces and their purposes, and states that retrieval joins them.
-    Terms and weights follow DSCMR in the explicit subspace, and AADML in the implicit subspace. The embedding
-    has explicit + C dimensions.
+    Terms and weights follow DSCMR in the explicit subspace, and AADML in the implicit subspace. With C classes, the
+    embedding has explicit + C dimensions.
 
     Args:
         context: dimensions and classes.

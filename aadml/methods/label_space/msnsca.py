@@ -34,8 +34,8 @@ class MultiScaleLearner(Learner):
 
     The code of MSNSCA is not released; layers, sizes and terms follow SMSA-VA-CMR by the same authors. In that code,
     attention runs over the *batch* with keys of the partner's modality, at test too. The embedding of an item therefore
-    depends on the correct answer, the item's partner, and on the item's neighbors in the file. In the toolkit, the
-    scales of an item attend only to the scales of the same item. The code's ReLU on raw audio features would set half
+    depends on the item's partner, which is the correct answer, and on neighbors in the file. In the toolkit, the scales
+    of an item attend only to the scales of the same item. The code's ReLU on raw audio features would set half
     of the standardized values to 0, so the toolkit omits this ReLU. The toolkit learns the centers.
 
     Args:

@@ -23,14 +23,14 @@ TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
 class Readout:
     """A map from label-space vectors f (n, C) to embeddings (n, C).
 
-    With "cosine" the embedding is f itself (AADML, section 3). With "posterior" it is softmax(f / temperature),
-    compared by inner product: the probability that two items, independent given their classes, have the same class.
-    Ranking by this probability is optimal if the posteriors are calibrated (probability ranking principle, Robertson
-    1977).
+    With "cosine", the embedding is f itself (AADML, section 3). With "posterior", the embedding is
+    softmax(f / temperature). The inner product of two such embeddings is the probability that two items have the same
+    class, if their classes are independent. Ranking by this probability is optimal if the posteriors are calibrated
+    (probability ranking principle, Robertson 1977).
 
     Attributes:
         name: "cosine" or "posterior".
-        temperature: temperature of the softmax.
+        temperature: temperature of the softmax, for "posterior".
     """
 
     name: str
@@ -88,7 +88,11 @@ class ReadoutSection(EntrySection):
     key, table = "readout", READOUTS
 
     def candidates(self) -> list[Readout]:
-        """Return the candidate read-outs; only "cosine" in a loaded model without the read-out's external code."""
+        """Return the candidate read-outs; only "cosine" in a loaded model without the read-out's external code.
+
+        Raises:
+            InputError: external code returns anything but a list of read-outs.
+        """
         if is_left_out(self.table, self.name):
             return cosine()
         return require_result(self.bound()(), ReadoutFactory, "readout", self.name)

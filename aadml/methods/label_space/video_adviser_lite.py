@@ -36,12 +36,13 @@ class AdvisedLearner(Learner):
         stage 1, teacher:   CE(z, y) + mean |r_i - softmax(z_i)|^2
                             z, r: class logits and regressed labels, linear heads of an MLP on all modalities joined
         stage 2, students:  label loss of f + advice_weight sum over modalities of mean |f_i - r_i|^2
+                            f: outputs of the students
 
     The method is an analogue, hence "lite". The teacher of VideoAdviser is the video model of CLIP with prompts, which
     cannot be rebuilt from one feature vector per clip. The order of the distillation is the same: from the teacher's
     class logits to its own regression, and from the regression to the students. Sizes and weights are choices of this
-    toolkit. The teacher processes pairs, only in training. An item is embedded by the student of its modality, in label
-    space.
+    toolkit. The teacher reads all modalities of a clip, and is used only in training. At test, an item is
+    embedded in label space by the student of its modality.
 
     Args:
         context: dimensions and classes.

@@ -79,7 +79,8 @@ class BilateralLearner(Learner):
     Args:
         context: dimensions and classes.
         dimension: size of the embedding; each branch computes half of it.
-        tokens: number of pieces of a vector (8 of 128 for 1024-d visual, 8 of 16 for 128-d audio features).
+        tokens: largest number of pieces of a vector (8: pieces of 128 components for 1024-d visual features, of 16
+            components for 128-d audio features).
         depth: number of transformer layers.
         hidden: hidden layers of the global branch.
         dropout: share of units dropped.

@@ -46,7 +46,7 @@ class FewLabelsLearner(Learner):
     Args:
         context: dimensions of the modalities, classes.
         network: the `network` section: hidden layers, dropout and input noise of each modality's trunk.
-        pair_dimension: size of the vectors for matching pairs; the embedding has C dimensions.
+        pair_dimension: size of the vectors for matching pairs; the embedding has one dimension per class.
         label_loss: the `label_loss` section; the next four arguments are sections too.
         loss: loss of pairs; not computed if its weight is 0.
         selection: selection of the pairs in the loss.
@@ -94,7 +94,7 @@ class FewLabelsLearner(Learner):
         self.matching.check_clips(train)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Determine the labeled clips and, unless the weight of pairs is 0, duplicates and neighbors.
+        """Determine the labeled clips and, unless the weight of pairs is 0, refresh the state of `Matching`.
 
         Raises:
             InputError: no training clip has a label.

@@ -74,8 +74,8 @@ class Matching(LearnedScale):
         self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
         if self._taught and len(space.modalities) != 2:
             raise InputError(
-                f"neighbors.space: dcca needs exactly two modalities, but the clips have "
-                f"{', '.join(space.modalities)}; choose embedding"
+                f"neighbors.space is dcca, which needs exactly two modalities, but the clips have "
+                f"{', '.join(space.modalities)}; set neighbors.space to embedding"
             )
         teacher = "determines neighbors by a teacher that is trained once (neighbors.space: dcca)"
         self.needs_same_texts = teacher if self._taught else ""
@@ -95,7 +95,7 @@ class Matching(LearnedScale):
         self.objective.check_size(len(train), None)
 
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
-        """Compute bank and neighbors for an epoch, and find duplicates (once, or in each epoch if texts change).
+        """Refresh bank, neighbors and proxies for an epoch; find duplicates once, or in each epoch if texts change.
 
         Args:
             train: the training clips.
@@ -198,6 +198,6 @@ def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
         raise InputError(
-            f"neighbors.candidates: with a bank, proxies replace only anchors, but proxy.aa_on is {proxy.aa_on}; set "
+            f"neighbors.candidates is bank, so proxies can replace only anchors, but proxy.aa_on is {proxy.aa_on}; set "
             "proxy.aa_on to anchor"
         )

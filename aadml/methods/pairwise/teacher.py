@@ -24,7 +24,7 @@ def smaller_batch(clips: int) -> list[str]:
 
 
 def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
-    """Train a DCCA on only the training clips, and return their embeddings.
+    """Train a DCCA on only the training clips, and return the embeddings of these clips.
 
     Args:
         train: n clips of two modalities, scaled as for the student; labels are not used.
@@ -38,8 +38,8 @@ def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
     """
     if group.count() > 1:
         raise InputError(
-            "neighbors.space: dcca trains its teacher in one process, but this training run has several processes; "
-            "choose embedding"
+            "neighbors.space is dcca, whose teacher is trained in one process, but this training run has several "
+            "processes; set neighbors.space to embedding"
         )
     device = train.labels.device
     context = Context({m: train.dimension(m) for m in train.modalities}, 0, seed, device)

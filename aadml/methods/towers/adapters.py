@@ -20,9 +20,10 @@ def linear_layers(network: nn.Module, parts: Iterable[nn.Module]) -> tuple[str, 
 
 
 def add_adapters(network: nn.Module, layers: Sequence[str], *, rank: int, alpha: float) -> list[nn.Module]:
-    """Add adapters to linear layers in place: the output receives `alpha / rank` times B A x (Hu et al., 2021).
+    """Add low-rank adapters to linear layers in place (Hu et al., 2021).
 
-    B is zero at the beginning, so that the network computes the same vectors.
+    The output of a layer for an input x receives `alpha / rank` times B A x, with new matrices A and B. B is zero at
+    the beginning, so that the network computes the same vectors.
 
     Args:
         network: network with the layers.

@@ -22,7 +22,7 @@ TRAINED: tuple[Literal["audio", "visual", "text"], ...] = ("audio", "visual", "t
 
 @dataclass(frozen=True, kw_only=True)
 class FineTuning:
-    """Options of training pretrained networks of `transformers`; frozen networks ignore them.
+    """Options of training pretrained networks of `transformers`, without effect on frozen networks.
 
     Attributes:
         blocks: number of trained blocks of each network hf:MODEL, from the end; the layers after them are trained too.

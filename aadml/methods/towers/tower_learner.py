@@ -141,16 +141,23 @@ class TowerLearner(CachingLearner):
         """Embed n items in evaluation mode -> (n, dimension) on the CPU.
 
         Raises:
-            InputError: an item cannot be decoded; the message names its file.
+            InputError: an item cannot be decoded; the message contains its path.
         """
         return self.inner.embed_all(self._vectors(features, modality), modality)
 
     def described(self, clips: Clips) -> Clips:
-        """Return clips with the scaled vectors of the networks as features."""
+        """Return clips with the scaled vectors of the networks as features.
+
+        Raises:
+            InputError: an item cannot be decoded; the message contains its path.
+        """
         return replace(clips, features={m: self._vectors(f, m) for m, f in clips.features.items()})
 
     def _prepared_clips(self, clips: Clips) -> tuple[Clips, dict[Modality, Tensor]]:
-        """Return the decodable clips, with vectors instead of the media of frozen networks, and the clips' vectors."""
+        """Return the decodable clips, and the vectors (n, d) of each modality.
+
+        In the clips, vectors replace the media of frozen networks.
+        """
         features: dict[Modality, Features] = {}
         vectors: dict[Modality, Tensor] = {}
         present = torch.ones(len(clips), dtype=torch.bool)

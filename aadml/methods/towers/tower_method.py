@@ -25,7 +25,11 @@ class TowerMethod(LearnedMethod):
     learner: TowerLearner
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Prepare the clips, then train."""
+        """Prepare the clips, then train.
+
+        Raises:
+            InputError: no training clip can be decoded, or training fails (see `aadml.methods.training.loop.train`).
+        """
         super().fit(*self.learner.begun(train, valid), session)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
@@ -53,7 +57,7 @@ def towered(
         inputs: the `inputs` section.
 
     Raises:
-        InputError: a network cannot be read, or the method cannot be trained on vectors of trained networks.
+        InputError: a network cannot be read, or the method cannot be built or trained on the networks' vectors.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(context.seed)

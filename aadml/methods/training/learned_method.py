@@ -56,7 +56,11 @@ class LearnedMethod(Method):
         self.learner.check_clips(train)
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Train the learner; see `aadml.methods.training.loop.train`."""
+        """Train the learner.
+
+        Raises:
+            InputError: training fails; see `aadml.methods.training.loop.train`.
+        """
         run_training(self.learner, train, valid, self.settings, session or Session(), seed=self._seed)
 
     def embed(self, features: Features, modality: Modality) -> Tensor:

@@ -108,7 +108,7 @@ class Stage:
 
 
 def in_two(epochs: int, share: float, names: tuple[str, str], *, apart: bool = False) -> list[Stage]:
-    """Divide epochs into two stages; a stage without epochs is omitted.
+    """Return two stages that share a number of epochs; a stage without epochs is omitted.
 
     Args:
         epochs: epochs of both stages together.

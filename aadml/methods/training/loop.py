@@ -51,7 +51,7 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
 
     Raises:
         InputError: the loss became NaN or infinite in the first epoch, or the learner cannot be trained with these
-            settings.
+            settings or clips.
     """
     with torch.random.fork_rng(devices=[]), group.divided():
         clips = _to_device(train, learner.device)
@@ -253,8 +253,8 @@ class _Loop:
     def _shuffled(self, generator: torch.Generator) -> Iterator[Tensor]:
         """Yield the rows of each batch (b,) in random order.
 
-        A last batch below the configured size is omitted with `drop_last`. A last batch of one clip is otherwise added
-        to the batch before.
+        A last batch below the configured size is omitted with `drop_last`, and a last batch of one clip is otherwise
+        added to the batch before. The only batch of an epoch is never changed.
         """
         parts: Sequence[Tensor] = torch.randperm(len(self.train), generator=generator).split(self.settings.batch)
         if len(parts) > 1 and self.settings.drop_last and len(parts[-1]) < self.settings.batch:

@@ -42,13 +42,17 @@ class Step:
         return (1 + math.cos(math.pi * max(0.0, done) / max(done, self.epochs - settings.warmup, 1e-9))) / 2
 
     def rise(self, warmup: float) -> float:
-        """Return the factor of the learning rate in a linear warm-up of `warmup` epochs: 0 to 1."""
+        """Return the factor of the learning rate in a linear warm-up of `warmup` epochs: above 0, and 1 afterwards."""
         end = self.epoch + (self.number + 1) / self.steps
         return end / warmup if end < warmup else 1.0
 
 
 class Optimization:
-    """Optimizers of a training run, one per player."""
+    """Optimizers of a training run, one per player.
+
+    Raises:
+        InputError: the name of an optimizer is unknown.
+    """
 
     def __init__(self, players: Mapping[str, Player], settings: Training) -> None:
         self._players = players
@@ -145,7 +149,7 @@ def _by_rate(player: Player) -> list[Any]:
 def build_optimizer(parameters: Iterable[Any], settings: Training) -> torch.optim.Optimizer:
     """Build the optimizer of `settings` for parameters, or for torch's parameter groups.
 
-    The fused implementation is used where torch has one.
+    If torch has a fused implementation of the optimizer, the optimizer uses that implementation.
 
     Raises:
         InputError: the name of the optimizer is unknown.

@@ -128,11 +128,11 @@ class Session:
             self._callbacks.on_plan(epochs, done)
 
     def keep_best(self, checkpoint: Checkpoint) -> None:
-        """Store the weights of the best epoch so far."""
+        """Store the weights of the epoch chosen so far."""
         self._best = Checkpoint({k: v.detach().cpu().clone() for k, v in checkpoint.tensors.items()}, checkpoint.facts)
 
     def best(self) -> Checkpoint | None:
-        """Return the latest checkpoint of `keep_best`, or None."""
+        """Return the latest checkpoint of `keep_best`; None before the first call of `keep_best`."""
         return self._best
 
     def save(self, checkpoint: Checkpoint) -> None:

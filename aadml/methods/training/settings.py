@@ -64,6 +64,9 @@ class Training:
             are float32, and so are losses, except with "tf32".
         compile: compile the metric loss with `torch.compile`, which needs a C++ compiler, and some seconds at the first
             step. Results then differ by rounding.
+
+    Raises:
+        InputError: `criterion` is not a single metric, or is better when smaller.
     """
 
     removed_options: ClassVar[Mapping[str, int]] = {"micro_batch": 0, "valid_every": 1}

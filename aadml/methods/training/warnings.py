@@ -24,7 +24,10 @@ def collapse_warning(vectors: Tensor) -> str | None:
     scale = float(vectors.square().sum(1).mean())
     if variance > COLLAPSED * max(scale, COLLAPSED):
         return None
-    return f"collapsed to one point (variance {variance:.2g}); try a smaller learning rate or an easier selection"
+    return (
+        f"collapsed to one point (variance {variance:.2g}); try a smaller training.learning_rate, or an easier "
+        "selection if the method has a selection"
+    )
 
 
 def saturation_warning(shares: Sequence[float], *, least: float = 1e-4) -> str | None:
@@ -39,7 +42,8 @@ def saturation_warning(shares: Sequence[float], *, least: float = 1e-4) -> str |
         return None
     return (
         f"a share of at most {max(recent):.2g} of the terms of the metric loss was active in the last {PATIENCE} "
-        "epochs, so the loss no longer trains the encoders; try a harder selection or a larger margin"
+        "epochs, so the loss no longer trains the encoders; try a harder selection, or a larger margin if the loss has "
+        "a margin"
     )
 
 
@@ -57,12 +61,15 @@ def gradient_warning(norm: float) -> str | None:
             "weights and options of the losses"
         )
     if norm != norm or norm == float("inf"):
-        return "the gradient is not finite; lower training.learning_rate, or set training.clip_norm"
+        return (
+            "the gradient is not finite; lower training.learning_rate, set training.clip_norm, or look for extreme "
+            "values in the features"
+        )
     return None
 
 
 def gradient_share(value: Tensor, reached: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> Tensor:
-    """Compute the gradient norm of a scalar at the parameters `reached`, relative to that at `reached` and `others`.
+    """Compute the gradient norm of a scalar at the parameters `reached`, divided by the norm at all parameters.
 
     Args:
         value: scalar, whose graph is retained.

@@ -24,7 +24,11 @@ class RandomMethod(Method):
         """Do nothing."""
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Draw a vector for each of n items (n, d) -> (n, dimension)."""
+        """Draw a vector for each of n items (n, d) -> (n, dimension).
+
+        Raises:
+            InputError: the features are computed batch by batch.
+        """
         rows = as_vectors(features, "the random baseline").detach().cpu().float().contiguous().numpy()
         prefix = f"{self._seed} {modality} ".encode()
         drawn = np.empty((len(rows), self._dimension), dtype=np.float32)

@@ -15,7 +15,7 @@ from aadml.methods.method import Context, Method, as_vectors
 from aadml.methods.training.settings import Training
 
 _HOW = (
-    "extract both modalities with one model of two towers (`aadml extract M.csv -o F.h5 --audio hf:MODEL "
+    "extract both modalities with one model of two towers (for example, `aadml extract M.csv -o F.h5 --audio hf:MODEL "
     "--text hf:MODEL`; docs/encoders.md lists such models)"
 )
 
@@ -29,7 +29,11 @@ class ZeroShot(Method):
         """Do nothing."""
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Return the features (n, d) as float32 on the CPU."""
+        """Return the features (n, d) as float32 on the CPU.
+
+        Raises:
+            InputError: the features are computed batch by batch.
+        """
         return as_vectors(features, "zero-shot").detach().cpu().float()
 
     def state(self) -> dict[str, Tensor]:

@@ -255,5 +255,5 @@ def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp
     torch.testing.assert_close(again.embed(tones.test["text"], "text"), expected, rtol=1e-4, atol=1e-5)
     with pytest.raises(InputError, match="is missing or has another size"):
         fitted(tones, context, small | {"start": str(tmp_path), "dimension": 8})
-    with pytest.raises(InputError, match="pass a trained run or model"):
+    with pytest.raises(InputError, match="pass the folder of a trained run or model"):
         fitted(tones, context, small | {"start": str(tmp_path / "absent")})

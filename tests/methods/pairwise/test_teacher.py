@@ -51,5 +51,5 @@ def test_a_teacher_is_drawn_by_its_seed_and_disturbs_no_other_draw(short_teacher
 
 def test_a_teacher_of_three_modalities_is_refused_before_anything_is_trained():
     context = Context({"audio": 5, "visual": 7, "text": 3}, 0)
-    with pytest.raises(InputError, match="dcca needs exactly two modalities, but the clips have audio, visual, text"):
+    with pytest.raises(InputError, match="which needs exactly two modalities, but the clips have audio, visual, text"):
         METHODS["pairs"](context, Training(), neighbors=NeighborOptions(positives="own", space="dcca"))

@@ -180,9 +180,8 @@ class FramesAgainstWords(CaptionedLearner):
         means = {name: float(torch.stack(values).nanmean()) for name, values in scalars.items()}
         spread = means.get("relevance spread", math.nan)  # undefined for a single pair
         collapse = (
-            f"the relevance of all pairs is {means['own relevance']:.3g} (spread {spread:.1g}), so the frames have "
-            "collapsed; try a smaller training.learning_rate, or the method.strategy cross-modality-semi-hard if "
-            "another strategy is set"
+            "the relevance of all pairs is equal, so the frames have collapsed; try a smaller training.learning_rate, "
+            "or the method.strategy cross-modality-semi-hard if another strategy is set"
         )
         self._warnings = [collapse] if spread < _FLAT else []
         return means | {"score": -means["loss"]}

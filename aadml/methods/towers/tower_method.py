@@ -75,8 +75,7 @@ def towered(
             f"towers: {name} trains {' and '.join(players)} with separate optimizers, which towers do not support; "
             "choose another method or loss"
         )
-    trained = context.architecture is not None or not all(network.frozen for network in networks.values())
-    if trained and method.learner.learns_beside_batches:
+    if method.learner.learns_beside_batches and not all(network.frozen for network in networks.values()):
         raise InputError(
             f"towers: {name} also learns from clips outside its batch, so the networks cannot be trained; freeze the "
             "networks (--set towers.train=[])"

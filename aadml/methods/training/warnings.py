@@ -25,8 +25,8 @@ def collapse_warning(vectors: Tensor) -> str | None:
     if variance > COLLAPSED * max(scale, COLLAPSED):
         return None
     return (
-        f"collapsed to one point (variance {variance:.2g}); try a smaller training.learning_rate, or an easier "
-        "selection if the method has a selection"
+        "collapsed to one point; try a smaller training.learning_rate, or an easier selection if the method has a "
+        "selection"
     )
 
 
@@ -41,9 +41,8 @@ def saturation_warning(shares: Sequence[float], *, least: float = 1e-4) -> str |
     if len(recent) < PATIENCE or max(recent) > least:
         return None
     return (
-        f"a share of at most {max(recent):.2g} of the terms of the metric loss was active in the last {PATIENCE} "
-        "epochs, so the loss no longer trains the encoders; try a harder selection, or a larger margin if the loss has "
-        "a margin"
+        f"a share of at most {least:g} of the terms of the metric loss was active in the last {PATIENCE} epochs, so "
+        "the loss no longer trains the encoders; try a harder selection, or a larger margin if the loss has a margin"
     )
 
 

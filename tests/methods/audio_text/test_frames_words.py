@@ -142,7 +142,7 @@ def test_a_collapse_is_reported_while_training(tones, context):
             parameter.zero_()
             parameter.requires_grad_(False)
     method.fit(tones.train, tones.valid, session)
-    assert any("the frames have collapsed" in warning for warning in session.warnings)
+    assert sum("the frames have collapsed" in warning for warning in session.warnings) == 1
     healthy = Session()
     fit(tones, context, healthy)
     assert not healthy.warnings

@@ -76,6 +76,13 @@ def test_frozen_networks_train_what_their_extracted_features_train(videos, featu
         np.testing.assert_allclose(found, by_features.embed(**{modality: test[modality].numpy()}), rtol=0, atol=1e-6)
 
 
+def test_a_method_that_learns_beside_batches_is_saved_with_frozen_networks(videos, settings, tmp_path):
+    small = {key: value for key, value in settings.items() if not key.startswith("network")}
+    model = fitted(videos, small | FROZEN, method="few-labels")
+    again = aadml.load(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(again.embed(visual=paths(videos)), model.embed(visual=paths(videos)))
+
+
 def test_what_is_asked_for_is_trained_and_nothing_else(videos, settings, networks):
     asked = {"one": {"towers.train": ["visual"], "towers.blocks": 0}, "last": {"towers.blocks": 1}, "all": {}}
     found = {name: set() for name in asked}

@@ -56,7 +56,7 @@ class Annotation:
         name: unique id, which is `video`, or `video@row` if several lines have the same video.
         label: class of the clip.
         video: YouTube id of the video.
-        quality: annotated quality.
+        quality: annotated quality, such as "good".
         start: start of the event in seconds, as written.
         end: end of the event in seconds, as written.
     """
@@ -80,7 +80,9 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
     parts = {n: line.split("&") for n, line in enumerate(lines, 1) if line and not line.startswith("Category&")}
     for number, words in parts.items():
         if len(words) != 5:
-            raise InputError(f"{path}: line {number} has {len(words)} fields; write 5: class&video&quality&start&end")
+            raise InputError(
+                f"{path}: line {number} has {len(words)} fields; write the five fields class&video&quality&start&end"
+            )
     if not parts:
         raise InputError(f"{path}: contains no annotations; pass AVE's Annotations.txt")
     repeats = Counter(words[1] for words in parts.values())
@@ -93,7 +95,8 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
 def split_files(folder: Path) -> Mapping[str, str]:
     """Return split -> name of the file with the clips of the split.
 
-    The files are the lists of AVE's archive if `folder` contains `trainSet.txt`, and otherwise the order files.
+    The files are the lists of AVE's archive if `folder` contains `trainSet.txt`, and otherwise the order files of the
+    feature release (`train_order.h5`, ...).
     """
     return SET_FILES if (folder / SET_FILES["train"]).is_file() else ORDER_FILES
 
@@ -131,6 +134,8 @@ def _splits_of_sets(folder: Path, annotations: Sequence[Annotation]) -> list[str
 
 def read_orders(folder: Path, count: int) -> list[str]:
     """Return the split of each of `count` clips, in the order of `Annotations.txt`, from AVE's order files.
+
+    The key `order` of an order file (`train_order.h5`, ...) contains row numbers of `Annotations.txt`.
 
     Raises:
         InputError: a file cannot be read or has no key `order`, or the files do not contain each row once.
@@ -176,7 +181,7 @@ def left_out_of_clock(split_of: Mapping[int, str], limit: int, seed: int) -> set
     """Draw clips of the class Clock in the proportions of the papers' splits; return the rows of the clips not drawn.
 
     Args:
-        split_of: row number -> split of each clip of Clock, in order.
+        split_of: row number -> split of each clip of Clock.
         limit: number of clips to draw.
         seed: seed of the draw; the result also depends on the order of the clips.
 
@@ -192,7 +197,7 @@ def left_out_of_clock(split_of: Mapping[int, str], limit: int, seed: int) -> set
         if not 0 <= count <= len(rows):
             raise InputError(
                 f"ave: the clock limit {limit} needs {count} {split} clips of {CLOCK}, but there are {len(rows)}; "
-                "choose another limit"
+                "choose another limit, or pass data with more clips of the class"
             )
         left_out |= set(generator.permutation(rows)[count:].tolist())
     return left_out

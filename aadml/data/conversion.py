@@ -53,7 +53,7 @@ def convert(
         class_names: file with the names of the classes, one per line, in the order of the labels.
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
         first_label: keep only the first label of clips with several labels.
-        split: divide the clips again, class by class: random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2.
+        split: rule to divide the clips again, class by class, such as random:0.7/0.1/0.2 (train, valid, test).
         seed: random seed of the new division.
         drop_duplicates: remove clips that are in two splits up to noise and encoding (see `aadml inspect`). "train"
             removes the copy in the earlier split (train before valid before test), and "test" the copy in the later
@@ -64,8 +64,8 @@ def convert(
         The content that was written.
 
     Raises:
-        InputError: the source cannot be read as features, an option is invalid or does not apply to the source, or the
-            target cannot be written.
+        InputError: the source cannot be read as features, an option is invalid or does not apply, or the target cannot
+            be written.
     """
     imitated = layout is not None and str(source).startswith(SYNTHETIC)
     if imitated:

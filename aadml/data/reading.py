@@ -49,7 +49,7 @@ def open_data(
     class_names: tuple[str, ...] | None = None,
     undivided: bool = False,
 ) -> FeatureFile:
-    """Read features of any known layout: the feature file, or one of `LAYOUTS`.
+    """Read features of any known layout (the feature file, or one of `LAYOUTS`), or draw synthetic features.
 
     Args:
         path: a file, a folder for some layouts, an address such as "s3://bucket/clips.parquet", "hf:NAME" for a data
@@ -60,7 +60,8 @@ def open_data(
         visual: name of the array (or view) of visual, if the layout does not define it.
         text: name of the array (or view) of text, if the layout does not define it.
         views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
-        class_names: names of the classes in the order of their values; by default the values.
+        class_names: names of the classes in the order of the label values; by default the names in the file, or else
+            the label values.
         undivided: accept a file without splits, whose clips all count as train. If False, clips with labels need
             splits. Clips with neither labels nor splits are then divided by DEFAULT_RULE with seed 0, equally in all
             commands.
@@ -163,8 +164,8 @@ def recognize(path: Path) -> str:
         return _best(path, "npz", list(npz_keys(path)))
     if path.suffix.lower() == ".csv":
         raise InputError(
-            f"{path}: is a table; if it is a manifest of media, run `aadml extract {quote(str(path))} -o F.h5` first, "
-            "or choose networks that train on media (towers.audio, towers.visual; docs/encoders.md)"
+            f"{path}: is a CSV table, not features; for a manifest of media, run `aadml extract {quote(str(path))} "
+            "-o F.h5` first, or train networks on the media (towers.audio, towers.visual; docs/encoders.md)"
         )
     if not h5py.is_hdf5(path):
         raise InputError(f"{path}: {wrong_kind_hint(path) or f'is neither HDF5 nor npz; {_known()}'}")

@@ -33,7 +33,7 @@ class SampleClips:
     """Parameters of a set of sample clips.
 
     Args:
-        clips: number of clips; clip i shows event i modulo 10 and does not depend on this number.
+        clips: number of clips; clip i shows event i modulo 10 and does not depend on the number of clips.
         seconds: length of a clip, in seconds.
         seed: seed of all randomness.
     """
@@ -86,7 +86,7 @@ def sample_data(
         seconds: length of a clip, in seconds.
         seed: seed of all randomness; equal seeds produce equal clips.
         workers: largest number of worker processes, by default one per core. At most one per ten clips, rounded up, is
-            used, and a single worker is replaced by this process.
+            used, and a single worker is replaced by the calling process.
         progress: called with the number of clips done since the last call.
 
     Returns:

@@ -34,7 +34,7 @@ def test_videos_that_stand_in_several_lines_are_told_apart(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a&b&c\n", "line 1 has 3 fields; write 5: class&video&quality&start&end"),
+        ("a&b&c\n", "line 1 has 3 fields; write the five fields class&video&quality&start&end"),
         ("Category&VideoID&Quality&StartTime&EndTime\n\na&b&c\n", "line 3 has 3 fields"),
         ("", "contains no annotations"),
     ],

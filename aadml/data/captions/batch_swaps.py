@@ -28,7 +28,7 @@ def conflicts(codes: Tensor, rows: Tensor, others: Tensor) -> Tensor:
 def refine(
     vectors: Tensor, batches: Tensor, sense: int, codes: Codes, sweeps: int, generator: torch.Generator
 ) -> Tensor:
-    """Swap items between random disjoint pairs of batches to improve the sum of |s_m|^2.
+    """Swap items between random disjoint pairs of batches to raise or lower the objective, sum_m |s_m|^2.
 
     s_m is the sum of the vectors e_i of the items in batch m. Swapping i of batch m with j of batch n changes the sum
     by 2 (s_m - s_n) . (e_j - e_i) + 2 |e_i - e_j|^2.
@@ -110,7 +110,7 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
 
 
 def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
-    """Swap an item with one of another batch so that neither joins a duplicate; return False if no item fits."""
+    """Swap an item with an item of another batch so that neither joins a duplicate; return False if no item fits."""
     batch = batches[number : number + 1]
     item = batch[:, place]
     others = torch.cat([batch[:, :place], batch[:, place + 1 :]], 1)

@@ -64,7 +64,8 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
     absent = [name for name in SPLITS if name not in parts]
     if absent:
         raise InputError(
-            f"{place}: has no captions of the split {absent[0]} (found: {', '.join(parts) or 'none'}); add captions"
+            f"{place}: has no captions of the split {absent[0]} (splits with captions: {', '.join(parts) or 'none'}); "
+            "add clips of this split with captions"
         )
     notes: list[str] = []
     clips = {name: _clips(part, name, clean, captions, str(place), notes) for name, part in parts.items()}
@@ -106,7 +107,7 @@ def _parts(place: Path) -> dict[str, CaptionedPart]:
 
 
 def _tables(place: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the caption table of each split in a folder, or in its `csv_files` or `dataset`."""
+    """Yield each split and its caption table, in the folder `place` or its subfolder `csv_files` or `dataset`."""
     for part, names in _NAMES.items():
         form = re.compile(rf"(.*[_-])?({'|'.join(names)})\.csv", re.IGNORECASE | re.DOTALL)
         for folder in (place, place / "csv_files", place / "dataset"):

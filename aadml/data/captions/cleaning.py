@@ -16,8 +16,8 @@ _PUNCTUATION = str.maketrans({mark: " " for mark in string.punctuation if mark !
 def clean_mei(caption: str) -> str:
     """Clean a caption as Mei et al. (2022): lower case, and a space for each sentence mark and each double space.
 
-    White space before a separate sentence mark is removed first. Apostrophes, hyphens and brackets are kept. A second
-    cleaning may shorten longer runs of spaces, but does not change words.
+    White space before a sentence mark is removed first if white space or the end follows the mark. Apostrophes, hyphens
+    and brackets are kept. A second cleaning may shorten longer runs of spaces, but does not change words.
     """
     text = _SPACE_BEFORE.sub(r"\1", caption.lower())
     return _SENTENCE_MARKS.sub(" ", text).replace("  ", " ").strip()

@@ -78,8 +78,8 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor], *, seed: int
     """
     if not 2 <= size <= count:
         raise InputError(
-            f"curriculum: batches of {size} cannot be built from {count} items; choose batches of at least 2 and at "
-            "most all items (training.batch)"
+            f"curriculum: batches of {size} cannot be built from {count} items; choose a batch size from 2 to the "
+            "number of items (training.batch)"
         )
     used = _used_rows(count, size, seed)
     for code in codes:
@@ -130,9 +130,9 @@ def _seeded_nearest(vectors: Tensor, size: int, codes: Codes, generator: torch.G
 
 
 def _fill(size: int, codes: Codes, scores: Tensor, seed: int) -> list[int]:
-    """Return the first item `seed` and the b - 1 free items (finite score) with the highest scores.
+    """Return the first item `seed` and the `size` - 1 free items (finite score) with the highest scores.
 
-    If `codes` are passed, duplicates are avoided where the 4 b best free items suffice.
+    If `codes` are passed, duplicates are avoided where the 4 * `size` best free items suffice.
     """
     free = int(scores.isfinite().sum())
     if codes is None:
@@ -152,7 +152,10 @@ def _fill(size: int, codes: Codes, scores: Tensor, seed: int) -> list[int]:
 
 
 def _stratified(vectors: Tensor, size: int, generator: torch.Generator) -> Tensor:
-    """Build batches with one item of each of b clusters of equal size, computed by balanced spherical k-means."""
+    """Build batches (n // size, size) with one item from each of `size` clusters.
+
+    The centers of the clusters are those of spherical k-means. Each cluster is assigned the same number of items.
+    """
     count = len(vectors) // size
     picks = torch.randperm(len(vectors), generator=generator)[:size]
     centers = vectors[picks.to(vectors.device)]

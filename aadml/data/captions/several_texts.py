@@ -85,7 +85,7 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Return captioned sound; if `trained` is "drawn", with `drawn_by` of the training rows and with a note.
+    """Return captioned sound; if `trained` is "drawn", the training rows have `drawn_by`, and a note is added.
 
     Args:
         splits: captioned sound; each row is a pair of a clip and a caption, and its label is the number of the clip.
@@ -110,15 +110,13 @@ _HOW = {
 def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
     """Return the splits with one row per text in valid and test, and with the training rows that `trained` selects.
 
-    A note on the texts is added.
-
     Args:
         splits: the data.
         trained: "first" for the first text of each clip, "drawn" for one text per clip and epoch, or "all" for a pair
             of each text with its clip.
 
     Returns:
-        The splits; if no training clip has several texts, only the notes may change.
+        The splits with a note on the texts; if no training clip has several texts, only the notes may change.
     """
     train = splits.train
     if train.texts is None:

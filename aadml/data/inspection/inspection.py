@@ -58,13 +58,14 @@ class Examination:
         present: modality that some clips lack -> split -> number of clips with the modality.
         duplicates: "id", a modality or "all modalities" -> duplicate ids, feature rows of the modality, or rows of all
             modalities together.
-        near_duplicates: pairs of a searched clip and a clip of an earlier split that are equal, exactly or nearly.
-        searched: "test" or "valid" -> number of searched clips: all, or a random sample if all would take long.
+        near_duplicates: pairs of a test or valid clip and a clip of an earlier split that are equal, exactly or nearly.
+        searched: "test" or "valid" -> number of clips that were looked up in the earlier splits: all clips, or a random
+            sample if looking up all clips would take many minutes.
         sequences: modality with features over time -> number of its rows, and their times.
         columns: names of the columns that the manifest of the clips had besides ids, media, labels and splits.
         provenance: origin of the features of each modality.
         warnings: warnings, one sentence each.
-        recipes: known recipes nearest to the features of sound and pictures; empty if no media were given.
+        recipes: known recipes (network and settings) nearest to the features; empty if no media were given.
     """
 
     clips: int
@@ -106,10 +107,11 @@ def inspect(
         near_duplicates: search the earlier splits for near-duplicates (equal up to noise and encoding) of every test
             and valid clip. By default, a search that would take many minutes uses only a random sample of these clips,
             with a warning.
-        media: manifest of the same clips, to find which known recipe computed the features.
+        media: manifest of the same clips, to find the known recipe (network and settings) of the features.
 
     Raises:
-        InputError: the data or the manifest cannot be read or share no clip, or an option does not apply to the data.
+        InputError: the data, the manifest or a weight file cannot be read, the features and the manifest have no clip
+            in common, or an option does not apply to the data.
         MissingExtraError: a package that the data need is not installed.
     """
     if str(path).startswith(TASK):

@@ -86,7 +86,7 @@ def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatc
         A match for "audio" and a match for "visual", as far as `content` has the modality.
 
     Raises:
-        InputError: no id of the features is in the manifest.
+        InputError: no id of the features is in the manifest, or a weight file in the cache is invalid.
     """
     rows = {row.id: row for row in manifest.rows}
     if rows.keys().isdisjoint(content.ids):
@@ -196,7 +196,7 @@ def _visual(features: NDArray[np.float64], media: Sequence[Part]) -> RecipeMatch
 
 
 def _variant(name: str, switched: Sequence[bool]) -> VariantOptions:
-    """Return the options of a published weight file; those of `FIELDS` marked in `switched` have their other value."""
+    """Return the options of the weight file `name`, with the other value for each of `FIELDS` marked in `switched`."""
     values = {
         field: next(other for other in choices if (other == getattr(INCEPTION_VARIANTS[name], field)) != change)
         for (field, choices), change in zip(FIELDS.items(), switched, strict=True)

@@ -81,7 +81,7 @@ class TaskExamination:
     """Statistics of a retrieval task; every field can be written as JSON.
 
     Attributes:
-        task: name or folder of the task.
+        task: name or folder of the task, as passed.
         splits: split -> its statistics.
         duplicates: "queries" and "items" -> contents that repeat within a split or are in two splits.
     """
@@ -92,13 +92,14 @@ class TaskExamination:
 
 
 def examine_task(task: str) -> TaskExamination:
-    """Return counts, duplicates, ambiguous judgments, ceiling and chance of a retrieval task.
+    """Return counts, duplicates, ambiguous judgments, ceiling and chance of a retrieval task (see `SplitStatistics`).
 
     Args:
         task: a folder, a table of clips, or the name of a task of mteb. The folder has `corpus`, `queries` and `qrels`
-            (or `default`), each a folder or a file of Parquet, JSON Lines or TSV, or a data set saved by `datasets`. A
-            table of clips is "FOLDER#a2v": its sounds (a) are queries for the videos (v) of the same label (of the same
-            clip for lack of labels). The other letters are i (image) and t (text).
+            (or `default`). Each of the three is a file of Parquet, JSON Lines or TSV, a folder of such files, or a data
+            set saved by `datasets`. A table of clips is passed as "FOLDER#a2v". Its sounds (a) are then queries for the
+            videos (v) of the same label, or of the same clip if there are no labels. The other letters are i (image)
+            and t (text).
 
     Raises:
         InputError: the task cannot be loaded, or its data are incomplete, invalid or without judgments.
@@ -303,7 +304,7 @@ def _rows(tables: list[TablePart], place: Path, needed: Sequence[str]) -> Iterat
         if absent := [name for name in needed if name not in table.schema.names]:
             raise InputError(
                 f"{place}: the judgments have no column {absent[0]} (columns: {', '.join(table.schema.names)}); pass "
-                "query-id, corpus-id and score"
+                "judgments with the columns query-id, corpus-id and score"
             )
         for batch in table.batches(_BATCH):
             yield from batch.to_pylist()

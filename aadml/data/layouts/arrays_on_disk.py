@@ -51,8 +51,8 @@ def assemble(
     if splits is None:
         if not undivided:
             raise InputError(
-                f"{place}: has no 'split'; add an array with train, valid or test for each clip, or draw splits: "
-                f"`aadml convert {quote(str(place))} F.h5 --split {DEFAULT_RULE}`"
+                f"{place}: has no 'split'; add an array or column split with train, valid or test per clip, or draw "
+                f"splits: `aadml convert {quote(str(place))} F.h5 --split {DEFAULT_RULE}`"
             )
         splits = ["train"] * len(next(iter(arrays.features.values())))
     codes, values = _classes(arrays, len(splits), class_names, str(place))

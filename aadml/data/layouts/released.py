@@ -51,6 +51,9 @@ def write_split_keys(path: str | os.PathLike[str], content: FeatureFile) -> None
     Args:
         path: the HDF5 file.
         content: features; validation rows are written after train rows, and rows of each part are grouped by class.
+
+    Raises:
+        InputError: the file cannot be written.
     """
     parts = {"train": [*_by_class(content, "train"), *_by_class(content, "valid")], "test": _by_class(content, "test")}
     with atomic_path(path) as temporary, hdf5_output(temporary) as file:

@@ -11,7 +11,11 @@ _ENTRIES = 2000  # largest number of searched entries of a folder
 
 
 def wrong_kind_hint(path: Path) -> str:
-    """Return a hint for a path without features: its content and a command for this content; empty if unknown."""
+    """Return a hint for a path without features: its content and a command for this content; empty if unknown.
+
+    Raises:
+        InputError: a folder has several caption tables of a split.
+    """
     if (path / "model.json").is_file():
         model = quote(str(path))
         return (

@@ -24,7 +24,7 @@ def ave(
     """List AVE with its official train, validation and test splits (Tian et al., ECCV 2018).
 
     The audio-visual retrieval papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock (80, 10 and 10).
-    The papers do not list the 100 clips, so they are drawn with `seed`. Without the limit, the listing has 2,015
+    The papers do not list the 100 clips, so these clips are drawn with `seed`. Without the limit, the listing has 2,015
     clips. Files and their form: https://github.com/YapengTian/AVE-ECCV18 and the ReadMe.txt of the archive.
 
     Args:
@@ -60,7 +60,7 @@ def ave(
             notes.append(f"{clock_limit} clips of {CLOCK} were drawn (seed {seed}), and {len(left_out)} were left out")
     folder = source / "AVE" if media is None else media
     if media is not None and not media.is_dir():
-        raise InputError(f"{media}: is not a folder of videos; pass --media FOLDER")
+        raise InputError(f"{media}: is not a folder; pass --media with the folder of the videos")
     videos = MediaIndex(folder)
     entries = tuple(
         ListedClip(

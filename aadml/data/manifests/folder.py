@@ -96,7 +96,7 @@ def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path],
 
 
 def _paired_level(folders: Iterable[tuple[str, ...]]) -> int | None:
-    """Return the first depth with folders of sounds, folders of pictures and no others; None without such a depth."""
+    """Return the first depth with folders of sounds, folders of pictures and no other folders, or None."""
     paths = set(folders)
     for level in range(max(map(len, paths), default=0)):
         names = [_words(path[level]) for path in paths if len(path) > level]
@@ -111,7 +111,9 @@ def _words(name: str) -> set[str]:
 
 
 def unique_names(files: Sequence[Path], source: Path) -> list[str]:
-    """Return an id for each file: its name without ending or, if names repeat, with ending or else with folders.
+    """Return an id for each file: the name without ending, the name, or the path relative to `source`.
+
+    The ids of all files have the same form, which is the first form in which no id repeats.
 
     Raises:
         InputError: two file names are equal as UTF-8.

@@ -114,7 +114,7 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
     """
     rows = list(entries)
     if not rows:
-        raise InputError(f"{path}: there are no clips to list; pass at least one clip")
+        raise InputError(f"{path}: there are no clips to list; pass at least one clip with its media file")
     check_unique([entry.id for entry in rows], f"{path}: the column 'id'")
     folder = Path(path).absolute().parent
     table = io.StringIO()
@@ -159,7 +159,11 @@ def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> lis
 
 
 def left_aside(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[str]:
-    """Return notes on entries below a folder that are not listed: links to folders, and files of other suffixes."""
+    """Return notes on entries below a folder that are not listed: links to folders, and files of other suffixes.
+
+    Raises:
+        InputError: a folder cannot be read.
+    """
     paths = sorted(_walk(folder))
     links = [str(path.relative_to(folder)) for path in paths if _is_link(path)]
     others = Counter(path.suffix.lower() or "none" for path in paths if not _is_link(path))

@@ -28,14 +28,15 @@ def media_name(template: str, cells: Mapping[str, str]) -> str:
     def written(field: re.Match[str]) -> str:
         name, zeros, number = field.groups()
         if name not in cells:
-            raise InputError(f"--media-name {template}: there is no column '{name}'; {suggestion(name, cells)}")
+            raise InputError(f"template {template}: there is no column '{name}'; {suggestion(name, cells)}")
         if not number:
             return cells[name]
         try:
             return f"{int(float(cells[name])):{zeros or ''}d}"
         except (ValueError, OverflowError) as error:
             raise InputError(
-                f"--media-name {template}: '{cells[name][:80]}' in column '{name}' is not a number; write {{{name}}}"
+                f"template {template}: '{cells[name][:80]}' in column '{name}' is not a number; correct the cell, or "
+                f"write {{{name}}} in the template"
             ) from error
 
     if {"{", "}"} & set(_FIELD.sub("", template)):
@@ -68,14 +69,14 @@ class MediaIndex:
                 ending ends in ".mp4".
 
         Raises:
-            InputError: several files have the name.
+            InputError: several files have the name, or a folder cannot be read.
         """
         for name in names:
             files = [file for file in self._files.get(_stem(name), ()) if self._has(file, name)]
             if len(files) > 1:
                 raise InputError(
                     f"{self.folder}: {len(files)} files have the name '{name}' ({files[0]}, {files[1]}); "
-                    "pass the folder of one of them: --media FOLDER"
+                    "rename the other files, or pass --media with a folder that contains only one file of the name"
                 )
             if files:
                 return files[0]

@@ -66,8 +66,8 @@ class PublishedTables:
                 clips.
 
         Raises:
-            InputError: there is no table, a table has another form, `media` is not a folder, two files have the same
-                name, or `whole_recordings` is set for tables without times.
+            InputError: there is no table, a table cannot be read or has another form, `media` is not a folder, two
+                files have the same name, or `whole_recordings` is set for tables without times.
         """
         tables = self.tables_in(source)
         if not tables:
@@ -76,7 +76,7 @@ class PublishedTables:
             )
         folder = source.parent if source.is_file() else source
         if media is not None and not media.is_dir():
-            raise InputError(f"{media}: is not a folder of media; pass --media FOLDER")
+            raise InputError(f"{media}: is not a folder; pass --media with the folder of the media files")
         rows = list(chain.from_iterable(self._rows(table, split) for table, split in tables.items()))
         chosen = [row for row in rows if not self.classes or row["label"] in self.classes]
         untimed = [row["video"] for row in chosen if not row.get("start")]
@@ -172,7 +172,7 @@ def _captions(rows: Sequence[Cells]) -> list[str]:
 
 
 def _numbered(captions: Sequence[str], count: int) -> dict[str, str]:
-    """Return column -> caption: the column `caption` if `count` is 1, and `caption_1` to `caption_<count>` above."""
+    """Return column -> caption: none if `count` is 0, `caption` if it is 1, else `caption_1` to `caption_<count>`."""
     if count < 2:
         return dict.fromkeys([_CAPTION] * count, "".join(captions))
     return {f"{_CAPTION}_{n + 1}": text for n, text in enumerate([*captions, *[""] * (count - len(captions))])}

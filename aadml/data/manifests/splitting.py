@@ -68,7 +68,7 @@ def _of_column(entries: Sequence[ListedClip], name: str) -> list[str]:
         word, count = wrong.most_common(1)[0]
         raise InputError(
             f"--split column:{name}: {sum(wrong.values())} of {len(words)} cells are not splits ('{word}' occurs "
-            f"{count} times); write {', '.join(SPLITS)}"
+            f"{count} times); write one of {', '.join(SPLITS)}"
         )
     return words
 

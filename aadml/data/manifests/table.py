@@ -1,4 +1,4 @@
-"""Listing of a user's table of media: cells separated by `,` `;` or tab, any names of columns, optional labels."""
+"""Listing of a user's table of media: cells separated by `,`, `;` or tab, any names of columns, optional labels."""
 
 import csv
 import io
@@ -72,14 +72,14 @@ def table(
         The clips; if the table has no splits, the splits of the clips are empty.
 
     Raises:
-        InputError: the table cannot be read, lacks a column or has invalid rows, `media` is not a folder, or an option
-            is invalid.
+        InputError: the table cannot be read, lacks a column or has invalid rows, an option is invalid, or media files
+            are ambiguous or cannot be read.
     """
     header, rows = read_table(source, form.names, form.comment)
     names = _mapped(header, columns, str(source), named=bool(form.media_name))
     folder = source.parent if media is None else media
     if not folder.is_dir():
-        raise InputError(f"{media}: is not a folder of media; pass --media FOLDER")
+        raise InputError(f"{media}: is not a folder; pass --media with the folder of the media files")
     roles, index = set(names.values()) & set(_ROLES), MediaIndex(folder)
     separator = labels_separator or (LABELS_SEPARATOR if "labels" in roles else None)
     label = None if no_labels else next((role for role in ("label", "labels") if role in roles), None)
@@ -148,7 +148,7 @@ def read_table(
     if len(rows) < 2:
         raise InputError(f"{path}: {'has a header but no rows' if rows else 'the file is empty'}; add a row per clip")
     (_, header), *rows = rows
-    origin = "--header" if names else "the first line"
+    origin = "the header" if names else "the first line"
     check_unique([name for name in header if name], f"{path}: {origin}")
     for line, row in rows:
         nameless = any(cell for name, cell in zip(header, row, strict=False) if not name)
@@ -177,7 +177,7 @@ def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> 
         if old not in names:
             raise InputError(f"{place}: has no column '{old}'; {suggestion(old, known)}")
         if new in new_names:
-            raise InputError(f"--columns {columns:.80}: '{new}' is named twice; name each column once")
+            raise InputError(f"--columns {columns:.80}: the new name '{new}' occurs twice; use each new name once")
         new_names.add(new)
         names[old] = new
     doubled = [name for name, count in Counter(names.values()).items() if count > 1]
@@ -198,8 +198,8 @@ def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> 
         guesses = {role: _guess(role, known) for role in _GUESSES}
         advice = ",".join(f"{role}={name}" for role, name in guesses.items() if name)
         raise InputError(
-            f"{place}: has no column 'media' (its columns are {', '.join(known)}); "
-            f"choose from these columns: --columns {advice if guesses['media'] else 'media=COLUMN,label=COLUMN'}"
+            f"{place}: has no column 'media' (its columns are {', '.join(known)}); name the column of media files with "
+            f"--columns {advice if guesses['media'] else 'media=COLUMN,label=COLUMN'}"
         )
     return names
 

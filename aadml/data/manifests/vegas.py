@@ -20,13 +20,13 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
 
     Args:
         source: the folder with one folder per class; the names of the videos, at any depth, are the ids.
-        folds: VEGAS: folder of text files of ids, one file per fold; the last is for test. By default, a fifth of each
-            class is drawn.
+        folds: VEGAS: folder of text files of ids, one file per fold; the last fold is for test. By default, a fifth
+            of each class is drawn.
         seed: seed of the division if there are no folds.
 
     Raises:
-        InputError: the folder cannot be read or contains no media in folders, or the folds cannot be read or list none
-            of the videos.
+        InputError: the folder is invalid (see `folder`) or contains no media in folders, or the folds cannot be read or
+            list none of the videos.
     """
     listing = folder(source)
     clips = [clip for clip in listing.entries if clip.labels]

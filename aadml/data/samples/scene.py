@@ -25,7 +25,7 @@ class Scene:
     """The traits of one event, the same for its sound and its picture.
 
     Args:
-        seconds: length of the clip.
+        seconds: length of the clip, in seconds.
         tempo: 0 (slowest) to 1 (fastest).
         pitch: 0 (lowest) to 1 (highest).
         color: name of the color, a key of `COLORS`.

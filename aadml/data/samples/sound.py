@@ -23,7 +23,7 @@ def oscillate(frequency: Signal | float, seconds: float) -> Signal:
 
 
 def strike(frequency: float, seconds: float, *, drop: float = 0.0, decay: float = 6.0) -> Signal:
-    """Return a struck tone: a sine that falls by the share `drop` in frequency and to exp(-`decay`) in amplitude."""
+    """Return a sine (samples,) of `frequency` Hz, which falls by the share `drop`; the level falls to exp(-`decay`)."""
     share = time_axis(seconds) / seconds
     return oscillate(frequency * (1 - drop * share), seconds) * np.exp(-decay * share) * _soft_start(share.size)
 

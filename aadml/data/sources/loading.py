@@ -70,7 +70,7 @@ class CachedItems(ItemSource, ABC):
         """Return the array of each file in `files` (indices), or None for a file that cannot be decoded."""
 
     def arrays(self, index: Tensor) -> dict[int, NDArray[Any] | None]:
-        """Return number of a file -> its array, as `decoded` returns, for uncached files of the items `index` (b,)."""
+        """Return file -> array (see `decoded`) for the files of the items `index` (b,) that are not in memory."""
         missing = [file for file in self.items[index].unique().tolist() if file not in self.cached]
         return dict(zip(missing, self.decoded(missing), strict=True))
 

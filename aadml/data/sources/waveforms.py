@@ -28,7 +28,7 @@ class Waveforms(MediaFiles):
 
     Attributes:
         inputs: sound to decode, at the rate of a network.
-        seconds: longer sounds are cut to this length.
+        seconds: length limit, in seconds; longer sounds are cut to this length.
     """
 
     inputs: Sound = _PACKED
@@ -50,7 +50,9 @@ class Waveforms(MediaFiles):
 
 @dataclass(frozen=True)
 class PackedWaveforms(ItemSource):
-    """Sound in HDF5 as by Mei et al.: `waveform` float32 (f, s) at 32 kHz, optional `audio_length` (f,) in samples.
+    """Packed HDF5 of Mei et al.: `waveform` float32 (f, s) at 32 kHz, and optionally `audio_length` (f,) in samples.
+
+    The methods that read rows raise InputError if the file cannot be read.
 
     Attributes:
         path: the file.

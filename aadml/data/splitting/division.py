@@ -33,7 +33,7 @@ def shares_of(text: str) -> tuple[float, float, float]:
         train, valid, test = (float(part) for part in text.split("/"))
     except ValueError as error:
         raise InputError(
-            f"shares '{text}': are not three numbers; write train/valid/test, for example, 0.7/0.1/0.2"
+            f"the shares '{text}' are not three numbers; write train/valid/test, for example, 0.7/0.1/0.2"
         ) from error
     if not (min(train, valid, test) >= 0 and train > 0 and abs(train + valid + test - 1) < 1e-6):
         raise InputError(
@@ -52,7 +52,7 @@ def divide(
     """Divide clips at random, with a search for the division closest to the shares, overall and in each class.
 
     The groups, larger ones first, are placed one by one in the split with the lowest objective. Then groups are moved
-    or swapped while this lowers the objective. With few groups, both steps are repeated in random orders and from
+    or swapped while a change lowers the objective. With few groups, both steps are repeated in random orders and from
     random divisions. The division with the lowest objective is returned. The objective is a sum over splits, for all
     clips and for the clips of each class: the squared difference from the wanted count, divided by the wanted count.
     Penalties keep a class with one group in train, and give a class with several groups train and test clips, if these
@@ -178,7 +178,6 @@ class _Counts:
         return total
 
     def move(self, group: _Group, old: int, new: int) -> None:
-        """Count a group in the split `new` instead of `old`."""
         for label, count in group.labels:
             if old >= 0:
                 self._of[label][old] -= count

@@ -21,7 +21,7 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
         InputError: the folder does not exist, contains no ids, or contains a file that is not readable UTF-8 text.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: is not a folder of folds; pass a folder of text files of ids")
+        raise InputError(f"{folder}: is not a folder; pass a folder with one text file of ids per fold")
     fold_of: dict[str, str] = {}
     repeats = []
     for file in sorted(file for file in folder.iterdir() if file.is_file()):

@@ -27,12 +27,12 @@ def near_duplicates(
 ) -> list[Pair]:
     """Return a pair for each row of `rows` that equals a row of `known`, exactly or nearly.
 
-    Columns are divided by their standard deviation in `known` if `scaled`. The usual distance is the median, over at
-    most SAMPLE rows of `among`, of the distance to the nearest different row of `among`.
+    The usual distance is the median, over at most SAMPLE rows of `among`, of the distance to the nearest different row
+    of `among`.
 
     Args:
-        rows: (n, d) rows to look up in the other split.
-        known: (m, d) rows of the other split.
+        rows: (n, d) rows to look up.
+        known: (m, d) rows to search.
         share: two rows are duplicates if their distance is at most this share of the usual distance.
         scaled: whether to divide each column by its standard deviation in `known`.
         among: (k, d) rows that define the usual distance; by default `known`. A small set overestimates the distance.

@@ -26,7 +26,7 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
     Args:
         content: the data.
         validation: share of each class's train clips to use for validation, if the data have no validation split.
-        seed: seed of that draw.
+        seed: seed of the draw of validation clips.
         name: source of the data, for messages.
 
     Returns:
@@ -150,7 +150,7 @@ def require_one_label(content: FeatureFile, place: str, what: str) -> None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
         raise InputError(
             f"{place}: {several} clips have several labels, but {what} needs one class per clip; keep the first "
-            f"label of each: `aadml convert {quote(place)} OUT.h5 --first-label`"
+            f"label of each clip: `aadml convert {quote(place)} OUT.h5 --first-label`"
         )
 
 

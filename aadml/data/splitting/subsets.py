@@ -86,8 +86,8 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
     train = len(classes) - test - valid
     if train < LEAST_CLASSES:
         raise InputError(
-            f"unseen_classes: {share:g} of {len(classes)} classes leaves {max(train, 0)} to train on, after {test} for "
-            f"test and {valid} for validation; choose a smaller share, or data with more classes"
+            f"unseen_classes: the share {share:g} of {len(classes)} classes leaves {max(train, 0)} for training, with "
+            f"{test} for test and {valid} for validation; choose a smaller share, or data with more classes"
         )
     order = np.random.default_rng(seed).permutation(classes)
     parts = [set(part.tolist()) for part in np.split(order, [train, train + valid])]

@@ -219,7 +219,7 @@ def test_two_tables_of_a_split_and_a_manifest_without_captions_are_refused(cloth
     with pytest.raises(InputError, match=r"a\.txt: is not a folder or manifest; pass a folder or a manifest of captio"):
         captioned_splits(tmp_path / "a.txt")
     write_table(tmp_path / "part" / "val.csv", ["file_name", "caption"], [["a.wav", "b"]])
-    with pytest.raises(InputError, match=r"has no captions of the split train \(found: valid\); add captions"):
+    with pytest.raises(InputError, match=r"the split train \(splits with captions: valid\); add clips of this split"):
         captioned_splits(tmp_path / "part")
 
 

@@ -140,8 +140,8 @@ def test_the_items_without_duplicates_are_sought_among_the_nearest_four_batches(
 @pytest.mark.parametrize(
     ("count", "size", "codes", "says"),
     [
-        (20, 1, [], "batches of 1 cannot be built from 20 items; choose batches of at least 2 and at most all"),
-        (20, 21, [], "batches of 21 cannot be built from 20 items; choose batches of at least 2 and at most all"),
+        (20, 1, [], "batches of 1 cannot be built from 20 items; choose a batch size from 2 to the number of"),
+        (20, 21, [], "batches of 21 cannot be built from 20 items; choose a batch size from 2 to the number of"),
         (20, 20, [], None), (20, 2, [], None), (20, 5, [[0] * 4 + [*range(1, 17)]], None),
         (20, 5, [[*range(20)], [0] * 5 + [*range(1, 16)]],
          "5 items are duplicates of each other, but there are only 4 batches to separate them; choose smaller batches"),

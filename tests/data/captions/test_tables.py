@@ -7,14 +7,14 @@ from aadml.feature_extraction.ground.errors import InputError
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name,words\na,b\n", "its columns are name, words"),
+        ("name,words\na,b\n", "the columns name, words are not those of a caption table"),
         ("file_name,caption\na.wav\n", "line 2 has 1 cells"),
         ("file_name,caption\na.wav,\n", "line 2 has no caption; fill in the cells"),
         ("youtube_id,caption\na,b\nc,\n", "line 3 has no caption; fill in the cells"),
         ("file_name,caption\n,b\n,\n,\na.wav,\n", "line 2 has no file name, line 5 has no caption; fill in the cells"),
         ("file_name,caption\n" + ",x\n" * 5, "line 6 has no file name; fill in the cells"),
         ("file_name,caption\n" + ",x\n" * 7, "line 6 has no file name, and 2 more cells are empty; fill in the cells"),
-        ("name,caption\na,b\n", "its columns are name, caption; rename the columns to file_name,caption or file_name,"),
+        ("name,caption\na,b\n", "name, caption are not those of a caption table; rename the columns to file_name,"),
         ("file_name,caption\na.wav,x\na.wav,y\n", "the column 'file_name' contains 'a.wav' 2 times"),
         ("file_name,caption\na.wav,caf\xe9\n", "is not UTF-8"),
         ("file_name,caption\n", "a header but no rows"),

@@ -97,7 +97,7 @@ def test_the_names_of_missing_videos_are_written_beside_the_manifest(small):
 def test_what_is_missing_or_contradicts_is_named(small):
     with pytest.raises(InputError, match=r"15 .* or 28"):
         ave(small, classes=10)
-    with pytest.raises(InputError, match="is not a folder of videos"):
+    with pytest.raises(InputError, match="is not a folder; pass --media"):
         ave(small, clock_limit=None, media=small / "absent")
     shutil.copy(small / "test_order.h5", small / "val_order.h5")
     with pytest.raises(InputError, match="do not list each of the"):

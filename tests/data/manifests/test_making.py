@@ -45,7 +45,7 @@ def test_missing_media_are_counted_and_left_out_only_if_asked(media):
         ({"split": "column:note"}, "40 of 40 cells are not splits ('x' occurs 40 times)"),
         ({"split_by": "speaker"}, "--split-by speaker: there is no column 'speaker'; choose from note"),
         ({"split": "column:part", "split_by": "note", "columns": "part=split"}, "are in several splits"),
-        ({"media": "none"}, "is not a folder of media"),
+        ({"media": "none"}, "is not a folder; pass --media"),
         ({"valid": 0.2}, "has no such option"),
     ],
 )

@@ -21,6 +21,6 @@ def test_the_first_file_of_a_name_is_found_or_else_the_first_name_becomes_a_path
     assert MediaIndex(tmp_path).find(*names) == tmp_path / found
     assert MediaIndex(tmp_path / "none").find("one") == tmp_path / "none" / "one.mp4"
     with pytest.raises(
-        InputError, match=r"2 files have the name 'two' \(.*a/two\.mp4, .*b/two\.MP4\); pass the folder of"
+        InputError, match=r"2 files have the name 'two' \(.*a/two\.mp4, .*b/two\.MP4\); rename the other"
     ):
         MediaIndex(tmp_path).find("two")

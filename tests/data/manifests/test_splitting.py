@@ -63,7 +63,7 @@ def test_equal_files_stay_in_one_split(media):
     ("split", "options", "message"),
     [
         ("dev,x,y", {}, "2 of 3 clips have a split other than train, valid, test (clip '2' has 'x'); correct the"),
-        ("test,x,x", {"split": "column:note"}, "3 of 3 cells are not splits ('b' occurs 2 times); write train, va"),
+        ("test,x,x", {"split": "column:note"}, "3 of 3 cells are not splits ('b' occurs 2 times); write one of tr"),
         ("test,dev,train", {"split": "column:"}, "--split column: is not a division; write random:TRAIN/VALID/TEST"),
         ("test,dev,train", {"split": "test"}, "--split test is not a division; write random:TRAIN/VALID/TEST, as in"),
         ("test,dev,train", {"split_by": "note"}, "--split-by note: clips with the value 'b' are in several splits"),

@@ -52,7 +52,7 @@ def test_the_ids_of_missing_videos_are_written_beside_the_manifest(folder):
 def test_what_cannot_be_listed_is_refused(folder, tmp_path):
     with pytest.raises(InputError, match="is not a folder"):
         vegas(folder / "absent")
-    with pytest.raises(InputError, match="is not a folder of folds"):
+    with pytest.raises(InputError, match="is not a folder; pass a folder with one"):
         vegas(folder / "data", folds=folder / "none")
     (folder / "empty").mkdir()
     with pytest.raises(InputError, match="contains no media"):

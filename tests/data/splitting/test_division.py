@@ -97,7 +97,7 @@ def test_clips_of_several_classes_count_in_each():
 )
 def test_shares_that_cannot_be_are_refused(text):
     with pytest.raises(
-        InputError, match=f"shares '{text}': (are not three numbers; write|the sum is .*, and the smallest)"
+        InputError, match=f"shares '{text}'( are not three numbers; write|: the sum is .*, and the smallest)"
     ):
         shares_of(text)
     with pytest.raises(InputError, match=r"the sum is 1\.1, and the smallest share is 0.2; pass shares of at least 0"):

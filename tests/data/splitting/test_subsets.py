@@ -68,7 +68,7 @@ def test_no_class_is_in_two_parts_and_every_clip_in_one():
 
 
 def test_too_few_classes_are_refused():
-    with pytest.raises(InputError, match="leaves 1 to train on"):
+    with pytest.raises(InputError, match="leaves 1 for training"):
         disjoint_classes(content(classes=5), 0.3, validation=0.1, seed=0)
 
 

@@ -136,7 +136,7 @@ class PublishedTables:
     def _clip(self, row: Cells, index: MediaIndex, names: Cells, captions: Cells, *, whole: bool) -> ListedClip:
         start, end = row.get("start", ""), row.get("end", "")
         if start and not end and self.seconds:
-            end = f"{float(start) + self.seconds:g}"
+            end = f"{_number(start, row) + self.seconds:g}"
         times = {"start": start, "end": end} if whole else {"video_start": start, "video_end": end}
         label = row.get("label", "")
         labels = split_labels(label, self.separator) if self.separator else [label] if label else []
@@ -156,6 +156,15 @@ class PublishedTables:
             return {}
         file, label, name = self.class_names
         return {row[label]: row[name] for _, row in read_table(folder / file)[1]}
+
+
+def _number(start: str, row: Cells) -> float:
+    try:
+        return float(start)
+    except ValueError:
+        raise InputError(
+            f"{row['table']}: the start of {row['video']} is '{start}', which is not a number; correct the cell"
+        ) from None
 
 
 def _groups(rows: Sequence[Cells]) -> list[list[Cells]]:

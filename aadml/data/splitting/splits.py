@@ -133,7 +133,7 @@ def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) ->
 
 def has_one_label(content: FeatureFile) -> bool:
     """Return whether every clip has at most one label and some clip has a label."""
-    return bool(content.class_names) and content.all_labels is None
+    return content.all_labels is None and bool((content.labels != UNLABELLED).any())
 
 
 def require_one_label(content: FeatureFile, place: str, what: str) -> None:

@@ -136,6 +136,14 @@ def test_a_table_of_a_data_set_is_listed_with_the_columns_that_are_named(tmp_pat
     assert rows_of(made)[0].columns["start"] == "1"
 
 
+def test_a_start_that_is_not_a_number_is_refused(tmp_path):
+    folder = put(tmp_path / "data", "v0.mp4", vggsound__csv="v0,soon,dog,train\n")
+    with pytest.raises(
+        InputError, match="vggsound: the start of v0 is 'soon', which is not a number; correct the cell"
+    ):
+        manifest("vggsound", folder, output=tmp_path / "all.csv")
+
+
 def test_the_clips_of_a_data_set_without_a_file_are_left_out_or_listed(tmp_path):
     rows = "".join(f"v{n},{n},{('dog', 'cat')[n % 2]},{('train', 'test')[n // 4]}\n" for n in range(8))
     folder = put(tmp_path / "data", *(f"v{n}.mp4" for n in (0, 5)), vggsound__csv=rows)

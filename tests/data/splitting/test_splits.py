@@ -82,6 +82,11 @@ def test_one_class_only_is_refused(make_content):
         to_splits(content)
 
 
+def test_clips_without_a_label_are_pairs_even_where_classes_have_names(make_content):
+    content = make_content([-1] * 9, ["train"] * 6 + ["test"] * 3, class_names=("cat", "dog"))
+    assert to_splits(content).test.labels.tolist() == [-1] * 3
+
+
 def incomplete(make_content):
     labels = [0, 0, 1, 1, 2, 2, 0, 1, 3]
     return make_content(labels, ["train"] * 6 + ["test"] * 3, class_names=("a", "b", "c", "d"))

@@ -104,7 +104,7 @@ def test_what_an_evaluation_would_not_follow_is_refused(model, options, said):
     [
         (
             {"features": {"audio": CONTENT.features["audio"]}},
-            r"has no visual features, which the model needs \(found: audio\); add features",
+            r"has no visual features, which the model needs \(found: audio\); pass data with these features",
         ),
         (
             {"features": {"audio": CONTENT.features["visual"], "visual": CONTENT.features["visual"]}},

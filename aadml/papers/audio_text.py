@@ -112,7 +112,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
 
     Args:
         name: "mei", "3cmlf" or "xie".
-        data: data set ("audiocaps", "clotho") -> its folder or manifest; without data, the sample clips.
+        data: data set ("audiocaps", "clotho") -> folder or manifest of the data set; empty for the sample clips.
         plan: execution, schedule and settings.
 
     Raises:

@@ -14,7 +14,7 @@ class RowFidelity:
         kind: a key of `FidelityTable.kinds`.
         held: part of the method -> subject of the certificate that compares this part with its source or a second
             implementation.
-        reading: reading of Equation 7; empty for rows without anchor-aware proxies.
+        reading: interpretation ("reading") of Equation 7; empty for rows without anchor-aware proxies.
         remark: difference from the source, or the reason for the kind.
     """
 

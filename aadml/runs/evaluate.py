@@ -121,7 +121,10 @@ def evaluate(
     if data is not None and model is None:
         raise InputError("evaluate: data applies only to a model; leave out data")
     if allow_other_features and (model is None or data is None):
-        raise InputError("evaluate: allow_other_features applies only to a model on other data; pass data as well")
+        raise InputError(
+            "evaluate: allow_other_features applies only to a model on other data; pass a model and data, or leave out "
+            "allow_other_features"
+        )
     rule = relevance_name(relevance)
     if cluster is not None and model is None:
         raise InputError(f"evaluate: cluster '{cluster}' is a column of data, but embeddings are scored; pass a model")
@@ -163,7 +166,7 @@ def _of_embeddings(
         if split and chosen == "all":
             note(f"{embeddings} has no 'split', so all its {len(vectors)} clips are scored")
         checksum = checksum_of({m: vectors.matrix(m) for m in vectors.vectors})
-        note(f"the SHA-256 of the embeddings is {checksum}; compare it with the SHA-256 in their audit")
+        note(f"the SHA-256 of the embeddings is {checksum}; compare this value with the SHA-256 in the audit")
     if relevance is not None:
         vectors = replace(vectors, relevance=chosen_relevance(relevance))
         check_relevance(vectors.relevant, vectors, "the embeddings")

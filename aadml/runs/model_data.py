@@ -92,7 +92,7 @@ def check_features(
         if width != expected_width:
             raise InputError(
                 f"{place}: {modality} has {width} dimensions, but the model was trained on {expected_width}; "
-                "pass features of the same extractor"
+                "pass features of the training extractor"
             )
         expected = model.facts.features.get(modality)
         origin = fingerprint(content.provenance.get(modality, {}))

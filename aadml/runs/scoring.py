@@ -49,6 +49,9 @@ def score_model(
         session: training session.
         seconds: duration of fitting, in seconds.
         scoring: settings of the evaluation.
+
+    Raises:
+        InputError: see `aadml.retrieval.evaluate`.
     """
     facts = model.facts
     embeddings = replace(model.embed_clips(splits[scoring.split]), clusters=splits.clusters)

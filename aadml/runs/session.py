@@ -66,7 +66,11 @@ class RunSession(Session):
         return self._seconds_before + super().seconds
 
     def log(self, record: Record, weights: EpochWeights | None = None) -> None:
-        """Append the record of an epoch to the log, followed by the scores of the test clips, if any."""
+        """Append the record of an epoch to the log, followed by the scores of the test clips, if any.
+
+        Raises:
+            InputError: the log cannot be written.
+        """
         scores = self._diagnosis(int(record["epoch"]), weights) if self._diagnosis and weights else {}
         self._store.append((json.dumps({**record, **scores}) + "\n").encode())
         super().log(record)

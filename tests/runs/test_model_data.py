@@ -108,7 +108,7 @@ def test_what_an_evaluation_would_not_follow_is_refused(model, options, said):
         ),
         (
             {"features": {"audio": CONTENT.features["visual"], "visual": CONTENT.features["visual"]}},
-            "audio has 8 dimensions, but the model was trained on 6; pass features of the same extractor",
+            "audio has 8 dimensions, but the model was trained on 6; pass features of the training extractor",
         ),
     ],
 )

@@ -202,7 +202,11 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
 
 
 def data_name(scores: Mapping[str, CellScores], folder: Path) -> str:
-    """Return the name of the data of the first finished run of a study, without folders."""
+    """Return the name of the data of the first finished run of a study, without folders.
+
+    Raises:
+        InputError: the environment of the run cannot be read.
+    """
     cell, seed = next((cell.cell, seed) for cell in scores.values() for seed in cell.runs)
     return Path(read_environment(run_folder(folder, cell, seed)).data.name).name
 

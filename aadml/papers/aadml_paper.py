@@ -26,7 +26,10 @@ from aadml.studies.sweep import SweepOutcome
 from aadml.studies.sweep_parts import describe
 
 DRAWS = range(5)
-"""Seeds for drawing 100 of the 160 clips of Clock, as in the paper's AVE set. The tables use the first seed."""
+"""Seeds for drawing 100 of the 160 clips of the AVE class Clock. The tables use the first seed.
+
+The paper also uses 100 of these clips, but does not list the clips.
+"""
 
 
 def reproduce_paper(data: Mapping[str, str], only: str | None, plan: ReproductionPlan) -> SweepResult:
@@ -147,7 +150,7 @@ def other_size(data_set: str, content: FeatureFile) -> list[str]:
 def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tuple[str, dict[int, str]]:
     """Write feature files of AVE with only 100 drawn clips of the class Clock.
 
-    The first seed of DRAWS draws the file for the tables. The other seeds draw one more file each.
+    The file for the tables is drawn with the first seed of DRAWS. Each other seed of DRAWS has a further file.
 
     Args:
         data: features of AVE in any layout.
@@ -158,6 +161,9 @@ def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tup
     Returns:
         Path of the file for the tables, and seed -> path of the file of each other seed. Without enough clips of Clock,
         the path is that of the unchanged data, and no file is written.
+
+    Raises:
+        InputError: the features cannot be read, or a file cannot be written.
     """
     content = open_data(data)
     try:

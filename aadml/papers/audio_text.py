@@ -112,7 +112,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
 
     Args:
         name: "mei", "3cmlf" or "xie".
-        data: data set ("audiocaps", "clotho") -> its folder or manifest; without data, the sample clips.
+        data: data set ("audiocaps", "clotho") -> folder or manifest of the data set; empty for the sample clips.
         plan: execution, schedule and settings.
 
     Raises:
@@ -203,6 +203,9 @@ def runs_of(name: str, base: Config, seeds: Sequence[int], folder: Path, *, data
         seeds: seeds of every row.
         folder: folder of the runs.
         dataset: "AudioCaps" or "Clotho".
+
+    Raises:
+        InputError: the config of a row is invalid.
     """
     place = folder / name
     rows = [(row, [config.seeded(seed) for seed in seeds]) for row, config in planned(name, base, dataset)]
@@ -233,6 +236,9 @@ def table_of(name: str, runs: Sequence[PaperRun], *, dataset: str) -> Table:
         name: a key of PAPER_TABLES.
         runs: rows with their runs.
         dataset: "AudioCaps" or "Clotho".
+
+    Raises:
+        InputError: the evaluation of a finished run is missing or damaged.
     """
     results = [[_evaluation(run.row, job) for job in run.jobs if is_done(job)] for run in runs]
     data = runs[0].jobs[0].config.data
@@ -272,8 +278,11 @@ def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Confi
 
     Args:
         name: a key of PAPER_TABLES.
-        base: starting config, reduced for each row to the options of its method.
+        base: starting config, reduced for each row to the options of the row's method.
         dataset: "AudioCaps" or "Clotho".
+
+    Raises:
+        InputError: the config of a row is invalid.
     """
     networks = base.options.plain()
     pairs = []

@@ -14,7 +14,7 @@ class RowFidelity:
         kind: a key of `FidelityTable.kinds`.
         held: part of the method -> subject of the certificate that compares this part with its source or a second
             implementation.
-        reading: reading of Equation 7; empty for rows without anchor-aware proxies.
+        reading: interpretation ("reading") of Equation 7; empty for rows without anchor-aware proxies.
         remark: difference from the source, or the reason for the kind.
     """
 
@@ -30,7 +30,7 @@ class RowFidelity:
 
     @property
     def sentences(self) -> str:
-        """Parts that agree with the source, and the remark; empty without both."""
+        """Parts that agree with the source, and the remark; empty if the row has neither parts nor a remark."""
         held = f"Agrees in {', '.join(self.held)}." if self.held else ""
         return " ".join(filter(None, (held, self.remark)))
 
@@ -65,7 +65,7 @@ class FidelityTable:
         return meanings + [(item, row.sentences) for item, row in rows.items() if row.sentences]
 
     def reading(self, item: str) -> str:
-        """Return the short name of the reading of Equation 7 of a method or preset, such as "R3, live"."""
+        """Return the short name of the reading of Equation 7 in a method or preset, such as "R3, live"."""
         return self.readings[item].partition(":")[0]
 
 

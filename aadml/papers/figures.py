@@ -87,7 +87,10 @@ def neighbor_figure(group: Group) -> Figures:
 
 
 def epoch_figures(group: Group) -> Figures:
-    """Draw loss and MAP by epoch on train and test, and MAP on valid. Dashed lines are without anchor-aware proxies."""
+    """Draw loss and MAP by epoch on train and test, and MAP on valid.
+
+    Dashed lines show losses without anchor-aware proxies.
+    """
     lines: list[tuple[Cell, ...]] = []
     panels: dict[str, dict[str, Band]] = {title: {} for title in _PANELS.values()}
     for number, (name, cell) in enumerate(group.runs.curves.items()):
@@ -109,7 +112,6 @@ def epoch_figures(group: Group) -> Figures:
 
 
 def _over_seeds(band: Band, *names: str) -> list[tuple[Cell, ...]]:
-    """Return a row of a table for each point of a band."""
     return [(*names, x, spread(values)) for x, values in zip(band.x, band.y.T, strict=True)]
 
 

@@ -30,7 +30,7 @@ _FIGURES = {
     "figure-5": (
         epoch_figures,
         "Solid lines are losses with anchor-aware proxies, and dashed lines of the same color are the same losses "
-        "without. Test curves are logged during training and not used for any choice. The scored epoch is "
+        "without proxies. Test curves are logged during training and not used for any choice. The scored epoch is "
         "that of the best validation MAP. Losses are computed without dropout and proxies, so that the splits can be "
         "compared.",
     ),
@@ -51,6 +51,9 @@ def write_reproduction(
 
     Returns:
         The tables, and the page. The page is None if matplotlib is not installed.
+
+    Raises:
+        InputError: a file cannot be written.
     """
     pages: dict[str, list[StudyPart]] = {data_set: [] for data_set in groups}
     ordered: list[StudyPart] = []

@@ -53,7 +53,7 @@ def reproduce(
     Args:
         paper: "paper" (AADML), or an audio-text paper ("mei", "3cmlf", "xie").
         vegas: features of VEGAS, in any layout.
-        ave: features of AVE, in any layout. Parts that need a missing data set are left out.
+        ave: features of AVE, in any layout. Parts without any of their data sets are left out.
         audiocaps: AudioCaps, for the audio-text papers: a folder or a manifest.
         clotho: Clotho, for the audio-text papers: a folder or a manifest. Without AudioCaps and Clotho, the sample
             clips are used.
@@ -64,7 +64,7 @@ def reproduce(
         settings: values of any keys of the config, as "key=value". A note lists the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         trust_code: import code from outside aadml that the config of a finished run names as `module:name`.
-        workers: number of worker processes; 0 runs in this process, None starts one per core.
+        workers: number of worker processes; 0 is this process. By default one per core, or a single one on a GPU.
         shard: "i/n": train only every n-th run, from run i (0 to n - 1). Other machines can train the other runs.
         merge: only collect finished runs, and raise an error if a run is missing.
         output: folder of the study; by default `reproductions/PAPER`, or `reproductions/PAPER-quick` with `quick`.

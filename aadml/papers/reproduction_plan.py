@@ -16,7 +16,7 @@ from aadml.studies.sweep import NOT_POSSIBLE, SweepOutcome, worker_count
 STEPS = 15
 """Steps of a shortened training run on `FULL_SIZE` clips or more, rounded up to whole epochs."""
 FULL_SIZE = 1577
-"""Training clips of AVE. With fewer clips, epochs are as many as on AVE, and steps are fewer in proportion."""
+"""Number of training clips of AVE. A smaller data set has as many epochs as AVE, and fewer steps in proportion."""
 MEASURED = "measured.json"
 """File in the folder of a reproduction that stores the measured step time of every kind of run."""
 LEAST_EPOCHS = {"3cmlf": 3}
@@ -66,6 +66,10 @@ class ReproductionPlan(Execution):
 
         A shard trains only a part of the runs, and a merge trains no runs. Runs that cannot be trained on their data
         are reported before the start. The outcome of such a run contains the reason.
+
+        Raises:
+            InputError: the data or the file of measured times cannot be read, no run can be trained, or `confirm` or
+                `train` raises the error.
         """
         impossible: dict[str, str] = {}
         measured = self.locked / MEASURED
@@ -88,7 +92,7 @@ class ReproductionPlan(Execution):
 
 
 def shortened(config: Config, clips: int) -> Config:
-    """Return a config with a short schedule. The training MAP is logged after each epoch, unless disabled.
+    """Return a config with a short schedule. The training MAP is logged after each epoch, unless `train_map` is 0.
 
     A config whose schedule is already as short is returned unchanged.
 

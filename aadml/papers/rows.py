@@ -20,7 +20,10 @@ SELECTION = "legacy:test-selection"
 LEAKS = tuple(name for name in PROTOCOLS if name.startswith("legacy:") and name != SELECTION)
 """The other leaks. Every row of a table is also scored under each leak."""
 LOOKS = 40
-"""Number of scores of the test clips in a training run, used only in the log. Runs of figure 5 score every epoch."""
+"""Approximate number of evaluations of the test clips in a training run, written only to the log.
+
+The runs of figure 5 evaluate the test clips after every epoch.
+"""
 
 _CURVES = tuple(name for loss in PAPER.best_k for name in (loss, loss.removeprefix("aa-")))
 """Losses of figure 5, each with its anchor-aware proxies and without."""
@@ -36,7 +39,7 @@ class PaperRuns:
         losses: rows of table 2 or 3.
         readings: rows of the readings of Equation 7, beginning with aadml.
         neighbors: cells of figure 4: loss or reading -> k -> cell.
-        draws: seed of a draw of Clock -> rows. The tables use seed 0.
+        draws: seed that draws the clips of the AVE class Clock -> rows. Seed 0 is left out, as the tables use it.
         notes: notes on the rows.
     """
 
@@ -56,7 +59,7 @@ class PaperRuns:
 
     @property
     def all_draws(self) -> dict[int, Sequence[ComparisonRow]]:
-        """Seed of the draw of clips of the AVE class Clock -> rows; empty if only seed 0 was drawn."""
+        """Seed that draws the clips of the AVE class Clock -> rows; empty if seed 0 is the only seed."""
         first = [row for row in self.losses if row.item in PAPER.drawn_losses]
         return {0: first, **self.draws} if self.draws else {}
 
@@ -116,10 +119,10 @@ def paper_runs(
         data_set: "vegas" or "ave".
         shared: settings of all rows. The losses replace the metric loss of `shared.config`.
         shorten: function from a config to a config with a shorter schedule.
-        draws: seed -> data of a further draw of Clock.
+        draws: seed -> path of the AVE features with clips of the class Clock drawn by this seed.
 
     Raises:
-        InputError: a setting applies to no row.
+        InputError: see `named_rows`.
     """
     rows, notes = named_rows([*published_methods(), *READINGS], published_losses(), shared, _prepare(shared, shorten))
     cells = {row.cell.config.yaml(): row.cell for row in rows}

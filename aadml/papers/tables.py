@@ -67,7 +67,11 @@ class Group:
 
 
 def leaks_of(scores: Scores, jobs: Sequence[Job], folder: Path) -> dict[str, dict[str, Spread]]:
-    """Return the MAP of the finished runs in `folder` under every leak: name of a cell -> leak -> MAP."""
+    """Return the MAP of the finished runs in `folder` under every leak: name of a cell -> leak -> MAP.
+
+    Raises:
+        InputError: the evaluation of a run under a leak is missing or damaged.
+    """
     by_folder = {job.folder: job for job in jobs}
     leaks = {}
     for name, cell in scores.items():
@@ -110,7 +114,6 @@ def paper_table(rows: Sequence[ComparisonRow], group: Group, described: Mapping[
 
 
 def _not_possible(cell: CellScores) -> str:
-    """Return the reason why a row cannot be trained on its data; "" for other rows."""
     return next((reason for reason in cell.failed.values() if reason.startswith(NOT_POSSIBLE)), "")
 
 
@@ -136,7 +139,7 @@ def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table
 
 
 def draw_table(group: Group) -> Table:
-    """Return the MAP on each draw of Clock, and the standard deviations over draws and over seeds."""
+    """Return a table of the MAP on each draw of the class Clock, and of the standard deviation over draws and seeds."""
     draws = group.runs.all_draws
     spreads = {
         item: [group.of(row).over_seeds("map") for rows in draws.values() for row in rows if row.item == item]

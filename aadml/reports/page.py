@@ -77,7 +77,6 @@ def render(template: str, **values: object) -> str:
 
 
 def _part(name: str, *values: object) -> str:
-    """Render a macro of `templates/parts.html`."""
     return str(getattr(_ENVIRONMENT.get_template("parts.html").module, name)(*values)).strip()
 
 

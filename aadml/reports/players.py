@@ -84,6 +84,9 @@ def make_players(
         clips: ids in the order of the page. An id may be repeated.
         room: largest number of characters of all data together.
         on_note: called with a sentence if previews cannot be cached.
+
+    Raises:
+        InputError: the installed PyAV lacks the encoders.
     """
     sources = {clip: source for clip in dict.fromkeys(clips) if (source := _source(media, clip))}
     wanted, previews = list(sources), make_previews(list(sources.values()), on_note=on_note)

@@ -116,7 +116,10 @@ def preview_of(source: PreviewSource) -> Preview:
 
 
 def _still(source: PreviewSource) -> Preview:
-    """Build the picture of a clip: its frame after one second, or the waveform of a clip without a picture."""
+    """Build the picture of a clip: its frame after one second, or the waveform of a clip without a picture.
+
+    A clip of less than one second is shown by its first frame.
+    """
     frames, reason = _tried(source.visual, source.segment, _first_frames)
     if frames is not None:
         return Preview(picture=_text(_jpeg(_smaller(frames.values[-1]))), reason=reason)
@@ -243,6 +246,9 @@ def make_previews(
 
     Returns:
         A preview for each source.
+
+    Raises:
+        InputError: the installed PyAV lacks the encoders.
     """
     folder = cache or weights_folder().parent / "previews"
     keys = [key_of(source) for source in sources]

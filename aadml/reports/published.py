@@ -58,7 +58,7 @@ class AadmlPaper:
         data_sets: name in aadml -> data set.
         parts: name -> table or figure.
         best_k: loss of figures 4 and 5 -> k that the paper reports as best and uses in its tables.
-        neighbors: values of k in figure 4.
+        neighbors: values of k, the number of neighbors, in figure 4.
         drawn_losses: losses that are trained on every draw of clips of the AVE class Clock.
         scope_methods: methods that are drawn in figure 3.
         widest_scope: largest K of figure 3.
@@ -77,7 +77,7 @@ class AadmlPaper:
 
 
 def read_paper(kind: type[T], name: str) -> T:
-    """Read the data of the paper "aadml", "mei", "3cmlf" or "xie", as an instance of the dataclass `kind`."""
+    """Read a YAML file of `aadml/papers` by its name, such as "mei", as an instance of the dataclass `kind`."""
     path = Path(__file__).parents[1] / "papers" / f"{name}.yaml"
     return read_as(kind, strict_yaml.load(path.read_text(encoding="utf-8")), path.name)
 

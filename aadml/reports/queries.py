@@ -92,6 +92,9 @@ def queries(
 
     Returns:
         The section of the page, and the players that the section refers to.
+
+    Raises:
+        InputError: the installed PyAV lacks the encoders for the players.
     """
     ranked = {result.direction: list(ranked_queries(embeddings, result)) for result in evaluation.directions}
     shown = [query for examples in ranked.values() for query in examples]

@@ -59,7 +59,7 @@ def write_report(
         data: data whose test clips are reported, instead of the data of the run.
         media: manifest with the media of the clips, for pictures and players; by default manifest.csv next to the
             features.
-        output: path of the page; by default `report.html` in the folder, or `report-NAME.html` for data named NAME.
+        output: path of the page; by default `report.html` in the folder of `run`, or `report-NAME.html` for data NAME.
         allow_other_features: accept features of a different extractor than that of the training features.
         queries: number of queries of each direction, drawn at random; by default all test clips.
         trust_code: import the code from outside aadml that the run names as `module:name`.

@@ -60,16 +60,17 @@ def audit(
             that trains the encoder in isolation, twice. The folder is linked as `trained` into the current folder of
             the encoder.
         mteb: a retrieval task to audit without an encoder: a folder with corpus, queries and qrels, FOLDER#a2v for a
-            table of clips, or the name of a task in mteb.
+            table of clips (sounds query videos), or the name of a task in mteb.
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
-        protocol: protocol of a run or model (`aadml list protocols`), or leaks joined by "+".
+        protocol: protocol of a run or model (`aadml list protocols`); several legacy protocols are joined by "+".
         split: split to score.
         retrain: train the run three more times, with unchanged and changed scored clips, and compare the weights.
         time_limit: time limit of each process, in seconds.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
-        progress: called with the numbers of steps done and of all steps. A step is a check or a reference.
+        progress: called with the numbers of steps done and of all steps. A step is a check, or a pass over the
+            unchanged clips.
 
     Returns:
         A finding for each check, with verdicts on inference and on training. For a finished run on its own data and
@@ -200,5 +201,5 @@ def _check_readable(order: Order, data: str | Path | Splits) -> None:
         if labels.is_relative_to(readable) or readable.is_relative_to(labels):
             raise InputError(
                 f"audit: the encoder may read {place}, which contains the data with the labels, or is part of the "
-                "data; leave out this path"
+                "data; leave out this path, or move the data to another folder"
             )

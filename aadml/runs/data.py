@@ -52,7 +52,7 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
 
 
 def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False) -> Splits:
-    """Apply the keys of a config on clips, modalities, texts and relevance to data in memory.
+    """Return data in memory with the keys `modalities`, `texts`, `relevance` and `unlabelled` of a config applied.
 
     Args:
         splits: the data.
@@ -131,7 +131,7 @@ class Rules:
     cluster: str | None = None
 
     def applied(self, splits: Splits) -> Splits:
-        """Return data with the rules that are not None.
+        """Apply the rules that are not None to data.
 
         Raises:
             InputError: see `with_relevance` and `with_clusters`.
@@ -156,7 +156,7 @@ def with_clusters(splits: Splits, column: str) -> Splits:
     if not splits.name or is_captioned(splits.name):
         raise InputError(
             f"cluster: there is no column '{column}', because {splits.name or 'a data set in memory'} has no columns; "
-            "pass a feature file"
+            "pass a feature file, or omit cluster"
         )
     content = read_media(splits.name, ())[0] if is_manifest(splits.name) else open_data(splits.name)
     return _clustered(splits, content, column)
@@ -243,7 +243,9 @@ class TrainingSource:
     def starting_config(
         self, config: str | Path | None, method: str | None, say: Callable[[str], None]
     ) -> str | Path | None:
-        """Return the user's config, or `pairs` or `few_labels` if the labels require one of them.
+        """Return the config to start from; None for the default config.
+
+        Without a config or method of the user, the config is `pairs` or `few_labels` if the labels require one of them.
 
         Args:
             config: config chosen by the user, if any.
@@ -264,7 +266,7 @@ class TrainingSource:
         return chosen
 
     def splits(self, config: Config) -> Splits:
-        """Return the data as a config divides them; see `load_splits`."""
+        """Return the data in splits, with the keys of a config applied; see `load_splits`."""
         content, self._content = self._content, None  # the content is not kept in memory during training
         if isinstance(self.data, Splits):
             return configured_in_memory(self.data, config)
@@ -306,7 +308,7 @@ def takes_captions(options: OptionValues) -> bool:
 
 
 def read_captioned(path: str | Path, options: OptionValues) -> Splits:
-    """Read captioned sound with the options of a method."""
+    """Read captioned sound with the options of a method; see `captioned_splits`."""
     return captioned_splits(path, cleaning=options.cleaning, captions=options.captions)
 
 
@@ -334,7 +336,7 @@ def read(
         validation: share of the training clips set aside for validation if the data have no validation split. Clips
             with one class each are drawn class by class.
         seed: seed of the draw of validation clips.
-        cleaning: rules that clean the captions, "mei" or "xie", as for the method to train.
+        cleaning: rules that clean the captions, "mei" or "xie"; pass the option `cleaning` of the method to train.
         captions: largest number of captions per clip.
 
     Returns:

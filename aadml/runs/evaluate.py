@@ -67,18 +67,18 @@ def evaluate(
 
     Args:
         model: a model, or the path of a run or a model folder.
-        embeddings: npz or HDF5 file with audio, visual (or text), label, and optionally id, split, to score instead of
-            a model. Several captions of a clip are text (n, c, d), or (m, d) with text_row (m,). In Python also
-            `Embeddings`, or `Clips` of embedded vectors.
+        embeddings: npz or HDF5 file to score instead of a model: at least two of audio, visual and text (n, d), and
+            optionally label, id and split (n,). Several captions of a clip are text (n, c, d), or (m, d) with text_row
+            (m,). In Python also `Embeddings`, or `Clips` of embedded vectors.
         data: data to score the model on, instead of the data of the run. All clips of `Clips` are scored.
         split: split to score: "train", "valid" or "test"; by default test. `Clips` and embeddings without splits are
             scored completely.
-        protocol: protocol of `aadml list protocols`, or several leaks joined by "+"; by default the model's own. For
-            embeddings, the name of the protocol that made the embeddings, which are scored unchanged.
+        protocol: protocol of `aadml list protocols`, or several legacy protocols joined by "+"; by default the model's
+            own. For embeddings, the name of the protocol that made the embeddings, which are scored unchanged.
         allow_other_features: score features of a different extractor than that of the training features.
         similarity: "cosine", "dot", "euclidean" or "hamming", instead of the similarity of the embeddings.
-        metrics: further metrics of `aadml list metrics`, such as recall@3; without K, all cutoffs of the table. Several
-            metrics are separated by commas, or passed one by one.
+        metrics: further metrics of `aadml list metrics`, such as recall@3; without K, all cutoffs of the printed table.
+            Several metrics are separated by commas, or passed one by one.
         relevance: relevance rule: own (only the partner), label, labels (a shared class), labels-graded, or a file of
             judgments (query,item,grade, or TREC qrels). The default is the rule of the run or of the data.
         exclude_partner: remove each query's own clip from the gallery and from the relevant items.
@@ -121,7 +121,10 @@ def evaluate(
     if data is not None and model is None:
         raise InputError("evaluate: data applies only to a model; leave out data")
     if allow_other_features and (model is None or data is None):
-        raise InputError("evaluate: allow_other_features applies only to a model on other data; pass data as well")
+        raise InputError(
+            "evaluate: allow_other_features applies only to a model on other data; pass a model and data, or leave out "
+            "allow_other_features"
+        )
     rule = relevance_name(relevance)
     if cluster is not None and model is None:
         raise InputError(f"evaluate: cluster '{cluster}' is a column of data, but embeddings are scored; pass a model")
@@ -163,7 +166,7 @@ def _of_embeddings(
         if split and chosen == "all":
             note(f"{embeddings} has no 'split', so all its {len(vectors)} clips are scored")
         checksum = checksum_of({m: vectors.matrix(m) for m in vectors.vectors})
-        note(f"the SHA-256 of the embeddings is {checksum}; compare it with the SHA-256 in their audit")
+        note(f"the SHA-256 of the embeddings is {checksum}; compare this value with the SHA-256 in the audit")
     if relevance is not None:
         vectors = replace(vectors, relevance=chosen_relevance(relevance))
         check_relevance(vectors.relevant, vectors, "the embeddings")

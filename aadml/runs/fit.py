@@ -65,15 +65,15 @@ def fit(
     Args:
         data: a feature file of any layout, captioned sound, or the result of `aadml.read`, which has a separate seed
             for drawing a missing validation split. A share of `Clips` is set aside for validation. None trains on the
-            sample clips.
+            data of the config, or on the sample clips if the config has no data.
         method: method of `aadml list methods`; its preset, configs/METHOD.yaml, is the starting point.
         loss: loss of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
-        k: neighbors of the anchor-aware proxy.
-        config: a YAML file or the name of a preset; the default is the preset of the method, else "aadml". If some
-            clips have no label, the default is "few_labels". If clips do not have exactly one class each, the default
-            is "pairs".
+        k: number of neighbors of the anchor-aware proxy.
+        config: a YAML file or the name of a preset; the default is the preset of the method. Without a method, the
+            default depends on the labels: "pairs" if no clip has a class or some clips have several, "few_labels" if
+            only some clips have a class, else "aadml" ("sample" for the sample clips).
         settings: values of any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
-        seed: seed of weights, order, draws, and of a validation split drawn from train.
+        seed: seed of weights, order of clips, random draws, and of a validation split drawn from train.
         epochs: passes over the training clips.
         criterion: validation metric that selects the epoch, for example "recall@10"; by default the method's metric.
         relevance: relevance rule of the scores: "own", "label", "labels", "labels-graded", or a file of
@@ -97,7 +97,8 @@ def fit(
         in memory).
 
     Raises:
-        InputError: data, names or settings are invalid.
+        InputError: data, names or settings are invalid or do not match, or the run folder or the tracker cannot be
+            created.
 
     Example:
         >>> small = {"network.hidden": [16], "training.batch": 100}

@@ -43,7 +43,7 @@ class AuditRecord:
         checksum: SHA-256 of the audited embeddings; empty in records of earlier versions.
         map_mean: MAP of the audited model; None in records of earlier versions.
         weights: SHA-256 of the audited weights; empty in records of earlier versions.
-        data: SHA-256 of the data of the run.
+        data: SHA-256 of the data of the run; empty in records of earlier versions.
     """
 
     protocol: str
@@ -69,13 +69,17 @@ class AuditRecord:
         return f"audited: these embeddings (SHA-256 {self.checksum[:12]})" if is_same else "audited: others"
 
     def on(self, run: RunManifest, record: EvaluationRecord) -> str:
-        """Return the verdict, and whether the scores of `record` are those of the audited embeddings, if known."""
+        """Return the verdict, and whether the scores of `record` are scores of the audited embeddings, if known."""
         binding = self.binding(run, record.protocol, record.split, record.map_mean)
         return f"{self.verdict}; {binding}" if binding else self.verdict
 
 
 def checksums(run: RunManifest) -> tuple[str, str]:
-    """Return the SHA-256 of the weights and of the data of a finished run."""
+    """Return the SHA-256 of the weights and of the data of a finished run.
+
+    Raises:
+        InputError: the file with the environment of the run is missing or damaged.
+    """
     return run.files[WEIGHTS].sha256, read_environment(run).data.sha256
 
 
@@ -201,13 +205,21 @@ def read_evaluation(run: Path | RunManifest, *, name: str = EVALUATION) -> Evalu
 
 
 def failed_checks(folder: Path) -> list[Finding]:
-    """Return the failed checks of the last audit of a run; an empty list for a folder without an audit."""
+    """Return the failed checks of the last audit of a run; an empty list for a folder without an audit.
+
+    Raises:
+        InputError: the manifest or the audit is damaged.
+    """
     audit = read_audit(read_manifest(folder)) if is_run(folder) else None
     return [finding for finding in audit.findings if finding.failed] if audit else []
 
 
 def read_audit(manifest: RunManifest) -> AuditRecord | None:
-    """Read the last audit of a run; None if the run was not audited."""
+    """Read the last audit of a run; None if the run was not audited.
+
+    Raises:
+        InputError: the audit is missing or damaged.
+    """
     if AUDIT not in manifest.files:
         return None
     return parse_as(AuditRecord, manifest.read(AUDIT), manifest.folder / AUDIT)

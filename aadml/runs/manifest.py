@@ -118,15 +118,22 @@ def is_run(folder: Path) -> bool:
 
 
 def is_finished(folder: Path) -> bool:
-    """Return whether a folder contains a run whose training and scoring finished."""
+    """Return whether a folder contains a run whose training and scoring finished.
+
+    Raises:
+        InputError: the manifest is damaged.
+    """
     return (folder / EVALUATION).is_file() and is_run(folder) and read_manifest(folder).is_finished
 
 
 def newest_run(folder: Path) -> Path:
     """Return the newest finished run in a folder of runs, with a warning if there are several.
 
-    Any other path is returned unchanged. A model on the Hugging Face Hub ("hf:org/name") is downloaded, and its folder
-    is returned.
+    A model on the Hugging Face Hub ("hf:org/name") is downloaded, and its folder is returned. Any other path, such as a
+    folder without finished runs, is returned unchanged.
+
+    Raises:
+        InputError: the model cannot be downloaded, or the manifest of a run in the folder is damaged.
     """
     if str(folder).startswith(PREFIX):
         from aadml.model.sharing import downloaded  # imported late, with the facts of models

@@ -29,7 +29,7 @@ def read_for(
     """Read data for a trained model. Missing splits are empty.
 
     Args:
-        model: model whose modalities and features are expected.
+        model: the trained model.
         path: a feature file of any layout, the media or captioned sound that the model reads, or data in memory.
         allow_other_features: accept features of a different extractor than that of the training features.
         on_note: called with notes for the user.
@@ -86,20 +86,20 @@ def check_features(
         if modality not in arrays:
             raise InputError(
                 f"{place} has no {modality} features, which the model needs (found: {', '.join(arrays) or 'none'}); "
-                "add features"
+                "pass data with these features"
             )
         width, expected_width = arrays[modality].shape[1], model.facts.dimensions[modality]
         if width != expected_width:
             raise InputError(
                 f"{place}: {modality} has {width} dimensions, but the model was trained on {expected_width}; "
-                "pass features of the same extractor"
+                "pass features of the training extractor"
             )
         expected = model.facts.features.get(modality)
         origin = fingerprint(content.provenance.get(modality, {}))
         if expected and origin and not allow and (other := difference(expected, origin)):
             raise InputError(
                 f"{place}: its {modality} features were computed by {other}, but the model was not trained on such "
-                "features; pass --allow-other-features to accept them"
+                "features; pass features of the training extractor, or (except in an audit) --allow-other-features"
             )
         if expected and not origin and on_note:
             on_note(f"warning: {place} does not name the extractor of its {modality} features; the model expects "

@@ -51,7 +51,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
         splits: data in memory; None reads the data of the config.
 
     Raises:
-        InputError: the data cannot be read, or do not match the config.
+        InputError: the data cannot be read or do not match the config, or the method or device is not available.
     """
     if splits is None:
         check_towers(config)

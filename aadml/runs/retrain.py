@@ -43,8 +43,11 @@ def fitted_without_test(run: Run, split: str) -> Finding:
 
     Returns:
         FAIL if the weights depend on the clips of the split. Also FAIL if the weights are not reproduced, and the MAP
-        of the run exceeds the MAP of its repetition by more than `REPEATED`. Otherwise PASS. Captioned sound is not
-        checkable.
+        of the run exceeds the MAP of its repetition by more than `REPEATED`. Otherwise PASS.
+        NOT_CHECKABLE for captioned sound.
+
+    Raises:
+        InputError: the data cannot be read or copied, or the run cannot be trained again.
     """
     if is_captioned(run.config.data):
         return Finding(CHECK, Verdict.NOT_CHECKABLE, "captioned sound cannot be rewritten with other test clips")

@@ -32,7 +32,11 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
 
 
 def sample_manifest(say: Callable[[str], None]) -> Path:
-    """Return the manifest of the default sample clips, which are rendered into the cache if absent."""
+    """Return the manifest of the default sample clips, which are rendered into the cache if absent.
+
+    Raises:
+        InputError: the sample clips cannot be rendered or written.
+    """
     clips = SampleClips()
     folder = weights_folder().parent / "sample-clips" / f"{clips.clips}-{clips.seconds:g}s-seed{clips.seed}"
     manifest = folder / "manifest.csv"

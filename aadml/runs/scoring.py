@@ -17,11 +17,11 @@ class Scoring:
     """Settings of the evaluation after training, and of saving states during training.
 
     Attributes:
-        split: "test", or "valid" for a trial of a hyperparameter search. A trial must not read the test clips. With
-            "valid", a method without epochs is fitted on the training clips only, else on the validation clips too.
+        split: "test", or "valid" for a trial of a hyperparameter search. A trial must not read the test clips. A
+            method without epochs is fitted on the training clips, and with "test" also on the validation clips.
         queries: whether the record also contains the average precision of each query.
         metrics: metrics in addition to the metrics of every evaluation.
-        diagnosis: number of epochs from one evaluation of the test clips for figures to the next; 0 for no such
+        diagnosis: number of epochs between two evaluations of the test clips, which only figures show; 0 for no such
             evaluation. See `aadml.runs.test_curve`.
         saving_share: 0 to save the state after every epoch, n to spend at most 1/n of the time on saves. See
             `RunSession`.
@@ -49,6 +49,9 @@ def score_model(
         session: training session.
         seconds: duration of fitting, in seconds.
         scoring: settings of the evaluation.
+
+    Raises:
+        InputError: see `aadml.retrieval.evaluate`.
     """
     facts = model.facts
     embeddings = replace(model.embed_clips(splits[scoring.split]), clusters=splits.clusters)
@@ -73,7 +76,7 @@ def score_model(
 def _train_map(model: Model, train: Clips, session: Session) -> float | None:
     """Return the MAP of the training clips with the weights of the chosen epoch.
 
-    The MAP is None if disabled, without epochs, or if the clips cannot be scored.
+    The MAP is None if `train_map` is off, if training had no epochs, or if the clips cannot be scored.
     """
     if not session.history or not model.facts.training.train_map or not can_be_scored(train):
         return None

@@ -66,7 +66,11 @@ class RunSession(Session):
         return self._seconds_before + super().seconds
 
     def log(self, record: Record, weights: EpochWeights | None = None) -> None:
-        """Append the record of an epoch to the log, followed by the scores of the test clips, if any."""
+        """Append the record of an epoch to the log, followed by the scores of the test clips, if any.
+
+        Raises:
+            InputError: the log cannot be written.
+        """
         scores = self._diagnosis(int(record["epoch"]), weights) if self._diagnosis and weights else {}
         self._store.append((json.dumps({**record, **scores}) + "\n").encode())
         super().log(record)
@@ -87,14 +91,22 @@ class RunSession(Session):
         self._best_is_stored = False
 
     def best(self) -> Checkpoint | None:
-        """Return the best weights, of this process or an earlier process; None without best weights."""
+        """Return the best weights, of this process or an earlier process; None without best weights.
+
+        Raises:
+            InputError: the stored weights are missing or damaged.
+        """
         stored = self._store.manifest.numbered("best")
         if super().best() is None and stored is not None:
             super().keep_best(self._read(stored))
         return super().best()
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Commit the state for continuing, unless saving would take more time than `saving_share` allows."""
+        """Commit the state for continuing, unless saving would take more time than `saving_share` allows.
+
+        Raises:
+            InputError: the folder of the run cannot be written.
+        """
         started = time.monotonic()
         if started - self._saved_at < self._saving_share * self._saving_seconds:
             return
@@ -111,7 +123,11 @@ class RunSession(Session):
         self._saving_seconds = self._saved_at - started
 
     def resume(self) -> Checkpoint | None:
-        """Return the last state, and read the log up to this state; None without a state."""
+        """Return the last state, and read the log up to this state; None without a state.
+
+        Raises:
+            InputError: the state, the best weights or the log are missing or damaged.
+        """
         name = self._store.manifest.numbered("state")
         if name is None:
             return None

@@ -52,7 +52,11 @@ class RunStore:
         return max([self.manifest.generation, *used]) + 1
 
     def append(self, line: bytes) -> None:
-        """Append a line to the log, which the next commit makes valid."""
+        """Append a line to the log, which the next commit makes valid.
+
+        Raises:
+            InputError: the log cannot be written.
+        """
         path = self.folder / LOG
         with _writing(path):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -107,7 +111,12 @@ class RunStore:
         self._remove({MANIFEST, LOG, *self.manifest.files})
 
     def settle(self) -> None:
-        """Cut the log to its valid length, and remove files that a killed process left behind."""
+        """Cut the log to its valid length, and remove files that a killed process left behind.
+
+        Raises:
+            InputError: the log is missing, damaged or changed.
+            OSError: the log cannot be cut, or a file cannot be removed.
+        """
         counted = self.manifest.read_log()
         path = self.folder / LOG
         if path.is_file() and path.stat().st_size != len(counted):

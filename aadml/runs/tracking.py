@@ -114,7 +114,7 @@ def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Not
 
 
 class _Log:
-    """Log of the epochs of all training sessions of a run, which ends at the first failure."""
+    """Log of the epochs of all training sessions of a run. Logging ends at the first failure."""
 
     def __init__(self, name: str, log_epoch: LogEpoch, on_note: Note) -> None:
         self._name, self._log_epoch, self._note = name, log_epoch, on_note

@@ -219,8 +219,8 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
         before = _check_same_data(prepared, store)
         if before.processes != group.count():
             note(
-                f"the run was begun by {before.processes} processes and is continued by {group.count()}; its results "
-                "may differ by rounding errors from those of an uninterrupted run"
+                f"the number of processes was {before.processes} when the run began, and is {group.count()} now; the "
+                "results may differ by rounding errors from the results of an uninterrupted run"
             )
         return
     device = chosen_device(prepared.config.common.device, "config")

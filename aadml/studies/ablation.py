@@ -47,7 +47,8 @@ def ablate(
     Args:
         over: config key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Several keys, passed one by one
             or as a mapping, form a grid. Settings of a loss, such as the margin, apply to every loss of the grid.
-        data: a feature file in any layout; None uses the sample clips.
+        data: a feature file in any layout; None uses the data of the config, or the sample clips if the config has no
+            data.
         method: method of `aadml list methods`, with the preset configs/METHOD.yaml.
         config: a YAML file, or the name of a preset.
         settings: config keys and values, as "key=value".

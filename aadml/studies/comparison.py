@@ -67,16 +67,16 @@ def compare(
         settings: config keys and values, as "key=value". A note lists the rows that do not use a setting.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: add the control rows of every anchor-aware row.
-        with_rivals: add rows of simpler replacements of the proxy to every anchor-aware row: cross-batch memory on the
-            same bank, class means, the uniform mean of the neighbors, an affine map of the anchor.
+        with_rivals: add rows of simpler replacements of the proxy to every anchor-aware row: cross-batch memory,
+            class means, the uniform mean of the neighbors, an affine map of the anchor.
         baseline: row that all other rows are compared with; by default aadml, or the first row.
-        trials: number of configs that are compared on validation clips for every row: the row's config, and points of
-            its `tuning` section. The row is run with the best config.
+        trials: largest number of configs that are compared on validation clips for every row: the row's config, and
+            points of the `tuning` section of this config. The row is run with the best config.
         seeds: number of seeds per row.
         metrics: metrics of `aadml list metrics` that have columns in addition to MAP, such as recall@10. Several
             metrics are separated by commas, or passed one by one.
         workers: number of worker processes; 0 is this process. By default one per core, or a single one on a GPU.
-        shard: train only shard i (from 0) of n, as "i/n". Afterwards, copy the folders of all shards into one.
+        shard: train only shard i (from 0) of n, as "i/n". Afterwards, copy the folders of all shards into one folder.
         merge: write the page from finished runs without training, and raise an error if a run is missing.
         trust_code: import the code from outside aadml that the config file or a run in the folder names as
             `module:name`.
@@ -141,8 +141,8 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
         plain.append(name.removeprefix(prefix))
         if prefix not in ("", AnchorAware.prefix):
             raise InputError(
-                f"--losses {name} is a loss with another proxy, but every loss is run with and without AA proxies; "
-                f"pass --losses {plain[-1]}"
+                f"--losses {name} is a loss with another proxy, but every loss is run with and without anchor-aware "
+                f"proxies; pass --losses {plain[-1]}"
             )
     method_rows = rows_of.chosen(methods, rows_of.method_names(), rows_of.known_methods(), "method or config")
     loss_rows = rows_of.chosen(plain, rows_of.loss_names(), JoinedRegistry(LOSSES, RECIPES), "loss")

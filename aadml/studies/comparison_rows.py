@@ -49,7 +49,7 @@ class ComparisonRow:
         item: name of the method or loss.
         control: name of the control or rival; empty for the row of the item itself.
         cell: cell with the config of the row. Rows with the same config share a cell.
-        space: config key -> values from which trials are drawn.
+        space: config key -> values for the trials of the row.
     """
 
     table: str
@@ -114,7 +114,7 @@ def published_losses() -> list[str]:
 def chosen(
     names: Sequence[str] | str | None, everything: Sequence[str], known: Mapping[str, T], kind: str
 ) -> list[str]:
-    """Return the distinct names of a list, or of a text in which commas separate the names.
+    """Return the distinct names of a list, or of a text with names separated by commas.
 
     Args:
         names: names to parse; None is an empty list.

@@ -14,7 +14,7 @@ UNIFORM = "uniform mean of neighbors"
 AFFINE = "affine map of the anchor"
 
 EVEN = 1e4
-"""Temperature of free attention at which the weights of two neighbors differ by 0.02 % at most."""
+"""Temperature that makes the weights of free attention nearly equal: they differ by 0.02 % at most."""
 
 MIXED = ("residual", "aa_on", "aa_mix")
 """Options of every proxy that define how the loss uses the proxy."""
@@ -43,9 +43,9 @@ def controls(config: Config) -> dict[str, Config]:
 def rivals(config: Config) -> dict[str, Config]:
     """Return configs with simpler replacements of the anchor-aware proxy, by name; empty without this proxy.
 
-    Cross-batch memory on the same bank isolates the effect of a bank. Other replacements are the mean of the clip's
-    class, and the mean of the same neighbors with nearly equal weights. Unless the attention is free, the last
-    replacement is attention with the anchor as every value (reading R1): an affine map with as many parameters.
+    Cross-batch memory isolates the effect of a bank of training clips. Two replacements are the mean of the clip's
+    class, and the mean of the same neighbors with nearly equal weights. Unless the option `attention` is "free", the
+    last replacement is attention with the anchor as every value: an affine map with as many parameters.
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":

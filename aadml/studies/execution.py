@@ -127,7 +127,8 @@ class Execution:
             done = sum(not outcome.reason for outcome in outcomes)
             self.note(
                 f"shard {self.shard[0]}/{self.shard[1]}: {done} of its {len(outcomes)} runs are finished; once all "
-                "shards are finished, copy their folders into one and run the command with --merge instead of --shard"
+                "shards are finished, copy their folders into one folder and run the command with --merge instead of "
+                "--shard"
             )
         return outcomes
 
@@ -153,7 +154,7 @@ def check_complete(jobs: Sequence[Job]) -> None:
         more = " ..." if len(missing) > _SHOWN else ""
         raise InputError(
             f"--merge: {len(missing)} of {len(jobs)} runs are not finished ({some}{more}); copy the folders of the "
-            "other shards into this one, or leave out --merge to train the missing runs"
+            "other shards into the folder of the study, or leave out --merge to train the missing runs"
         )
 
 

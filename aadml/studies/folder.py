@@ -91,7 +91,7 @@ def _keep_to(folder: Path, data: str) -> None:
     path, sha256 = folder / DATA, _fingerprint(Path(data))
     noted = _noted(path)
     if path.exists() and not noted:
-        raise InputError(f"{path}: does not contain the data of the runs; choose another --output")
+        raise InputError(f"{path}: is not a valid record of the data of the runs; choose another --output")
     if noted and any(place.is_dir() for place in folder.iterdir()):
         if noted["sha256"] != sha256 or (drawn and noted["data"] != data):
             raise InputError(

@@ -88,7 +88,7 @@ class Forecast:
         workers = f"on {self.workers} worker{'s' if self.workers != 1 else ''}" if self.workers else "in this process"
         return (
             f"{len(self.seconds)} of {len(self.seconds) + self.finished} runs remain, about {in_words(self.wall)} "
-            f"{workers} (from {_EPOCHS * _BATCHES} steps of each kind)"
+            f"{workers} (from {_EPOCHS * _BATCHES} steps of each kind of run)"
         )
 
     def longest_first(self, jobs: Sequence[Job]) -> list[Job]:
@@ -175,7 +175,6 @@ def _rates(
 
 
 def _name_impossible(waiting: Sequence[Job], reasons: Mapping[str, str], note: Note) -> None:
-    """Report the rows whose runs cannot be trained, by reason (folder of a run -> reason)."""
     for reason in dict.fromkeys(reasons.values()):
         jobs = [job for job in waiting if reasons.get(str(job.folder)) == reason]
         rows = dict.fromkeys(job.folder.name.removesuffix(f"_seed{job.config.common.seed}") for job in jobs)

@@ -241,6 +241,7 @@ def _range(value: object, text: str) -> range | None:
     first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
     if last < first or step < 1:
         raise InputError(
-            f"--over {text}: the range {value} is empty; pass FIRST..LAST or FIRST..LAST..STEP, with FIRST up to LAST"
+            f"--over {text}: the range {value} is empty; pass FIRST..LAST or FIRST..LAST..STEP, with FIRST "
+            "at most LAST and STEP at least 1"
         )
     return range(first, last + 1, step)

@@ -27,7 +27,7 @@ class RunScores:
         record: content of `evaluation.json`, with the metrics that were added later.
         epochs: content of `metrics.jsonl`.
         units: names of the n test clips, or of their clusters.
-        values: pseudo-value (n,) of the mean MAP of each unit. The mean of these values is the mean MAP.
+        values: pseudo-values (n,) of the mean MAP, one per unit. The mean of these values is the mean MAP.
     """
 
     record: EvaluationRecord

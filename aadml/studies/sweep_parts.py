@@ -56,7 +56,10 @@ class ResultColumns(dict[str, list[Cell]]):
             self[name] = [cell.over_seeds(metric, direction) for cell in self._cells]
 
     def add_differences(self, title: str, pairs: Sequence[Pair | None]) -> None:
-        """Test pairs of cells, one per row, and add a column of differences; empty without two different cells."""
+        """Test pairs of cells, one per row, and add a column of differences.
+
+        An entry of the column is empty if the row has no pair of two different cells.
+        """
         self.tested = differences(self._scores, (p for p in pairs if p and p[0] != p[1] and p[1] in self._scores))
         self[title] = [None if pair is None else in_words(self.tested.get(pair)) for pair in pairs]
 
@@ -199,13 +202,16 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
 
 
 def data_name(scores: Mapping[str, CellScores], folder: Path) -> str:
-    """Return the name of the data of the first finished run of a study, without folders."""
+    """Return the name of the data of the first finished run of a study, without folders.
+
+    Raises:
+        InputError: the environment of the run cannot be read.
+    """
     cell, seed = next((cell.cell, seed) for cell in scores.values() for seed in cell.runs)
     return Path(read_environment(run_folder(folder, cell, seed)).data.name).name
 
 
 def _span(values: Sequence[Any]) -> str:
-    """Return the smallest and the largest value, or a single value if they are equal."""
     low, high = min(values), max(values)
     return str(low) if low == high else f"{low} to {high}"
 

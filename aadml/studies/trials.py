@@ -49,7 +49,7 @@ def tuned_rows(
         The rows, and a mapping from the name of a cell to the record of its trials, as JSON.
 
     Raises:
-        InputError: the config of a row rejects a value of its search space.
+        InputError: the config of a row rejects a value of its search space, or the score of a trial cannot be read.
     """
     trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
     execution.note(f"{sum(map(len, trials.values()))} trials are scored on validation clips only")
@@ -64,7 +64,11 @@ def tuned_rows(
 
 
 def write_records(records: Mapping[str, str], cells: Sequence[Cell], seeds: Sequence[int], folder: Path) -> None:
-    """Write the records of `tuned_rows` into the run folders of the cells."""
+    """Write the records of `tuned_rows` into the run folders of the cells.
+
+    Raises:
+        InputError: a record cannot be written.
+    """
     for cell, seed in itertools.product(cells, seeds):
         place = run_folder(folder, cell, seed)
         if cell.name in records and place.is_dir():
@@ -107,6 +111,9 @@ def chosen_row(row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, 
         trials: trials of the row.
         outcomes: outcomes of all trials.
         budget: number of trials of every row, which becomes part of the row's name.
+
+    Raises:
+        InputError: the score of a finished trial cannot be read.
     """
     finished = [trial for trial in trials if not outcomes[trial.job.folder].reason]
     best = max(finished, key=_score).settings if finished else Overrides()

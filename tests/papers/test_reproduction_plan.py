@@ -60,7 +60,7 @@ def test_runs_are_trained_after_an_estimate_the_longest_first_without_those_that
     ]  # fmt: skip
     assert trained == ["long", "short"]
     assert asked == [expected]
-    assert notes == ["forecast: 2 of 2 runs remain, about 2.0 h on 1 worker (from 4 steps of each kind)"]
+    assert notes == ["forecast: 2 of 2 runs remain, about 2.0 h on 1 worker (from 4 steps of each kind of run)"]
     merged = replace(plan, merge=True, work=pytest.fail).reproduce(jobs)
     assert merged == [SweepOutcome(job, was_finished=True) for job in (jobs[2], jobs[0])] + outcomes[2:]
     assert (len(asked), len(notes)) == (1, 1)

@@ -253,7 +253,8 @@ def test_embeddings_of_an_audited_encoder_have_the_checksum_of_its_audit(made, t
     notes = []
     aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=notes.append)
     assert (
-        notes[-1] == f"the SHA-256 of the embeddings is {report.checksum}; compare it with the SHA-256 in their audit"
+        notes[-1]
+        == f"the SHA-256 of the embeddings is {report.checksum}; compare this value with the SHA-256 in the audit"
     )
 
 

@@ -104,11 +104,11 @@ def test_what_an_evaluation_would_not_follow_is_refused(model, options, said):
     [
         (
             {"features": {"audio": CONTENT.features["audio"]}},
-            r"has no visual features, which the model needs \(found: audio\); add features",
+            r"has no visual features, which the model needs \(found: audio\); pass data with these features",
         ),
         (
             {"features": {"audio": CONTENT.features["visual"], "visual": CONTENT.features["visual"]}},
-            "audio has 8 dimensions, but the model was trained on 6; pass features of the same extractor",
+            "audio has 8 dimensions, but the model was trained on 6; pass features of the training extractor",
         ),
     ],
 )

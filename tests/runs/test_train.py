@@ -25,7 +25,7 @@ def test_a_run_continued_by_other_processes_says_that_it_is_equal_up_to_rounding
     monkeypatch.setattr("aadml.runs.train.group", SimpleNamespace(count=lambda: 3, own_device=lambda device: device))
     said = []
     train_into(config(**{"training.epochs": 2}), tmp_path / "run", on_note=said.append)
-    assert any("continued by 3; its results may differ by rounding errors" in message for message in said)
+    assert any("and is 3 now; the results may differ by rounding errors" in message for message in said)
 
 
 def test_a_metric_of_more_items_than_are_scored_is_refused_before_the_training(config, tmp_path):

@@ -6,7 +6,9 @@ from aadml.studies.comparison import _name, _wanted
 from aadml.studies.comparison_rows import RowSettings
 from aadml.studies.grid import Overrides
 
-OTHER_PROXY = "is a loss with another proxy, but every loss is run with and without AA proxies; pass --losses triplet"
+OTHER_PROXY = (
+    "is a loss with another proxy, but every loss is run with and without anchor-aware proxies; pass --losses triplet"
+)
 
 
 @pytest.mark.parametrize(

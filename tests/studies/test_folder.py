@@ -172,5 +172,7 @@ def test_what_somebody_else_noted_is_neither_replaced_nor_removed(features, tmp_
     own = tmp_path / "out" / "ave" / "data.json"
     own.parent.mkdir(parents=True)
     own.write_text("mine")
-    assert f"{own}: does not contain the data of the runs" in refused(SWEEPS["paper"], features, "-o", tmp_path / "out")
+    assert f"{own}: is not a valid record of the data of the runs" in refused(
+        SWEEPS["paper"], features, "-o", tmp_path / "out"
+    )
     assert own.read_text() == "mine"

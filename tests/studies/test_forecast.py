@@ -23,7 +23,7 @@ def test_a_forecast_adds_up_and_long_runs_come_first(base, tmp_path):
     assert [replace(estimate, workers=count).wall for count in (0, 1, 2, 3)] == [60, 60, 30, 30]
     assert Forecast({}, 4, 2).wall == 0
     assert [job.folder.name for job in estimate.longest_first(jobs)] == ["b", "c", "a"]
-    end = "(from 4 steps of each kind)"
+    end = "(from 4 steps of each kind of run)"
     places = {0: "60 s in this process", 1: "60 s on 1 worker", 2: "30 s on 2 workers"}
     for count, place in places.items():
         assert replace(estimate, workers=count).sentence() == f"3 of 7 runs remain, about {place} {end}"

@@ -1,11 +1,14 @@
 """Checksums of the blocks of a file, in a trailer after its content.
 
-Content of n bytes is followed by the checksums of its blocks of 64 KiB (8 bytes each, little endian), the SHA-256 of
-these checksums and of n, the number n (8 bytes) and the bytes `aadml checksums2`. A reader verifies the blocks that it
-reads.
+The trailer consists of:
+- the checksum of each block of 64 KiB (8 bytes, little endian); the last block may be shorter
+- the SHA-256 of these checksums and of the size of the content
+- the size of the content in bytes (8 bytes, little endian)
+- the bytes `aadml checksums2`
 
-The checksum of a block is its XXH3 of 64 bits (https://xxhash.com), about as fast as a copy of the memory. Like every
-checksum that is stored with its data, it detects damage but not forgery.
+A reader verifies the blocks that it reads. The checksum of a block is its 64-bit XXH3 hash (https://xxhash.com), which
+is about as fast to compute as a copy in memory. Like every checksum that is stored with its data, the hash detects
+damage but not forgery.
 """
 
 import hashlib

@@ -34,7 +34,10 @@ def worker_pool(
     conditions: Conditions | None = None,
     watch: Callable[[Sequence[float]], None] | None = None,
 ) -> Iterator[WorkerPool[Any]]:
-    """Open a pool, or reuse a kept pool with its first `watch`; `WorkerPool` describes the arguments."""
+    """Open a pool, or reuse a kept pool; `WorkerPool` describes the arguments.
+
+    A reused pool calls the `watch` that it was opened with.
+    """
     if not _kept:
         with WorkerPool(work, workers, conditions, watch) as pool:
             yield pool

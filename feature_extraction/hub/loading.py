@@ -38,7 +38,11 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
     except InputError:
         raise
     except _UNREADABLE as error:
-        advice = "install the missing package" if isinstance(error, ImportError) else "download the model again"
+        advice = (
+            "install the missing package"
+            if isinstance(error, ImportError)
+            else "download the model again, or choose another model"
+        )
         if isinstance(error, torch.OutOfMemoryError):
             problem, advice = "does not fit into the memory of the device", "free some memory, or use another device"
         raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error
@@ -108,7 +112,9 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
         InputError: there is no such file, or the processor cannot be loaded.
     """
     if not any((snapshot.folder / name).is_file() for name in needs):
-        raise InputError(f"{snapshot.model}: {' or '.join(needs)} is missing; copy the file beside the weights")
+        raise InputError(
+            f"{snapshot.model}: contains none of {', '.join(needs)}; copy one of these files beside the weights"
+        )
     transformers = transformers_for(f"hf:{snapshot.model}")
     with refused(snapshot, f"its {kind} cannot be loaded"), silent(transformers):
         load = getattr(transformers, kind).from_pretrained

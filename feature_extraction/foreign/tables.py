@@ -347,7 +347,7 @@ def _is_compressed(message: bytes) -> bool:
 
 
 def _equal_parts(path: Path) -> list[TablePart]:
-    """Return the parts of a table, which have the same columns.
+    """Return the parts of a table; all parts have the same columns.
 
     Raises:
         InputError: the table has no part, or the parts have different columns.
@@ -380,7 +380,7 @@ def _all_columns(table: Any, _: Collection[str] | None) -> Any:
 
 
 def _parquet(file: Path, schema: Any, wanted: Collection[str] | None) -> Any:
-    """Read columns of a Parquet file. If none is wanted, the first column is read for the number of rows."""
+    """Read columns of a Parquet file. If no column is wanted, the first column is read for the number of rows."""
     arrow = optional("pyarrow", str(file), "aadml[parquet]")
     names = [name for name in schema.names if wanted is None or name in wanted] or schema.names[:1]
     batches = list(_parquet_batches(file, names, _ROWS))

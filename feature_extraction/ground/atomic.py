@@ -111,7 +111,7 @@ def append_all(handle: int, data: bytes) -> None:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove temporary files of killed writers of `path`; no other process may be writing `path`.
+    """Remove the temporary files that killed writers of `path` left behind; no process may be writing `path`.
 
     Raises:
         OSError: the folder cannot be read, or a file cannot be removed.

@@ -61,7 +61,7 @@ def _digest(sums: bytes, size: int) -> bytes:
 
 
 class CheckedReader(io.RawIOBase):
-    """Reader of the content of a file with a trailer; each block is verified when it is read.
+    """Reader of the content of a file with a trailer of checksums; each block is verified when it is read.
 
     Args:
         path: the file.
@@ -97,7 +97,7 @@ class CheckedReader(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Set the position of the next read, and return the position."""
+        """Set the position of the next read; return the position in bytes from the start of the content."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         self._position = start + offset
         return self._position
@@ -170,7 +170,7 @@ class CheckedReader(io.RawIOBase):
 
 
 def has_checksums(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file ends with a trailer.
+    """Return whether a file ends with a trailer of checksums.
 
     Raises:
         OSError: the file cannot be read.

@@ -42,7 +42,7 @@ def sha256(path: Path) -> str:
 
 
 def text_stamp(text: str) -> tuple[int, ...]:
-    """Return the stamp of a text: the first 64 bits of its SHA-256."""
+    """Return the stamp of a text: the first 64 bits of its SHA-256, as one integer."""
     return (int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8]),)
 
 

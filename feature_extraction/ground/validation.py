@@ -48,7 +48,7 @@ def built(kind: Callable[..., T], given: OptionValues, where: str) -> T:
 
 
 def checked(kind: Any, value: object, key: str) -> Any:
-    """Check a value and convert it to its type: a list to a tuple, an int to a float.
+    """Check a value and convert the value to the type `kind`: a list to a tuple, an int to a float.
 
     Args:
         kind: annotated type.

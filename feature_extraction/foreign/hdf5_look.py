@@ -122,7 +122,7 @@ def _blocks(dataset: h5py.Dataset, rows: int) -> Any:
 
 
 def _linked(group: h5py.Group, name: str) -> Any:
-    """Return the object with a name; None for a soft link, because its target has its own name."""
+    """Return the object with a name; None for a soft link, because the target is inspected under its own name."""
     link = group.get(name, getlink=True)
     if isinstance(link, h5py.ExternalLink):
         raise UnsafeFile(f"{group.name.rstrip('/')}/{name}: is a link to another file, which is not followed")

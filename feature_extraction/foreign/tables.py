@@ -63,8 +63,8 @@ def local_path(source: str | os.PathLike[str]) -> Path:
             set on the Hugging Face Hub.
 
     Raises:
-        InputError: a remote source is not supported, was not typed by the user, cannot be read, or is larger than the
-            free space.
+        InputError: a remote source is not supported, lacks the consent of the user, cannot be read, or is larger than
+            the free space.
         MissingExtraError: the packages of `aadml[datasets]` are not installed.
     """
     if not is_remote(source):
@@ -81,7 +81,7 @@ def is_remote(source: str | os.PathLike[str]) -> bool:
 
 
 def _check_address(source: str) -> None:
-    """Raise InputError for a chained address, an unknown protocol, or an invalid name of a data set on the hub."""
+    """Raise InputError for an address with "::", an unknown protocol, or an invalid name of a data set on the hub."""
     if source.startswith(HUB) and "://" not in source:
         name = source.removeprefix(HUB)
         if not _HUB_NAME.fullmatch(name) or Path(name).exists():
@@ -360,7 +360,7 @@ def _equal_parts(path: Path) -> list[TablePart]:
         if part.schema.names != names:
             split = part.split or "a file"
             columns = f"the columns {', '.join(part.schema.names)}, but another part has {', '.join(names)}"
-            raise InputError(f"{path}: {split} has {columns}; store equal columns")
+            raise InputError(f"{path}: {split} has {columns}; store the same columns in all parts")
     return parts
 
 
@@ -455,7 +455,7 @@ def _columns(path: Path, wanted: Collection[str]) -> Reads:
 
 
 def class_names(schema: Any) -> list[str]:
-    """Return the class names that the library `datasets` stores in a schema for the column `label`; [] if none."""
+    """Return the class names that the library `datasets` stores in a schema for the column `label`; else []."""
     stored = (schema.metadata or {}).get(b"huggingface")
     features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
     return list(features.get("label", {}).get("names") or [])

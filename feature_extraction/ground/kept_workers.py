@@ -15,7 +15,7 @@ _kept: list[dict[bytes, list[WorkerPool[Any]]]] = []  # idle pools of each open 
 
 @contextmanager
 def keep_workers() -> Iterator[None]:
-    """Within the context, reuse the processes of ended pools in later pools with equal `work`, `workers` and `conditions`."""
+    """Within the context, reuse the processes of ended pools for later pools with equal arguments, except `watch`."""
     idle: dict[bytes, list[WorkerPool[Any]]] = {}
     _kept.append(idle)
     try:

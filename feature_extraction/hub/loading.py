@@ -106,7 +106,7 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
         kind: class of `transformers` ("AutoTokenizer").
         needs: file names. At least one of the files must exist; `transformers` would replace missing files with
             defaults.
-        options: options of the `from_pretrained` of the class.
+        options: options of the method `from_pretrained` of the class.
 
     Raises:
         InputError: there is no such file, or the processor cannot be loaded.
@@ -146,7 +146,8 @@ def class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
     network_class = getattr(transformers, tower.network, None)
     if network_class is None:
         raise InputError(
-            f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer version"
+            f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer "
+            "version of transformers"
         )
     if tower.needs:
         _check_importable(tower.needs, snapshot.model)

@@ -51,7 +51,7 @@ class Snapshot:
         return str(self.config.get("model_type", ""))
 
     def settings(self, name: str) -> JsonObject:
-        """Return the content of a JSON file; {} if there is no file `name`. Raise InputError for a damaged file."""
+        """Return the content of the JSON file `name`; {} for an absent file. Raise InputError for a damaged file."""
         path = self.folder / name
         return parse_object(path.read_bytes(), path) if path.is_file() else {}
 

@@ -122,7 +122,7 @@ def _blocks(dataset: h5py.Dataset, rows: int) -> Any:
 
 
 def _linked(group: h5py.Group, name: str) -> Any:
-    """Return the object with a name; None for a soft link, whose target is inspected under its own name."""
+    """Return the object with a name; None for a soft link, because the target is inspected under its own name."""
     link = group.get(name, getlink=True)
     if isinstance(link, h5py.ExternalLink):
         raise UnsafeFile(f"{group.name.rstrip('/')}/{name}: is a link to another file, which is not followed")
@@ -145,7 +145,7 @@ def _limit(seconds: float) -> None:
 
 
 def main(path: str, seconds: float) -> str:
-    """Inspect a file under limits and return its problem; "" if the file is safe."""
+    """Inspect a file within `seconds` of processor time, and return the problem; "" if the file is safe."""
     _limit(seconds)
     try:
         look(path)

@@ -33,7 +33,7 @@ Cells = dict[str, str]
 
 
 def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the lines of a manifest of the clips of a table.
+    """Return the header and the lines of a manifest that lists the clips of a table.
 
     The columns `audio`, `video`, `visual`, `image` and `media` contain encoded files, or paths relative to the folder
     of the table. Encoded files are written to a temporary folder, which is deleted at the end of the process. A clip
@@ -85,7 +85,7 @@ class _Folder:
         self._folder, self._numbers = "", count()
 
     def add(self, content: IO[bytes], name: str) -> str:
-        """Write a file whose name is a number with the ending of `name`, and return the path."""
+        """Write a file, named by a number and the ending of `name`, and return the path."""
         self._folder = self._folder or temporary_folder().name
         ending = Path(name).suffix.lower()
         place = Path(self._folder, f"{next(self._numbers)}{ending if _ENDING.fullmatch(ending) else ''}")

@@ -124,5 +124,5 @@ def _regular(path: str | os.PathLike[str]) -> Path:
         if "\0" in str(place) or not place.exists():
             name = repr(str(place)) if "\0" in str(place) else str(place)
             raise InputError(f"{name}: does not exist; check the path")
-        raise InputError(f"{place}: is a {file_kind(place.stat())}; pass a file")
+        raise InputError(f"{place}: is a {file_kind(place.stat())}; pass an npy or npz file")
     return place

@@ -63,8 +63,8 @@ def local_path(source: str | os.PathLike[str]) -> Path:
             set on the Hugging Face Hub.
 
     Raises:
-        InputError: a remote source is not supported, was not typed by the user, cannot be read, or is larger than the
-            free space.
+        InputError: a remote source is not supported, lacks the consent of the user, cannot be read, or is larger than
+            the free space.
         MissingExtraError: the packages of `aadml[datasets]` are not installed.
     """
     if not is_remote(source):
@@ -81,7 +81,7 @@ def is_remote(source: str | os.PathLike[str]) -> bool:
 
 
 def _check_address(source: str) -> None:
-    """Raise InputError for a chained address, an unknown protocol, or an invalid name of a data set on the hub."""
+    """Raise InputError for an address with "::", an unknown protocol, or an invalid name of a data set on the hub."""
     if source.startswith(HUB) and "://" not in source:
         name = source.removeprefix(HUB)
         if not _HUB_NAME.fullmatch(name) or Path(name).exists():
@@ -347,7 +347,7 @@ def _is_compressed(message: bytes) -> bool:
 
 
 def _equal_parts(path: Path) -> list[TablePart]:
-    """Return the parts of a table, which have the same columns.
+    """Return the parts of a table; all parts have the same columns.
 
     Raises:
         InputError: the table has no part, or the parts have different columns.
@@ -360,7 +360,7 @@ def _equal_parts(path: Path) -> list[TablePart]:
         if part.schema.names != names:
             split = part.split or "a file"
             columns = f"the columns {', '.join(part.schema.names)}, but another part has {', '.join(names)}"
-            raise InputError(f"{path}: {split} has {columns}; store equal columns")
+            raise InputError(f"{path}: {split} has {columns}; store the same columns in all parts")
     return parts
 
 
@@ -380,7 +380,7 @@ def _all_columns(table: Any, _: Collection[str] | None) -> Any:
 
 
 def _parquet(file: Path, schema: Any, wanted: Collection[str] | None) -> Any:
-    """Read columns of a Parquet file. If none is wanted, the first column is read for the number of rows."""
+    """Read columns of a Parquet file. If no column is wanted, the first column is read for the number of rows."""
     arrow = optional("pyarrow", str(file), "aadml[parquet]")
     names = [name for name in schema.names if wanted is None or name in wanted] or schema.names[:1]
     batches = list(_parquet_batches(file, names, _ROWS))
@@ -455,7 +455,7 @@ def _columns(path: Path, wanted: Collection[str]) -> Reads:
 
 
 def class_names(schema: Any) -> list[str]:
-    """Return the class names that the library `datasets` stores in a schema for the column `label`; [] if none."""
+    """Return the class names that the library `datasets` stores in a schema for the column `label`; else []."""
     stored = (schema.metadata or {}).get(b"huggingface")
     features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
     return list(features.get("label", {}).get("names") or [])

@@ -1,7 +1,7 @@
 """Type checks of the arguments of public functions.
 
-NumPy values become Python values. Wrong types, and numbers outside of an `Interval` of their type, raise InputError. An
-OSError of the function, except for a closed pipe, becomes an InputError as well.
+NumPy values become Python values. Wrong types, and numbers outside of the `Interval` of an argument, raise InputError.
+An OSError of the function, except for a closed pipe, becomes an InputError as well.
 
 `checked` also consents to external code (`module:name`) among the arguments, because a person typed its name.
 """
@@ -115,7 +115,8 @@ def in_words(error: OSError) -> str:
     """Return a message on an operating-system error, with the path of the file if the error contains a path."""
     place = "a file" if error.filename is None else f"{os.fsdecode(error.filename)}:"
     return (
-        f"{place} cannot be read or written ({error.strerror or error}); pass another path, or change its permissions"
+        f"{place} cannot be read or written ({error.strerror or error}); pass another path, or change the permissions "
+        "of the file"
     )
 
 
@@ -138,7 +139,7 @@ def plain(value: Any) -> Any:
     """Return a value with NumPy values and fractions as plain Python values, and paths in mappings as strings.
 
     Args:
-        value: scalar, array (returned as a list), or mappings, lists and tuples of these; any other value is returned
+        value: scalar, array (returned by `tolist`), or mappings, lists and tuples of these; any other value is returned
             unchanged.
     """
     if isinstance(value, np.generic | np.ndarray):
@@ -152,7 +153,7 @@ def plain(value: Any) -> Any:
 
 @cache  # at the first call, as types may be defined after the function
 def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, tuple[object, ...]]]:
-    """Return the signature of a function and, for each argument, the alternatives of its type."""
+    """Return the signature of a function and the alternatives of the type of each annotated argument."""
     hints = get_type_hints(function)
     return inspect.signature(function), {key: _alternatives(hint) for key, hint in hints.items() if key != "return"}
 
@@ -220,7 +221,7 @@ def _is_of(value: object, kind: object) -> bool:
 
 
 def _has_length(value: object, kind: object) -> bool:
-    """Return whether a value is a list or tuple as long as a tuple type; `tuple[T, ...]` accepts any length."""
+    """Return whether a value is a list or tuple with the length of a tuple type; `tuple[T, ...]` has any length."""
     return isinstance(value, list | tuple) and (Ellipsis in get_args(kind) or len(value) == len(get_args(kind)))
 
 

@@ -73,7 +73,6 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
 
 
 def _target(link: Path) -> Path:
-    """Return the target of a symbolic link (an existing file or not), or any other path unchanged."""
     return Path(os.path.realpath(link)) if link.is_symlink() else link
 
 
@@ -101,14 +100,22 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = Tr
 
 
 def append_all(handle: int, data: bytes) -> None:
-    """Write all of `data` to a file descriptor, with further writes after a partial write."""
+    """Write all of `data` to a file descriptor, with further writes after a partial write.
+
+    Raises:
+        OSError: the data cannot be written.
+    """
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove temporary files of killed writers of `path`; no other process may be writing `path`."""
+    """Remove the temporary files that killed writers of `path` left behind; no process may be writing `path`.
+
+    Raises:
+        OSError: the folder cannot be read, or a file cannot be removed.
+    """
     final = _target(Path(path))
     leftover = re.compile(rf"\.{re.escape(final.stem[:80])}\.[a-z0-9_]{{8}}\.partial{re.escape(final.suffix)}")
     if final.parent.is_dir():
@@ -129,7 +136,11 @@ def _umask() -> int:
 
 
 def flush_to_disk(path: str | os.PathLike[str]) -> None:
-    """Flush the content of a file, or the entries of a folder, to the disk."""
+    """Flush the content of a file, or the entries of a folder, to the disk.
+
+    Raises:
+        OSError: the file or folder cannot be opened or flushed.
+    """
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

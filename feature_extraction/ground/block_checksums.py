@@ -1,11 +1,14 @@
 """Checksums of the blocks of a file, in a trailer after its content.
 
-Content of n bytes is followed by the checksums of its blocks of 64 KiB (8 bytes each, little endian), the SHA-256 of
-these checksums and of n, the number n (8 bytes) and the bytes `aadml checksums2`. A reader verifies the blocks that it
-reads.
+The trailer consists of:
+- the checksum of each block of 64 KiB (8 bytes, little endian); the last block may be shorter
+- the SHA-256 of these checksums and of the size of the content
+- the size of the content in bytes (8 bytes, little endian)
+- the bytes `aadml checksums2`
 
-The checksum of a block is its XXH3 of 64 bits (https://xxhash.com), about as fast as a copy of the memory. Like every
-checksum that is stored with its data, it detects damage but not forgery.
+A reader verifies the blocks that it reads. The checksum of a block is its 64-bit XXH3 hash (https://xxhash.com), which
+is about as fast to compute as a copy in memory. Like every checksum that is stored with its data, the hash detects
+damage but not forgery.
 """
 
 import hashlib
@@ -58,7 +61,7 @@ def _digest(sums: bytes, size: int) -> bytes:
 
 
 class CheckedReader(io.RawIOBase):
-    """Reader of the content of a file with a trailer; each block is verified when it is read.
+    """Reader of the content of a file with a trailer of checksums; each block is verified when it is read.
 
     Args:
         path: the file.
@@ -94,7 +97,7 @@ class CheckedReader(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Set the position of the next read, and return the position."""
+        """Set the position of the next read; return the position in bytes from the start of the content."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         self._position = start + offset
         return self._position
@@ -167,7 +170,7 @@ class CheckedReader(io.RawIOBase):
 
 
 def has_checksums(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file ends with a trailer.
+    """Return whether a file ends with a trailer of checksums.
 
     Raises:
         OSError: the file cannot be read.

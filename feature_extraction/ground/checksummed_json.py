@@ -93,7 +93,9 @@ def read_sealed(path: Path, form: str, version: int) -> JsonObject:
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check the permissions of the file") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}); make the file readable, or restore the file from a copy"
+        ) from error
     if (content.get("format"), content.get("version")) != (form, version):
         actual = f"{content.get('format')} version {content.get('version')}"
         raise InputError(

@@ -88,7 +88,7 @@ def expected(contract: type) -> str:
 def _expected(contract: type | None, kind: str) -> str:
     if contract is None:
         return ", which cannot be called; pass a function or a class"
-    return f"; {_article(kind)} {kind} is {expected(contract)} (see docs/extending.md)"
+    return f"; define {_article(kind)} {kind} as {expected(contract)} (see docs/extending.md)"
 
 
 def _article(noun: str) -> str:

@@ -29,7 +29,7 @@ class DamagedFileError(InputError):
 
 
 class InUseError(InputError):
-    """Error for files that another process is writing, or whose lock file an ended process left behind."""
+    """Error for files that another process is writing, or for a lock file that an ended process left behind."""
 
 
 class UntrustedCodeError(InputError):

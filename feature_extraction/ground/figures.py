@@ -58,7 +58,7 @@ def panels(drawings: Sequence[Callable[["Axes"], float]]) -> "Figure":
         drawings: functions that draw a panel on its axes and return the height in inches, without the legend.
 
     Raises:
-        InputError: matplotlib is not installed.
+        InputError: matplotlib cannot be imported.
     """
     matplotlib = optional("matplotlib", "a figure", "aadml[plot]")
     from matplotlib.figure import Figure

@@ -18,13 +18,21 @@ _KINDS = {
 
 
 def file_digest(path: str | os.PathLike[str], kind: str = "sha256") -> str:
-    """Compute the hexadecimal digest of a file; `kind` is the name of an algorithm in `hashlib`."""
+    """Compute the hexadecimal digest of a file; `kind` is the name of an algorithm in `hashlib`.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
 
 
 def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file, or of the relative paths and contents of all files in a folder."""
+    """Compute the hexadecimal SHA-256 of a file, or of the relative paths and SHA-256 digests of all files in a folder.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
     if path.is_file():
         return file_digest(path)
     digest = hashlib.sha256()
@@ -34,12 +42,16 @@ def sha256(path: Path) -> str:
 
 
 def text_stamp(text: str) -> tuple[int, ...]:
-    """Return the stamp of a text: the first 64 bits of its SHA-256."""
+    """Return the stamp of a text: the first 64 bits of its SHA-256, as one integer."""
     return (int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8]),)
 
 
 def stamp_of(path: str) -> tuple[int, ...] | None:
-    """Return size, times and inode of a regular file; () for another kind of file, None for an inaccessible file."""
+    """Return the size (bytes), modification time (ns), change time (ns) and inode of a regular file.
+
+    Returns:
+        The four numbers; () for another kind of file; None for an inaccessible file.
+    """
     try:
         status = os.stat(path)  # noqa: PTH116 - parsing a path takes longer than the call
     except (OSError, ValueError):

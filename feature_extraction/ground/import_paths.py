@@ -54,7 +54,8 @@ def optional(module: str, user: str, install: str) -> Any:
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == package:
             raise MissingExtraError.of(user, package, install) from error
         raise MissingExtraError(
-            f"{user} needs {package}, which cannot be imported ({cause(error)}); run pip install '{install}'"
+            f"{user} needs {package}, which cannot be imported ({cause(error)}); remove this cause, or run "
+            f"pip install '{install}'"
         ) from error
 
 
@@ -82,9 +83,9 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
         kind: kind of the entry ("encoder"), for the message.
 
     Returns:
-        The import path of the object, and the file of its module or the folder of its package. In a folder without
-        `__init__.py`, the import path starts at the file itself. The second value is None if there is no
-        such file.
+        The import path of the object, and the file of its module or the folder of its package. For a module in a folder
+        without `__init__.py`, the import path names the module without the folder. The second value is None if the file
+        of the module does not exist.
 
     Raises:
         UntrustedCodeError: the name was neither typed nor consented to.
@@ -154,7 +155,7 @@ def _absent(place: str, module: str) -> str:
     name, _, attribute = place.partition(":")
     advice = "install the module, or put its file beside the data or in the current folder"
     if name.endswith(".py"):
-        advice = f"write a module without .py: {Path(name).stem}:{attribute}"
+        advice = f"write the name of the module without .py: {Path(name).stem}:{attribute}"
     return f"{place}: there is no module '{module}'; {advice}"
 
 

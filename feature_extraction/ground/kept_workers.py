@@ -15,7 +15,7 @@ _kept: list[dict[bytes, list[WorkerPool[Any]]]] = []  # idle pools of each open 
 
 @contextmanager
 def keep_workers() -> Iterator[None]:
-    """Within the context, reuse the processes of ended pools in later pools with equal work, workers and conditions."""
+    """Within the context, reuse the processes of ended pools for later pools with equal arguments, except `watch`."""
     idle: dict[bytes, list[WorkerPool[Any]]] = {}
     _kept.append(idle)
     try:
@@ -34,7 +34,10 @@ def worker_pool(
     conditions: Conditions | None = None,
     watch: Callable[[Sequence[float]], None] | None = None,
 ) -> Iterator[WorkerPool[Any]]:
-    """Open a pool, or reuse a kept pool with its first `watch`; `WorkerPool` describes the arguments."""
+    """Open a pool, or reuse a kept pool; `WorkerPool` describes the arguments.
+
+    A reused pool calls the `watch` that it was opened with.
+    """
     if not _kept:
         with WorkerPool(work, workers, conditions, watch) as pool:
             yield pool

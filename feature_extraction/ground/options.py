@@ -133,6 +133,9 @@ def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
 
     Returns:
         name -> option, in order.
+
+    Raises:
+        InputError: the type of an option is not imported at run time.
     """
     return _schema(inspect.unwrap(entry))
 

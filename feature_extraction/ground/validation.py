@@ -30,7 +30,7 @@ def checked_options(entry: Callable[..., object], given: OptionValues, where: st
         Every option of the entry, in its order.
 
     Raises:
-        InputError: an option is unknown, missing, or removed with another value, or a value is invalid.
+        InputError: an option is unknown or missing, a removed option has another value, or a value is invalid.
     """
     complete = completed(entry, given, where, name=name)
     prefix = f"{where}." if where else ""
@@ -48,7 +48,7 @@ def built(kind: Callable[..., T], given: OptionValues, where: str) -> T:
 
 
 def checked(kind: Any, value: object, key: str) -> Any:
-    """Check a value and convert it to its type: a list to a tuple, an int to a float.
+    """Check a value and convert the value to the type `kind`: a list to a tuple, an int to a float.
 
     Args:
         kind: annotated type.

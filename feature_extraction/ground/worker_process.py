@@ -107,7 +107,7 @@ def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Block SIGINT within the context, so that only the parent of processes started within it receives Ctrl-C."""
+    """Block SIGINT within the context, so that processes started there do not receive Ctrl-C."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

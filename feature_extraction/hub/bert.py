@@ -46,7 +46,7 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
 
     Args:
         folder: folder saved by `transformers` (`config.json`, `model.safetensors`, tokenizer files).
-        dropout: dropout rate of hidden states and attention (Mei et al. 2022: 0.2).
+        dropout: dropout rate of hidden states and attention (0.2 in https://arxiv.org/abs/2203.15537).
 
     Raises:
         InputError: the folder does not exist or contains no readable BERT, or `transformers` is not installed.

@@ -269,7 +269,7 @@ def _waves(network: str) -> SoundTower:
 
 
 def _whole_text(network: str) -> TextTower:
-    """Return the text tower of a network whose towers cannot be loaded alone."""
+    """Return the text tower of a network that can only be loaded with all its towers."""
     return TextTower(network, {"projection": _features("get_text_features")}, filled=True)
 
 

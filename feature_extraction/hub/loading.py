@@ -38,7 +38,11 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
     except InputError:
         raise
     except _UNREADABLE as error:
-        advice = "install the missing package" if isinstance(error, ImportError) else "download the model again"
+        advice = (
+            "install the missing package"
+            if isinstance(error, ImportError)
+            else "download the model again, or choose another model"
+        )
         if isinstance(error, torch.OutOfMemoryError):
             problem, advice = "does not fit into the memory of the device", "free some memory, or use another device"
         raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error
@@ -102,13 +106,15 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
         kind: class of `transformers` ("AutoTokenizer").
         needs: file names. At least one of the files must exist; `transformers` would replace missing files with
             defaults.
-        options: options of the `from_pretrained` of the class.
+        options: options of the method `from_pretrained` of the class.
 
     Raises:
         InputError: there is no such file, or the processor cannot be loaded.
     """
     if not any((snapshot.folder / name).is_file() for name in needs):
-        raise InputError(f"{snapshot.model}: {' or '.join(needs)} is missing; copy the file beside the weights")
+        raise InputError(
+            f"{snapshot.model}: contains none of {', '.join(needs)}; copy one of these files beside the weights"
+        )
     transformers = transformers_for(f"hf:{snapshot.model}")
     with refused(snapshot, f"its {kind} cannot be loaded"), silent(transformers):
         load = getattr(transformers, kind).from_pretrained
@@ -140,7 +146,8 @@ def class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
     network_class = getattr(transformers, tower.network, None)
     if network_class is None:
         raise InputError(
-            f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer version"
+            f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer "
+            "version of transformers"
         )
     if tower.needs:
         _check_importable(tower.needs, snapshot.model)

@@ -19,7 +19,7 @@ class SavedTower:
         weights: checksum of the weights.
         dimension: dimension of the vectors.
         adapted: linear layers with low-rank adapters, by name. A saved model then contains only the adapters. The
-            weights are read from the model on the hub, or from the folder whose weights have the checksum.
+            weights are read from the model on the hub, or from a folder with weights of that checksum.
     """
 
     model: str

@@ -51,7 +51,7 @@ class Snapshot:
         return str(self.config.get("model_type", ""))
 
     def settings(self, name: str) -> JsonObject:
-        """Return the content of a JSON file; {} if there is no file `name`. Raise InputError for a damaged file."""
+        """Return the content of the JSON file `name`; {} for an absent file. Raise InputError for a damaged file."""
         path = self.folder / name
         return parse_object(path.read_bytes(), path) if path.is_file() else {}
 
@@ -94,7 +94,8 @@ def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
         weights: whether weights are needed; otherwise only the small files are downloaded.
 
     Raises:
-        InputError: the model or the revision does not exist, or a file is missing, damaged or not accessible.
+        InputError: the model or the revision does not exist, a file is missing, damaged or not accessible, or
+            `transformers` is not installed.
     """
     if not model:
         raise InputError("the model is missing; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")

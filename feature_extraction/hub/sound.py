@@ -30,7 +30,7 @@ def hf_audio(
 ) -> Extractor:
     """Build an extractor from a pretrained network of `transformers` (CLAP, Whisper, wav2vec ...): `--audio hf:MODEL`.
 
-    A clip is cut into windows, whose length depends on the family. The feature of the clip is the mean over its
+    A clip is cut into windows of a length that depends on the family. The feature of the clip is the mean over its
     windows.
 
     Args:

@@ -97,13 +97,14 @@ def assemble(
     Args:
         plan: plan of the job.
         ledger: records of the job, which are read again during writing.
-        missing: failures of modalities that have no file: position in the job -> modality -> failure.
+        missing: position in the job -> modality -> failure of a modality without a file.
 
     Returns:
         Content to write (None if every clip of a job without shards failed), and the outcome of the clips.
 
     Raises:
         DamagedValues: values in the ledger do not match their checksum. Reads of the content raise this error too.
+        InputError: a transformation cannot be fitted.
     """
     good = array("q")
     tracks = {modality: Track() for modality in plan.by_modality}
@@ -208,7 +209,7 @@ def written_modalities(present: Mapping[str, NDArray[np.bool_]]) -> list[str]:
 
 
 def _texts(rows: Mapping[str, ModalityRows], present: Mapping[str, NDArray[np.bool_]]) -> Texts | None:
-    """Return all texts; None if no clip has several texts."""
+    """Return the features of all texts; None if no clip has several texts."""
     if not any(mask.any() for modality, mask in present.items() if modality.startswith(FURTHER_TEXT)):
         return None
     masks = {modality: mask for modality, mask in present.items() if is_text(modality)}

@@ -28,12 +28,13 @@ def wanted_of(extractor: Extractor, *, keeps_time: bool = False) -> Wanted:
 class Describer:
     """Context manager that extracts features from prepared clips in batches; its exit processes incomplete batches.
 
-    At most one batch is in the network while one batch per modality is collected. This limits the memory.
+    To limit the memory, at most one batch is in the network while one batch per modality is collected. An exception of
+    an extractor is raised in a later call, or at the exit.
 
     Args:
         extractors: extractors by modality; only extractors with `describe` are used.
-        record: called with a clip's number, its part, and its features over time (None for a failure), in the thread
-            that uses the describer.
+        record: called with the number of a clip, the decoded modality, and the features (t, d) over time, in the thread
+            that uses the describer. The features are None if they contain NaN or infinity.
     """
 
     def __init__(

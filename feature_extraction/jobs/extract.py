@@ -60,7 +60,7 @@ class _Job:
         plan: plan of the job.
         ledger: records of the job.
         progress: called with the numbers of clips done and failed.
-        missing: failures of modalities that have no file: position -> modality -> failure.
+        missing: position of a clip -> modality -> failure of a modality without a file.
         reasons: position -> known reasons why a modality of the clip being decoded is absent.
         contents: (position, modality) -> checksum and stamp of the file being decoded.
         reused: number of clips taken from the ledger.
@@ -98,8 +98,8 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
         The outcome of the job.
 
     Raises:
-        InputError: the engine is not available, or the output cannot be written, is in use or is a file of another
-            kind.
+        InputError: the engine is not available, a transformation cannot be fitted, or the output cannot be written, is
+            in use or is a file of another kind.
     """
     begin, place = time.monotonic(), plan.output
     decode = engine_of(plan.engine)

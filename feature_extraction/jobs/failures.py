@@ -47,7 +47,7 @@ def deciding_reason(reasons: Collection[str], modalities: int) -> str:
 
 
 def deciding(failures: Sequence[Failure], modalities: int) -> Failure | None:
-    """Return the failure with the reason of a clip (see `deciding_reason`); None if the clip is kept."""
+    """Return the first failure with the deciding reason of a clip; None if the clip is kept. See `deciding_reason`."""
     reason = deciding_reason([failure.reason for failure in failures], modalities)
     return next((failure for failure in failures if failure.reason == reason), None)
 

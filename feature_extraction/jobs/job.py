@@ -87,7 +87,8 @@ def extract(
         max_seconds: maximum length of a clip (a window, or a segment of the manifest), in seconds; longer clips fail.
         damaged: "keep" skips damaged parts of a clip, with a warning, if at least half of its length can be decoded.
             "drop" makes a damaged clip fail.
-        shard: (i, n) for only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the parts.
+        shard: (i, n), with i from 0, for only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the
+            parts.
         retry_failed: try failed clips again.
         sequence: keep the features over time beside the pooled features.
         command: command that continues the job, printed by `aadml status`.
@@ -98,7 +99,7 @@ def extract(
 
     Raises:
         InputError: the manifest, an argument or an option is invalid, an extractor fails on noise, weights are not
-            available, or the output cannot be written.
+            available, a transformation cannot be fitted, or the output cannot be written.
     """
     require_seconds("max seconds", max_seconds)
     if damaged not in get_args(Damaged):
@@ -144,8 +145,9 @@ def choose_extractors(
             lists any media.
 
     Raises:
-        InputError: a name, an option or the recipe is invalid, every modality is excluded, no extractor accepts the
-            options or weights, or weights are not available.
+        InputError: a name, an option or the recipe is invalid, the recipe is passed with an extractor of sound or
+            pictures, every modality is excluded, no extractor accepts the options or weights, or weights are not
+            available.
     """
     if recipe is not None:
         if any(names.get(modality) for modality in DEFAULTS):

@@ -66,7 +66,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
 
     Raises:
         InputError: shards are missing, unreadable, repeated, of several jobs or of different features, every clip
-            failed, or the output is one of the shards or cannot be written.
+            failed, a transformation cannot be fitted, or the output is one of the shards or cannot be written.
     """
     place = Path(output)
     refuse_foreign(place)
@@ -99,8 +99,8 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
         shard, first = part.shard, parts[0].shard
         if (shard.count, shard.total, shard.manifest) != (first.count, first.total, first.manifest):
             raise InputError(
-                f"{part.path}: belongs to a different job than {parts[0].path} (manifest or number of shards differ); "
-                "pass the shards of one job"
+                f"{part.path}: belongs to a different job than {parts[0].path} (the manifests or the "
+                "numbers of shards differ); pass the shards of one job"
             )
         if shard.index in known:
             raise InputError(

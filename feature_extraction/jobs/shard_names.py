@@ -63,7 +63,7 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
         The files in the order of `names`; the shards of a job in the order of their numbers.
 
     Raises:
-        InputError: a name is not a path, or is not a file and has no shards.
+        InputError: a name is not a path, or no file or shard is found for a name.
     """
     if wrong := [name for name in names if not isinstance(name, str | os.PathLike)]:
         raise InputError(f"paths: {wrong[0]!r:.80} is not a path; pass paths of feature files")

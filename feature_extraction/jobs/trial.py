@@ -41,7 +41,7 @@ def try_out(extractor: Extractor) -> None:
     if len(shapes) != len(prepared) or any(len(shape) != 2 or not shape[0] for shape in shapes):
         raise InputError(
             f"{extractor.name}: returns shapes {shapes} for {len(prepared)} clips of noise; return one array (t, d) "
-            "per clip, t at least 1"
+            "per clip, with t at least 1"
         )
     _check_pooled(extractor, described)
 

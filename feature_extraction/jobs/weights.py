@@ -71,7 +71,8 @@ def weights(
         raise InputError(f"weights: '{action}' is not an action; choose from list, get, verify")
     if action == "get" and name is None:
         raise InputError(
-            "weights get: the name is missing; pass the name of a weight file or recipe of `aadml weights list`"
+            "weights get: the name is missing; pass a name of `aadml weights list`, or a recipe of "
+            "`aadml list feature-recipes`"
         )
     if folder is not None and action != "get":
         raise InputError(

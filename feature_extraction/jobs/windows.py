@@ -37,7 +37,7 @@ class Windows:
     step: float
 
     def of(self, recording: Segment) -> Iterator[Segment]:
-        """Yield the windows of a recording, whose end must be finite.
+        """Yield the windows of a recording with a finite end.
 
         The last window may be shorter, but is omitted below half of the length. It is also omitted if at most 5 % of
         the length follows the previous window. A recording shorter than one window is one window.
@@ -73,7 +73,7 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
 
     The columns `start` and `end` contain the times of a window in seconds. The column `recording` contains the name of
     the window's recording. A recording without a valid length, such as a file that cannot be opened, remains one
-    clip, whose extraction reports the reason.
+    clip; its extraction reports the reason.
 
     Args:
         manifest: the recordings.

@@ -4,18 +4,20 @@ import sys
 
 import pytest
 
-LOSS = "a loss is (comparison, *, options) -> Terms(total, active, possible) (see docs/extending.md)"
-LABEL_LOSS = "a label loss is (outputs, labels, *, options) -> a scalar Tensor"
-SELECTION = "a selection is (comparison, generator, *, options) -> Comparison(anchors, candidates, "
+LOSS = "define a loss as (comparison, *, options) -> Terms(total, active, possible) (see docs/extending.md)"
+LABEL_LOSS = "define a label loss as (outputs, labels, *, options) -> a scalar Tensor"
+SELECTION = "define a selection as (comparison, generator, *, options) -> Comparison(anchors, candidates, "
 PROXY = (
-    "a proxy is (dimension, modalities, *, options) -> Proxy with aa_mix, aa_on, check_size, from_bank, parameters, "
-    "refresh, remember"
+    "define a proxy as (dimension, modalities, *, options) -> Proxy with aa_mix, aa_on, check_size, from_bank, "
+    "parameters, refresh, remember"
 )
-METHOD = "a method is (context, settings, *, options) -> Method with embed, fit, load, state (see docs/extending.md)"
-READOUT = "a readout is (*, options) -> list of Readout"
-METRIC = "a metric is (ranking, *, options) -> an array with one number for each query (see docs/extending.md)"
-PROTOCOL = "a protocol is an object Protocol(before, mix, correct, keep, metric, needs) (see docs/extending.md)"
-EXTRACTOR = "an audio extractor is (*, options) -> Extractor("
+METHOD = (
+    "define a method as (context, settings, *, options) -> Method with embed, fit, load, state (see docs/extending.md)"
+)
+READOUT = "define a readout as (*, options) -> list of Readout"
+METRIC = "define a metric as (ranking, *, options) -> an array with one number for each query (see docs/extending.md)"
+PROTOCOL = "define a protocol as an object Protocol(before, mix, correct, keep, metric, needs) (see docs/extending.md)"
+EXTRACTOR = "define an audio extractor as (*, options) -> Extractor("
 
 WRONG = """
 from torch import nn

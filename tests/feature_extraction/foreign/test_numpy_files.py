@@ -166,7 +166,7 @@ def test_an_absent_file_is_named_without_its_zero_bytes(name, shown):
 
 
 def test_a_folder_is_not_a_file(tmp_path):
-    with pytest.raises(InputError, match="is a folder; pass a file"):
+    with pytest.raises(InputError, match="is a folder; pass an npy or npz file"):
         npy_array(tmp_path)
 
 

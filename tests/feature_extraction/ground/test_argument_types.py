@@ -199,7 +199,8 @@ def test_a_list_is_described_by_its_items(kind, words):
 
 def test_an_error_of_the_system_without_a_path_has_a_subject():
     assert in_words(OSError(errno.ENOSPC, "No space left on device")) == (
-        "a file cannot be read or written (No space left on device); pass another path, or change its permissions"
+        "a file cannot be read or written (No space left on device); pass another path, or change the permissions of "
+        "the file"
     )
 
 

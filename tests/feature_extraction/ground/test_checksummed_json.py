@@ -89,5 +89,8 @@ def test_a_sealed_file_is_read_by_its_format_and_version(tmp_path):
         read_sealed(tmp_path / "none", "index", 2)
     with pytest.raises(NotADirectoryError):
         read_sealed(path / "inner", "index", 2)
-    with pytest.raises(InputError, match=r": cannot be read \(Is a directory\); check the permissions of the file$"):
+    with pytest.raises(
+        InputError,
+        match=r": cannot be read \(Is a directory\); make the file readable, or restore the file from a copy$",
+    ):
         read_sealed(tmp_path, "index", 2)

@@ -100,7 +100,7 @@ def test_functions_that_accept_the_arguments_keep_the_contract(entry):
     [(lambda left: None, "takes left"), (lambda a, b, c: None, "takes a, b, c"), (3, "is an int")],
 )
 def test_other_entries_break_it(entry, fault):
-    with pytest.raises(InputError, match=f"^pair some:entry {fault}.*; a pair is "):
+    with pytest.raises(InputError, match=f"^pair some:entry {fault}.*; define a pair as "):
         require_contract(entry, ToPair, "pair", "some:entry")
 
 
@@ -114,13 +114,13 @@ def test_a_result_is_returned(contract, value):
 @pytest.mark.parametrize(
     ("contract", "value", "fault"),
     [
-        (ToPair, None, "returned None; a pair is"),
-        (ToNumber, -1, "returned an int; a pair is"),
-        (ToList, [Pair(1, 2), 3], "returned a list; a pair is"),
-        (ToNamed, Pair(1, 2), "returned a Pair without name, size; a pair is"),
-        (ToNamed, Named, "returned a _ProtocolMeta without name; a pair is"),
-        (ToNumber, "1", "returned a str; a pair is"),
-        (ToPair, np.zeros(3), r"returned a ndarray of shape \(3,\); a pair is"),
+        (ToPair, None, "returned None; define a pair as"),
+        (ToNumber, -1, "returned an int; define a pair as"),
+        (ToList, [Pair(1, 2), 3], "returned a list; define a pair as"),
+        (ToNamed, Pair(1, 2), "returned a Pair without name, size; define a pair as"),
+        (ToNamed, Named, "returned a _ProtocolMeta without name; define a pair as"),
+        (ToNumber, "1", "returned a str; define a pair as"),
+        (ToPair, np.zeros(3), r"returned a ndarray of shape \(3,\); define a pair as"),
     ],
 )
 def test_a_wrong_result_is_an_error(contract, value, fault):
@@ -136,7 +136,7 @@ def test_a_callable_without_signature_is_checked_by_its_result():
 
 def test_an_entry_is_named_by_its_function_or_class():
     for entry, name in ((partial(partial(variadic, 1), 2), "variadic"), (Module, "Module"), (Module(), "Module")):
-        with pytest.raises(InputError, match=f"^pair [a-z._]*test_contracts:{name} returned None; a pair is"):
+        with pytest.raises(InputError, match=f"^pair [a-z._]*test_contracts:{name} returned None; define a pair as"):
             require_result(None, ToPair, "pair", entry)
 
 
@@ -148,6 +148,6 @@ def test_an_object_is_of_its_class_and_a_function_can_be_called():
     ):
         require_contract(None, None, "encoder", "some:entry")
     with pytest.raises(
-        InputError, match=r"^encoder some:entry is a function; an encoder is an object Pair\(first, sec"
+        InputError, match=r"^encoder some:entry is a function; define an encoder as an object Pair\(first, sec"
     ):
         require_contract(variadic, Pair, "encoder", "some:entry")

@@ -263,9 +263,10 @@ def test_a_wrong_door_is_one_line(folder, place, text, message):
     [
         (
             "import no_such_part\n",
-            r"cannot be imported \(No module named 'no_such_part'\); run pip install 'aadml\[x\]'",
+            r"cannot be imported \(No module named 'no_such_part'\); remove this cause, or run "
+            r"pip install 'aadml\[x\]'",
         ),
-        ("raise ImportError('libx.so: not found')\n", r"cannot be imported \(libx.so: not found\); run"),
+        ("raise ImportError('libx.so: not found')\n", r"cannot be imported \(libx.so: not found\); remove"),
         ("", "is not installed; run"),
     ],
 )

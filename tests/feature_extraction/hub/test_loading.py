@@ -103,19 +103,19 @@ def test_code_in_a_folder_is_not_run_and_nobody_is_asked(copied, name, modality,
             "bert",
             "text",
             "tokenizer.json",
-            "tokenizer.json or vocab.txt .* is missing; copy the file beside the weights",
+            "contains none of tokenizer.json, vocab.txt, .*; copy one of these files beside the weights",
         ),
         (
             "clap",
             "audio",
             "preprocessor_config.json",
-            "preprocessor_config.json .* is missing; copy the file beside the weights",
+            "contains none of preprocessor_config.json, .*; copy one of these files beside the weights",
         ),
         (
             "clip",
             "visual",
             "preprocessor_config.json",
-            "preprocessor_config.json .* is missing; copy the file beside the weights",
+            "contains none of preprocessor_config.json, .*; copy one of these files beside the weights",
         ),
         ("bert", "text", "config.json", "contains no readable config.json"),
         ("bert", "text", "model.safetensors", "contains no weights"),
@@ -212,8 +212,8 @@ def test_another_pooling_of_a_sentence_encoder_is_an_error(copied):
     [
         ("bert", None, "a model of type 'bert' has no known visual network"),
         ("clip#max", None, "no pooling of this network 'max'"),
-        ("clip", "preprocessor_config.json", "is missing; copy the file"),
-        ("vjepa2", "video_preprocessor_config.json", "is missing; copy the file"),
+        ("clip", "preprocessor_config.json", "contains none of .*; copy one of these files"),
+        ("vjepa2", "video_preprocessor_config.json", "contains none of .*; copy one of these files"),
     ],
 )
 def test_the_second_network_is_checked_before_the_first_is_loaded(

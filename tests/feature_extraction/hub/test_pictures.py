@@ -64,7 +64,7 @@ def test_a_video_model_without_settings_of_pictures_is_an_error(tmp_path, monkey
     monkeypatch.setenv("AADML_CACHE", str(tmp_path))
     folder = written("vjepa2", tmp_path)
     (folder / "video_preprocessor_config.json").unlink()
-    with pytest.raises(InputError, match=r"video_preprocessor_config.json or .* is missing; copy the file"):
+    with pytest.raises(InputError, match=r"contains none of video_preprocessor_config.json, .*; copy one of"):
         extractor(f"hf:{folder}", "visual")
 
 

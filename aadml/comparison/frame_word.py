@@ -35,7 +35,7 @@ def relevance(
         word_lengths: (c,) int64, number of words before the padding.
         normalize: scale every frame and word to unit length first, as in the released code; the paper omits this step.
         legacy_padding: average over the padding too, as the released code does in training.
-        block: maximum number of products in memory.
+        block: maximum number of products in memory; a single pair of sequences may have more.
 
     Returns:
         (a, c); without `legacy_padding`, 0 for a sequence of length 0.

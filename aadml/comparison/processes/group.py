@@ -50,7 +50,7 @@ _encoding: ContextVar[int | None] = ContextVar("encoding", default=None)
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Connect to the other workers of the job inside the context; do nothing without others, or if connected already.
+    """Connect to the other workers of the job inside the context; do nothing without other workers, or if connected.
 
     Raises:
         ProcessLost: the other workers do not respond.

@@ -48,7 +48,9 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
     single = numbers.ndim == 1
     rows = (numbers[None] if single else numbers).detach().cpu().float()
     if rows.ndim != 2 or not rows.shape[1]:
-        raise InputError(f"{name} has shape {tuple(numbers.shape)}; pass one row (d,) or many rows (n, d)")
+        raise InputError(
+            f"{name} has shape {tuple(numbers.shape)}; pass one row (d,) or many rows (n, d), with d at least 1"
+        )
     wrong = ~torch.isfinite(rows).all(1)
     if bool(wrong.any()):
         raise InputError(
@@ -156,9 +158,11 @@ def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
             ) from error
         if array.dtype.kind not in "fiubc":
             kind = type(values).__name__ if array.dtype == object else str(array.dtype)
-            raise InputError(f"{name}: a value of type {kind} is not an array of numbers; pass floats or integers")
+            raise InputError(
+                f"{name}: values of type {kind} cannot be converted to an array of numbers; pass floats or integers"
+            )
         if np.ma.is_masked(values):
-            raise InputError(f"{name}: a masked array has gaps; fill the gaps, and pass a plain array")
+            raise InputError(f"{name} is a masked array with gaps; fill the gaps, and pass a plain array")
         native = array.dtype.newbyteorder("=")
         exact = native in _KNOWN or native.kind == "c"
         tensor = torch.from_numpy(np.array(array, dtype=native if exact else np.float64))

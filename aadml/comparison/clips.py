@@ -108,7 +108,8 @@ class Clips:
             )
         if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
             raise InputError(
-                f"clips: all_labels has shape {tuple(self.all_labels.shape)}; pass ({count}, {len(self.class_names)})"
+                f"clips: all_labels has shape {tuple(self.all_labels.shape)}; pass ({count}, {len(self.class_names)}), "
+                "one row per id and one column per class name"
             )
         for modality, features in self.features.items():
             check_features(modality, features, count)
@@ -212,12 +213,13 @@ class Clips:
                 rows = torch.arange(len(self))[key if isinstance(key, slice) else torch.as_tensor(key)]
             except (IndexError, RuntimeError, TypeError, ValueError) as error:
                 raise InputError(
-                    f"clips: {error}; pass rows in 0..{len(self) - 1}, or a mask of {len(self)}"
+                    f"clips: {error}; pass rows in 0..{len(self) - 1}, or a mask of {len(self)} booleans"
                 ) from error
             return self.select(rows)
         if not isinstance(key, str) or key not in self.features:
             raise InputError(
-                f"clips: there are no features '{key}'; choose from {', '.join(self.features)}, or pass clips[[ROW]]"
+                f"clips: there are no features '{key}'; choose from {', '.join(self.features)}, or select rows with "
+                "clips[[ROW]]"
             )
         return self.features[key]
 
@@ -265,7 +267,7 @@ class Clips:
             )
         if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise InputError(
-                f"select: index contains {int(index.min())} to {int(index.max())}; pass rows in 0..{len(self) - 1}"
+                f"select: index ranges from {int(index.min())} to {int(index.max())}; pass rows in 0..{len(self) - 1}"
             )
         features = {m: f[index] if isinstance(f, Tensor) else f.select(index) for m, f in self.features.items()}
         return replace(
@@ -288,7 +290,7 @@ class Clips:
         once: tuple[Modality, ...] = (),
         rows: Mapping[Modality, Tensor] | None = None,
     ) -> Embeddings:
-        """Return embeddings of these clips with the same relevance; the arguments are those of `Embeddings`."""
+        """Return embeddings of these clips with the same relevance; see `Embeddings` for the arguments and errors."""
         return Embeddings(
             vectors, self.labels, self.ids, similarity, self.class_names, once, {} if rows is None else rows,
             self.all_labels, self.relevance, {m: flags for m, flags in self.present.items() if m in vectors},

@@ -141,7 +141,7 @@ class Comparison:
         return replace(self, anchors=anchors, candidates=candidates, **masks)
 
     def rows_of(self, mask: str, rows: slice, kind: torch.dtype) -> Tensor | None:
-        """Return some rows (r, c) of "positives", "negatives" or "within", of type `kind`; None without this mask."""
+        """Return rows (r, c) of the mask "positives", "negatives" or "within" as type `kind`; None if absent."""
         value = self._masks()[mask]
         return None if value is None else rows_of(value, rows, kind)
 
@@ -151,7 +151,7 @@ class Comparison:
         return codes if codes is not None and codes.cover_all_pairs() else None
 
     def codes_of_masks(self) -> MaskCodes | None:
-        """Return the codes of `positives` and `negatives`; None if either is not, or no longer, a function of codes."""
+        """Return the codes of `positives` and `negatives`; None unless both masks are functions of the same codes."""
         masks = self._masks()
         codes, others = (getattr(masks[name], "__self__", None) for name in ("positives", "negatives"))
         return codes if codes is others and isinstance(codes, MaskCodes) else None
@@ -167,7 +167,7 @@ class Comparison:
         Args:
             positives: (a, c) bool that replaces `positives`.
             negatives: (a, c) bool that replaces `negatives`.
-            rows: int64 indices of the remaining anchors (applied to these masks too); all by default.
+            rows: (m,) int64 indices of the remaining anchors, also selected from the new masks; None keeps all anchors.
         """
         positives = self.positives if positives is None else positives
         negatives = self.negatives if negatives is None else negatives
@@ -183,7 +183,7 @@ class Comparison:
         """Return the comparison with some of the candidates.
 
         Args:
-            columns: int64 indices of the remaining candidates, ascending.
+            columns: (k,) int64 indices of the remaining candidates, ascending.
         """
         place = torch.full((len(self.candidates),), -1, device=self.own.device)
         place[columns] = torch.arange(len(columns), device=self.own.device)
@@ -204,18 +204,25 @@ class Comparison:
         return replace(self, within=within, guides=guides, **per_anchor)
 
     def _selected(self, names: Sequence[str], index: Any) -> dict[str, Any]:
-        """Return some entries of the named fields; None for absent fields."""
         fields = {name: getattr(self, name) for name in names}
         return {name: None if value is None else value[index] for name, value in fields.items()}
 
     @cached_property
     def squared_distance(self) -> Tensor:
-        """Squared Euclidean distance (a, c)."""
+        """Squared Euclidean distance (a, c).
+
+        Raises:
+            InputError: the comparison has relevance scores instead of vectors.
+        """
         return pairwise.squared_distance(*self.vectors("squared distance"))
 
     @cached_property
     def distance(self) -> Tensor:
-        """Euclidean distance (a, c); its gradient is finite where two vectors coincide."""
+        """Euclidean distance (a, c); its gradient is finite where two vectors coincide.
+
+        Raises:
+            InputError: the comparison has relevance scores instead of vectors.
+        """
         return (self.squared_distance + pairwise.TINY).sqrt()
 
     @cached_property

@@ -80,7 +80,7 @@ class Embeddings:
         return self.relevance or relevance_of(self)
 
     def of(self, modality: Modality, index: Tensor) -> Tensor:
-        """Return the vectors (b, d) of the clips in rows `index` (b,); all vectors in order are not copied."""
+        """Return the vectors (b, d) of the clips in rows `index` (b,); no copy if `index` is all rows in order."""
         vectors = self.vectors[modality]
         rows = self.rows[modality][index] if modality in self.rows else index
         return vectors if torch.equal(rows, torch.arange(len(vectors))) else vectors[rows]
@@ -95,7 +95,7 @@ class Embeddings:
         return self.of(modality, torch.arange(len(self)))
 
     def directions(self) -> Sequence[Direction]:
-        """Return all ordered pairs of modalities, (queries, gallery)."""
+        """Return all ordered pairs of different modalities, (queries, gallery)."""
         return [(q, g) for q in self.vectors for g in self.vectors if q != g]
 
 

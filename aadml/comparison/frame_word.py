@@ -32,10 +32,10 @@ def relevance(
         frames: (a, t, d), padded at the end.
         frame_lengths: (a,) int64, number of frames before the padding.
         words: (c, w, d), padded at the end.
-        word_lengths: (c,) int64.
+        word_lengths: (c,) int64, number of words before the padding.
         normalize: scale every frame and word to unit length first, as in the released code; the paper omits this step.
         legacy_padding: average over the padding too, as the released code does in training.
-        block: maximum number of products in memory.
+        block: maximum number of products in memory; a single pair of sequences may have more.
 
     Returns:
         (a, c); without `legacy_padding`, 0 for a sequence of length 0.
@@ -72,7 +72,7 @@ def _real(lengths: Tensor, count: int) -> Tensor:
 
 
 class _Recomputed(torch.autograd.Function):
-    """Scores of a block of pairs, whose products are recomputed for the gradient instead of saved."""
+    """Scores of a block of pairs; the products are recomputed for the gradient instead of saved."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:

@@ -21,20 +21,20 @@ def interpolated(
         anchor-negative:  s x_i + (1 - s) y_n,  y_n the nearest negative of the anchor; a negative of only that anchor
 
     Distance is convex, so the farthest positive of a same-class line is always an end. The nearest negative may be
-    between the ends. The distance of a point on an anchor-negative line is (1 - s) times that of the negative.
+    between the ends. A point on an anchor-negative line is (1 - s) times as far from the anchor as the negative.
 
     Args:
-        comparison: a anchors against c candidates with classes.
+        comparison: a anchors against c candidates; same-class lines need `candidate_class`.
         generator: generator of the random y_j.
         shares: values of s, each in 0..1.
         lines: kinds of lines: "same-class", "anchor-negative" or both.
 
     Returns:
-        Comparison against c + m candidates, the first c unchanged. The result has no guides, no `within`, and no
-        features, head or classes of candidates.
+        Comparison with the c candidates first, unchanged. Each share adds c points on same-class lines, then a points
+        on anchor-negative lines. The result has no guides, no `within`, and no features, head or classes of candidates.
 
     Raises:
-        InputError: the comparison has relevance scores instead of vectors, or same-class lines but no classes.
+        InputError: the comparison has relevance scores instead of vectors, or lacks classes for same-class lines.
     """
     anchors, candidates = comparison.vectors("interpolation", "choose another proxy")
     points, positives, negatives = [candidates], [comparison.positives], [comparison.negatives]
@@ -65,7 +65,7 @@ def interpolated(
 
 
 def _other_of_the_class(comparison: Comparison, generator: torch.Generator) -> Tensor:
-    """Draw another candidate of the class of each candidate, (c,) int64; the candidate itself if there is no other."""
+    """Draw the index (c,) of another candidate of the same class for each candidate; its own index if it has none."""
     classes = comparison.need("candidate_class", "interpolation")
     itself = torch.eye(len(classes), dtype=torch.bool, device=classes.device)
     others = (classes[:, None] == classes[None, :]) & ~itself

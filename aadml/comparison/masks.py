@@ -66,7 +66,7 @@ class MaskCodes:
         return self.clips is None and self.itself is None
 
     def positives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
-        """Return the mask of positives of some anchors (r, c)."""
+        """Return rows (r, c) of the mask of positives, as type `kind`."""
         same = self._compared(torch.eq, "groups" if self.clips is None else "clips", rows, kind)
         if self.itself is None or not same.numel():
             return same
@@ -75,11 +75,11 @@ class MaskCodes:
         return same.scatter_(1, index, same.gather(1, index) * (column < 0))
 
     def negatives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
-        """Return the mask of negatives of some anchors (r, c)."""
+        """Return rows (r, c) of the mask of negatives, as type `kind`."""
         return self._compared(torch.ne, "groups", rows, kind)
 
     def within(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
-        """Return the mask of candidates of the same modality as the anchors (r, c)."""
+        """Return rows (r, c) of the mask of candidates of the anchor's own modality, as type `kind`."""
         return self._compared(torch.eq, "sides", rows, kind)
 
     def _compared(self, compare: Callable[..., Tensor], codes: str, rows: slice, kind: torch.dtype) -> Tensor:
@@ -126,7 +126,8 @@ class _Ranks:
     Attributes:
         order: (c,) candidates in the order of their codes.
         start, stop: (a,) range of the code of each anchor in that order, empty for a code of no candidate.
-        numbers: (a,) and (c,) numbers up to 2 c; anchor and candidate have equal numbers only if their codes are equal.
+        numbers: (a,) and (c,) numbers up to 2 c; an anchor and a candidate have equal numbers exactly if their codes
+            are equal.
     """
 
     order: Tensor
@@ -154,7 +155,7 @@ def _range(order: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rows_of(mask: Tensor | RowsOfMask, rows: slice, kind: torch.dtype) -> Tensor:
-    """Return some rows (r, c) of a mask, of type `kind`, also from a function of rows; a mask (c,) is repeated."""
+    """Return rows (r, c) of a mask, or of a function that computes its rows, as type `kind`; repeat a mask (c,)."""
     if not isinstance(mask, Tensor):
         return mask(rows, kind)
     bits = mask[rows] if mask.ndim == 2 else mask.expand(rows.stop - rows.start, -1)

@@ -40,5 +40,5 @@ def moments(values: Matrix) -> ColumnMoments:
 
 
 def parts(values: Matrix) -> Iterator[Tensor]:
-    """Yield blocks (b, d) of rows, in order, of at most 32 MiB each in double precision."""
+    """Yield the rows in order, in blocks (b, d) of one row or of at most 32 MiB in double precision."""
     yield from values.split(max(1, _NUMBERS_AT_ONCE // values.shape[1]))

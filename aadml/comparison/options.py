@@ -1,4 +1,4 @@
-"""Types of common options with valid ranges; `aadml.feature_extraction.ground.options` builds the schema from them."""
+"""Types of common options with valid ranges, from which `aadml.feature_extraction.ground.options` builds the schema."""
 
 from typing import Annotated, Literal
 

@@ -25,7 +25,7 @@ class Items(Protocol):
 
     @property
     def all_labels(self) -> Tensor | None:
-        """All classes of each item (n, C); None if no item has several classes."""
+        """Mask (n, C) of all classes of each item; None if no item has several classes."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ class Relevant(ABC):
 
     @abstractmethod
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
+        """Return flags (q,): flag i is True if gallery item `places[i]` is relevant to query i; `places` is (q,)."""
 
     def grades(self, index: Rows) -> Grades:
         """Return the grades (b, n) of items for the queries in rows `index` (b,), 0 for items that are not relevant."""
@@ -79,7 +79,7 @@ class Grouped(Relevant):
         return np.asarray(self._query_codes[index, None] == self._codes[None, :])
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
+        """Return flags (q,): flag i is True if gallery item `places[i]` is relevant to query i; `places` is (q,)."""
         return np.asarray(self._query_codes == self._codes[places])
 
 
@@ -103,7 +103,7 @@ class Sharing(Relevant):
         return np.asarray(self._queries[index] @ self._gallery.T > 0)
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
+        """Return flags (q,): flag i is True if gallery item `places[i]` is relevant to query i; `places` is (q,)."""
         return np.asarray((self._queries * self._gallery[places]).any(axis=1))
 
     def grades(self, index: Rows) -> Grades:
@@ -134,7 +134,7 @@ class Judged(Relevant):
         return self.grades(index) > 0
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
+        """Return flags (q,): flag i is True if gallery item `places[i]` is relevant to query i; `places` is (q,)."""
         return np.array([place in rows for place, (rows, _) in zip(places, self._grades, strict=True)], dtype=bool)
 
     def grades(self, index: Rows) -> Grades:
@@ -286,7 +286,8 @@ def check_relevance(rule: Relevance, items: Items, place: str) -> None:
         place: subject of the message.
 
     Raises:
-        InputError: no item has a class for a rule by class, or an item has several classes for the rule `label`.
+        InputError: the rule needs classes but no item has a class, or the rule is `label` but an item has several
+            classes.
     """
     unlabelled = bool((items.labels == UNLABELLED).all())
     if rule.name in RULES and rule is not OWN and unlabelled:

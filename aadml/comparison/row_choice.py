@@ -45,7 +45,7 @@ def columns_by_lot(mask: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def own_positives(comparison: Comparison) -> Tensor:
-    """Return a mask (a, c) of each anchor's partner; empty in the row of an anchor whose partner is not a positive."""
+    """Return a mask (a, c) of each anchor's partner, if the partner is a positive."""
     column = torch.arange(comparison.positives.shape[1], device=comparison.positives.device)
     return comparison.positives & (comparison.own[:, None] == column)
 
@@ -57,7 +57,7 @@ def chosen_positives(comparison: Comparison, positive: Positive, generator: torc
         comparison: a anchors against c candidates.
         positive: one of `Positive`.
         generator: generator of the random choice.
-        far: (a, c) dissimilarity.
+        far: (a, c) dissimilarity, for "hardest".
 
     Returns:
         (a, c) bool; at most one positive per row unless `positive` is "all".

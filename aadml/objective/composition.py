@@ -1,4 +1,4 @@
-"""Config sections of the training loss, and the objective composed of them."""
+"""Config sections of the training loss, and the objective composed of these sections."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ class Weighted:
     """Options of a loss that is added to other losses.
 
     Attributes:
-        weight: factor of the loss; 0 leaves it out.
+        weight: factor of the loss; 0 omits the loss.
     """
 
     weight: Weight = 1.0
@@ -74,7 +74,11 @@ class ProxySection(EntrySection):
     key, table = "proxy", PROXIES
 
     def build_for(self, space: Space) -> Proxy | None:
-        """Build the proxy for embeddings of `space`; return None for a proxy with an empty prefix (the identity)."""
+        """Build the proxy for embeddings of `space`; return None for a proxy with an empty prefix (the identity).
+
+        Raises:
+            InputError: the options do not suit `space`, or the proxy does not follow the contract `Proxy`.
+        """
         proxy: Proxy | None = self.part(lambda: self._built(space))
         return proxy
 

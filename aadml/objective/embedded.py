@@ -1,4 +1,4 @@
-"""Input of an objective: a batch after the encoders, and the comparison of each of its directions."""
+"""Input of an objective: a batch after the encoders, and the comparison of each direction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,10 +33,10 @@ class Embedded:
         heads: modality -> last layer, features (m, f) -> vectors (m, d), for the same losses.
         relevance: (anchors' modality, candidates' modality) -> (b, b) scores that replace scores of vectors.
         guides: name -> (b, b) detached scores that selections may use.
-        neighbors: modality -> additional positives, among the candidates, of the clips as anchors of the modality.
+        neighbors: modality of the anchors -> additional positives of each clip among the candidates.
         present: modality -> (b,) bool, whether a clip has the modality; other clips are not compared in the modality.
-        bank: candidates that replace the clips of the batch, with the partner of each clip in row `index`. None: the
-            clips of the batch are the candidates.
+        bank: candidates that replace the clips of the batch; row `index` of the bank is the clip itself. None uses the
+            clips of the batch.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -90,7 +90,7 @@ def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
 
 
 def _kept(batch: Embedded, side: Side) -> Tensor | None:
-    """Return the row numbers of the clips with a side's modality; None if all clips have the modality."""
+    """Return the row numbers (m,) of the present vectors of a side; None if the side has no presence flags."""
     modalities = modalities_of(batch.vectors, side)
     if not any(modality in batch.present for modality in modalities):
         return None
@@ -158,12 +158,11 @@ def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedde
 
 
 def _sides(modalities: Sequence[Modality], numbers: Mapping[Modality, int], clip: Tensor) -> Tensor:
-    """Return the number of the modality of each row or column of a comparison (a,)."""
     return torch.cat([torch.full_like(clip, numbers[modality]) for modality in modalities])
 
 
 def _partners(rows: Sequence[Modality], columns: Sequence[Modality], places: Tensor, width: int) -> Tensor:
-    """Return the candidate that is each anchor's clip in the first other modality (a,), -1 if there is none.
+    """Return the column (a,) of each anchor's clip in the first other modality; -1 without another modality.
 
     Args:
         rows: modalities of the anchors.
@@ -176,7 +175,11 @@ def _partners(rows: Sequence[Modality], columns: Sequence[Modality], places: Ten
 
 
 def stacked(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
-    """Concatenate the vectors of a side (a, d)."""
+    """Concatenate the vectors of a side: (a, d).
+
+    Raises:
+        InputError: there are no vectors of the side.
+    """
     parts = [vectors[modality] for modality in modalities_of(vectors, side)]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 

@@ -125,7 +125,7 @@ class NeighborPositives:
         """Check that `count` training clips suffice for k neighbors.
 
         Raises:
-            InputError: there are too few clips; the message contains the largest possible k.
+            InputError: there are too few clips.
         """
         if self.options.positives != "all" and self.options.k >= count:
             clips = "is 1 clip" if count == 1 else f"are {count} clips"
@@ -163,7 +163,7 @@ class NeighborPositives:
                 self._random[k] = lists
 
     def among(self, index: Tensor, modality: Modality, columns: Tensor) -> Positives:
-        """Return the additional positives of a batch.
+        """Return the additional positives of a batch; call `refresh` first.
 
         Args:
             index: (b,) rows of the anchors in the training set.

@@ -84,7 +84,7 @@ class Counts:
 
     @classmethod
     def of(cls, terms: Terms) -> "Counts":
-        """Count the terms of one comparison."""
+        """Count the terms and anchors of one comparison."""
         return cls(terms.active.sum(), terms.possible.sum(), len(terms.total))
 
     def over_processes(self) -> "Counts":
@@ -123,7 +123,8 @@ class Objective(nn.Module):
     """Training objective: the reduced terms of loss(selection(comparison)) over all directions.
 
     Args:
-        losses: functions comparison -> terms: one for all directions, or one per direction if a loss has parameters.
+        losses: one function comparison -> terms for all directions, or one function per direction if a loss has
+            parameters.
         selection: (comparison, generator) -> comparison.
         proxy: module that represents anchors and candidates; None if clips represent themselves. Its `aa_on` selects
             the sides, and its `aa_mix` is the share of the loss computed on proxies (the rest is computed on the
@@ -155,8 +156,8 @@ class Objective(nn.Module):
         self.losses = tuple(losses) if isinstance(losses, Sequence) else (losses,) * len(self.directions)
         if len(self.losses) != len(self.directions):
             raise InputError(
-                f"directions: there are {len(self.losses)} losses for {len(self.directions)} directions; pass one loss "
-                "per direction, or a loss that is not in a list"
+                f"directions: the number of losses is {len(self.losses)}, but the number of directions is "
+                f"{len(self.directions)}; pass one loss per direction, or a single loss without a list"
             )
         self.owned = nn.ModuleList(dict.fromkeys(loss for loss in self.losses if isinstance(loss, nn.Module)))
         self.selection = selection
@@ -176,6 +177,9 @@ class Objective(nn.Module):
 
         Returns:
             "loss" (a scalar) and "active", the share of nonzero terms.
+
+        Raises:
+            InputError: a modality of a direction has no embeddings, or the proxy, selection or loss rejects the batch.
         """
         laid = self.comparisons(batch)
         proxy = self.proxy
@@ -201,7 +205,7 @@ class Objective(nn.Module):
             labels: (count,) classes of the clips; None if there are no classes.
 
         Raises:
-            InputError: no clip can have as many neighbors; the message contains the largest possible number.
+            InputError: no clip can have as many neighbors.
         """
         if self.proxy is not None:
             self.proxy.check_size(count, labels)

@@ -116,7 +116,10 @@ def stored_section(key: str, kind: Any, value: Any) -> Any:
         value: plain values.
 
     Returns:
-        The section, or `value` if it is not a mapping.
+        The section, or `value` itself if `value` is not a mapping.
+
+    Raises:
+        InputError: the entry does not exist, or an option is unknown, missing or no longer possible.
     """
     if not isinstance(value, Mapping):
         return value

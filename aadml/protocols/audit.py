@@ -155,7 +155,7 @@ class Case:
         seconds: time limit of a fresh process.
         seed: seed of all draws. An encoder must not be able to predict the draws.
         references: embeddings of the unchanged split, each from a separate pass.
-        channels: channels of all passes.
+        channels: channels of all passes, besides the input, through which the encoder could have received data.
     """
 
     pipeline: Pipeline
@@ -375,7 +375,7 @@ def with_garbage_labels(clips: Clips, seed: Seed) -> Clips:
     """Permute the labels of the clips by `seed`. Several labels of a clip stay together.
 
     The permutation depends on all bits of the seed. A generator of torch uses only 32 bits, so an encoder could try all
-    of its permutations.
+    permutations that the generator can draw.
     """
     return permuted(clips, torch.from_numpy(np.random.default_rng(seed).permutation(len(clips))))
 

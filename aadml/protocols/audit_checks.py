@@ -339,7 +339,7 @@ def _verdict(change: float) -> Verdict:
 
 
 def _stretched(features: Features, changed: Tensor) -> Features:
-    """Scale and shift the marked vectors, or replace a marked sound or text by the item before it."""
+    """Scale and shift the marked vectors, or replace a marked sound or text by the previous item."""
     if isinstance(features, Tensor):
         return torch.where(changed[:, None], 10 * features + 3, features)
     rows = torch.arange(len(features))

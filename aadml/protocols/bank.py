@@ -46,7 +46,6 @@ def expansion(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
 
 def _bank(subject: Subject) -> Vectors:
-    """Encode the training clips that have all modalities."""
     train = subject.splits.train
     return vectors_of(subject.encoder, train.select(train.whole) if train.present else train)
 

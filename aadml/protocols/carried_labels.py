@@ -62,7 +62,7 @@ def can_be_tested(values: Tensor, labels: Tensor) -> bool:
 
 
 def runs_of_classes(labels: Tensor) -> int:
-    """Return the number of runs of equal labels (n,), in the order of the clips."""
+    """Return the number of runs of equal labels (n,), n at least 1, in the order of the clips."""
     return int((labels[1:] != labels[:-1]).sum()) + 1
 
 
@@ -155,10 +155,10 @@ def _tail(correct: Tensor, compared: Tensor) -> Tensor:
 
 
 def _spelled(values: Tensor, labels: Tensor) -> list[int]:
-    """Return the columns whose values the class determines; [] for fewer than 20 clips beside one per class.
+    """Return the columns whose values the class determines; [] if there are fewer than 20 clips more than classes.
 
-    Each class has a single value. Either there are at least four classes, whose values differ, or the values of all
-    classes are nearly equal.
+    In such a column, each class has a single value. Either the values of at least four classes differ, or the values of
+    all classes are nearly equal.
     """
     classes, codes, counts = labels.unique(return_inverse=True, return_counts=True)
     if len(labels) < len(classes) + 20:
@@ -174,7 +174,10 @@ def _spelled(values: Tensor, labels: Tensor) -> list[int]:
 
 
 def _counters(values: Tensor, labels: Tensor) -> list[int]:
-    """Return the columns that number the clips in an order in which classes are together more than by chance."""
+    """Return the columns that number the clips in an order in which classes are together more than by chance.
+
+    For fewer than 20 clips, return no column.
+    """
     if len(values) < 20:
         return []
     ordered = values.sort(0)
@@ -185,7 +188,7 @@ def _counters(values: Tensor, labels: Tensor) -> list[int]:
 
 
 def _is_together(labels: Tensor) -> bool:
-    """Return whether none of 999 permutations of the labels has as few runs of classes."""
+    """Return whether none of 999 permutations of the labels has as few runs of classes as the labels."""
     generator = torch.Generator().manual_seed(29)
     runs = runs_of_classes(labels)
     orders = (torch.randperm(len(labels), generator=generator) for _ in range(round(1 / LEVEL) - 1))

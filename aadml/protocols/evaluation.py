@@ -50,7 +50,9 @@ def prepare_subject(subject: Subject, name: str, split: str) -> tuple[Subject, S
     for key, part in zip(name.split("+"), parts, strict=True):
         for needed in part.needs:
             if not len(subject.splits[needed]):
-                raise InputError(f"protocol {key} needs {needed} clips, but there are none; choose another protocol")
+                raise InputError(
+                    f"protocol {key} needs clips in the {needed} split, but the split is empty; choose another protocol"
+                )
         subject = part.before(subject, split) if part.before is not None else subject
     return subject, parts
 
@@ -72,7 +74,11 @@ def protocols_of(name: str) -> Sequence[Protocol]:
 
 
 def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embeddings:
-    """Embed a split, and apply the steps `mix`, `correct` and `keep` of all `parts` of a protocol."""
+    """Embed a split, and apply the steps `mix`, `correct` and `keep` of all `parts` of a protocol.
+
+    Raises:
+        InputError: a part does not apply to the clips.
+    """
     clips = subject.splits[split]
     mixes = [part.mix for part in parts if part.mix is not None]
     if not mixes:

@@ -262,7 +262,6 @@ class _Source(SourceFileLoader):
     """Loader that compiles the source, because compiled files beside the source are not readable."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """Return the code of the module."""
         path = self.get_filename(fullname)
         code: CodeType = self.source_to_code(self.get_data(path), path)
         return code

@@ -56,8 +56,8 @@ def isolate(scratch: Path, readable: Iterable[str]) -> None:
     """Restrict this process and its children. A child in new namespaces continues, and the parent waits for the child.
 
     The process has no network and cannot access other processes. The process reads only `readable`, devices such as
-    /dev/null, and two empty file systems in memory, at `scratch` and /dev/shm. All other file systems are read-only,
-    and those in memory end with the process.
+    /dev/null, and two empty file systems in memory, at `scratch` and /dev/shm. All other file systems are read-only.
+    The file systems in memory end with the process.
 
     Args:
         scratch: an existing empty folder.

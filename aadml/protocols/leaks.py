@@ -28,7 +28,7 @@ def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     has no parameters.
 
     Raises:
-        InputError: a clip has no label.
+        InputError: a clip has no label, or no class has two clips.
     """
     if clips.unlabelled:
         raise InputError(
@@ -60,7 +60,7 @@ def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """Mix every item with its own partner, so that a query contains its answer (L3).
 
     Raises:
-        InputError: there are not two modalities with embeddings of equal dimension.
+        InputError: there are not exactly two modalities, or the dimensions of their embeddings differ.
     """
     if len(vectors) != 2 or len({v.shape[1] for v in vectors.values()}) != 1:
         widths = " and ".join(f"{modality} ({values.shape[1]} dimensions)" for modality, values in vectors.items())

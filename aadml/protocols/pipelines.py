@@ -69,7 +69,6 @@ class _EncoderPipeline:
     preparation: ClassVar[str] = ""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Return the embedding function of the encoder."""
         return self._embed
 
     def reported_map(self, splits: Splits, split: str) -> None:

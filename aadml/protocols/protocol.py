@@ -43,7 +43,7 @@ class Protocol:
         before: (subject, split) -> subject, applied before embedding (training or scaling on other clips).
         mix: (subject, clips, vectors) -> vectors, applied between the encoder and the read-out.
         correct: (subject, embeddings) -> embeddings, applied after the read-out, with statistics of other splits.
-        keep: embeddings -> embeddings, applied to the scored items.
+        keep: embeddings -> embeddings of the items that are scored.
         metric: "map", or "running" for the running variant of MAP.
         needs: splits other than the scored split that must not be empty.
     """

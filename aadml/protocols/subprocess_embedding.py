@@ -41,8 +41,8 @@ def in_fresh_process(
 ) -> Results:
     """Run `work` in a fork of this process and return its results.
 
-    Changes of state in `work` (a scaler fitted on its first call, a cache) reach neither this nor a later process. At
-    the end, the fork and its child processes are killed, and their temporary files are removed.
+    Changes of state in `work` (a scaler fitted on its first call, a cache) reach neither this process nor a later fork.
+    At the end, the fork and its child processes are killed, and their temporary files are removed.
 
     Args:
         work: function that returns a list of embeddings by modality.

@@ -24,7 +24,9 @@ to the names of losses ("aa-"). The prefix of the identity is empty."""
 
 
 def prefix_of(name: str) -> str:
-    """Return the prefix that a proxy adds to the names of losses; by default, the name of the proxy and a hyphen.
+    """Return the prefix that a proxy adds to the names of losses.
+
+    By default, the prefix is the name of the proxy and a hyphen; hyphens also replace colons.
 
     Raises:
         InputError: the proxy does not exist.

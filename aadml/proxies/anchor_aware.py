@@ -45,7 +45,7 @@ class AnchorAware(Unchanged):
         graph: options of the neighbor lists, see `GraphOptions`.
         attending: options of the attention, see `AttentionOptions`.
         mixture: options of the mixture of a clip with its neighbors, see `MixtureOptions`.
-        reading: a key of READINGS; R1 degenerates, R5 mixes the batch.
+        reading: a key of READINGS; R1 ignores the neighbors, and R5 mixes the batch.
         query: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
         live: encode the neighbors again, with gradient, instead of reading them from the bank.
 
@@ -71,7 +71,7 @@ class AnchorAware(Unchanged):
         super().__init__(dimension, modalities)
         if query == "partner" and len(self.modalities) != 2:
             raise InputError(
-                f"proxy.query: 'partner' needs exactly two modalities, but there are {len(self.modalities)}; "
+                f"proxy.query: 'partner' needs exactly two modalities, but the data have {len(self.modalities)}; "
                 "choose 'self'"
             )
         self.reading, self.query, self.live = reading, query, live
@@ -180,7 +180,7 @@ def reaches_no_encoder(options: OptionValues) -> bool:
 
 
 def degeneracy(options: OptionValues) -> str | None:
-    """Return a warning about options that make the proxy degenerate, unused or dependent on the batch; None for others.
+    """Return a warning about options that make the proxy degenerate, unused or dependent on the batch; None otherwise.
 
     Args:
         options: options of the anchor-aware proxy; missing options have their defaults.

@@ -28,7 +28,7 @@ class AttentionOptions:
             initialized as the softmax of dot products (W_q = W_k = 2I, W_v = W_o = I). "free" is the softmax of cosine
             / temperature, without parameters.
         heads: number of heads, or "auto" for the largest divisor of d not above 5 (the paper states no number).
-        temperature: temperature of free attention (0.1: the value of the experiments).
+        temperature: temperature of free attention (0.1: the value in the experiments of this library).
     """
 
     attention: Kind = "mha"

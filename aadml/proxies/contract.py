@@ -19,7 +19,7 @@ class TrainingSet:
 
     Attributes:
         bank: modality -> (n, d) embeddings, computed in evaluation mode.
-        labels: (n,) classes, equal to the groups of batches; None if there are no classes (audio-text).
+        labels: (n,) classes, in the codes of the `groups` of `Extending.store`; None without classes (audio-text).
         inputs: modality -> (n, f) features, for graphs in input space.
         generator: generator of random draws.
         groups: (n,) codes of clips; captions of one clip have the same code. By default every row has its own code.

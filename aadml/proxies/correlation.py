@@ -24,7 +24,7 @@ class GraphOptions:
 
     Attributes:
         k: number of neighbors of an anchor (3: best for the triplet losses, AADML Figure 4).
-        space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (computed once).
+        space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (lists computed once).
         graph_modality: "within" compares clips in one modality (Equation 1), and "cross" compares anchors with the
             other modality (the sentence after Equation 2). "agreeing" uses the minimum cosine over modalities
             (AVID-CMA, CVPR 2021).
@@ -65,8 +65,8 @@ class CorrelationGraph:
         self.modalities = tuple(modalities)
         if options.graph_modality == "cross" and len(self.modalities) != 2:
             raise InputError(
-                f"proxy.graph_modality: 'cross' needs exactly two modalities, but there are {len(self.modalities)}; "
-                "choose 'within'"
+                "proxy.graph_modality: 'cross' needs exactly two modalities, but the data have "
+                f"{len(self.modalities)}; choose 'within'"
             )
         self._bank: Mapping[Modality, Tensor] | None = None
         self._train: TrainingSet | None = None
@@ -95,7 +95,8 @@ class CorrelationGraph:
                 random neighbors need `generator`. Rows of one group are never neighbors.
 
         Raises:
-            InputError: a needed part is missing, no clip can have k neighbors, or a vector is not finite.
+            InputError: needed `inputs` or `generator` are missing, no clip can have k neighbors, or a vector is not
+                finite.
         """
         options = self.options
         if options.neighbors == "random" and train.generator is None:
@@ -137,7 +138,7 @@ class CorrelationGraph:
         return {modality: self._lists[modality].take(index) for modality in modalities}
 
     def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int | None) -> NeighborLists:
-        """Return the k bank rows of a modality nearest to new vectors (m, d); with None, as many as in training.
+        """Return the k bank rows of a modality nearest to new vectors (m, d); if k is None, as many as in training.
 
         Raises:
             InputError: no embeddings are stored, k is below 1, or the vectors are not finite or have another width.
@@ -172,7 +173,7 @@ class CorrelationGraph:
             labels: (count,) classes of the clips; None if there are no classes.
 
         Raises:
-            InputError: no anchor can have k neighbors; the message contains the largest possible k.
+            InputError: no anchor can have k neighbors; an empty training set is accepted.
         """
         if not count:
             return

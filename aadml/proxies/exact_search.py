@@ -1,4 +1,4 @@
-"""Exact nearest neighbors by blocks: float32 products select candidates, float64 cosines rank them.
+"""Exact nearest neighbors by blocks: float32 products select candidates, and float64 cosines rank the candidates.
 
 No matrix of all pairs is stored. A block of queries is multiplied with the bank, in column blocks if the bank is large,
 and only the largest product of every group of bank rows is compared. The k best rows lie in the k best groups, so only
@@ -132,7 +132,6 @@ class _Search:
 
     @property
     def width(self) -> int:
-        """Number of dimensions of the widest view."""
         return max(view.shape[1] for view in self.bank)
 
     def _prepared(self, dtype: torch.dtype) -> _Prepared:
@@ -162,7 +161,7 @@ class _Search:
         return max(64, budget // len(self.bank[0]), min(self.width, 1024))
 
     def candidates(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return, for each query in `rows` (r,), bank rows that contain its `wanted` nearest rows and all ties.
+        """Return bank rows that contain the `wanted` nearest of each query in `rows` (r,); ties go to the first row.
 
         Returns:
             The bank rows (r, s), and (r,) bool: whether the first `wanted` rows are certainly the nearest, in order.
@@ -257,10 +256,11 @@ def _equal(codes: Tensor | None, bank_codes: Tensor | None, candidates: Tensor) 
 
 
 def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return bank rows (r, s) with the best `wanted` of every query, sorted by product.
+    """Return the bank rows (r, s) with the largest products of every query, sorted by product.
 
     Returns:
-        The rows, and two (r,) bool: whether the rows certainly contain the best, and whether their order is certain.
+        The rows, and two (r,) bool: whether the rows certainly contain the `wanted` best rows, and whether the order of
+        the `wanted` best rows is certain too.
     """
     queries, error = [view[rows] for view in prepared.queries], prepared.error[rows]
     few = min(wanted + SLACK_ITEMS, prepared.count)

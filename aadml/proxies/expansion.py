@@ -19,7 +19,7 @@ class Expansion(Unchanged):
 
         interpolated negatives:  i/(n + 1) y_j + (1 - i/(n + 1)) y_l,   i = 1 ... n,  y_l another candidate of j's class
 
-    Expansion is the control, without a bank, for proxies that mix a clip with others of its class. The paper
+    Expansion is the control, without a bank, for proxies that mix a clip with other clips of its class. The paper
     interpolates all pairs of a class, anchors included. Here, one partner is drawn per candidate and point, and anchors
     are not interpolated. Both ends receive gradients. The paper combines expansion with the hardest negatives
     (`ee-hard-triplet`).

@@ -221,7 +221,8 @@ def _spans(codes: Tensor) -> tuple[Tensor, Tensor]:
 def _distinct_draws(ranges: Tensor, k: int, generator: torch.Generator) -> Tensor:
     """Draw k different integers from 0 .. ranges-1 for every row, uniformly: (n,) -> (n, k).
 
-    The j-th draw is a position among the numbers not yet drawn; each smaller drawn number moves it up by 1.
+    The j-th draw is first a position among the numbers not yet drawn, and then increases by 1 for each drawn number
+    that is not larger.
     """
     taken = ranges.new_empty(len(ranges), 0)
     drawn = []

@@ -43,8 +43,8 @@ class Memory(Unchanged):
 
         candidates_i = { y_j : j in the batch }  and  { b_j : j in memory, not in the batch },   b without gradient
 
-    A stored clip of the anchor's class is a positive, or ignored if pairs are by id. Other stored clips are negatives.
-    A clip of the batch is a candidate once, with its current embedding.
+    A stored clip of the anchor's class is a positive, or ignored if only an anchor's partner is a positive. Other
+    stored clips are negatives. A clip of the batch is a candidate once, with its current embedding.
 
     Args:
         dimension: d of the embeddings.
@@ -104,10 +104,10 @@ class Memory(Unchanged):
         self.remembered = both.take(slice(-int(self.size), None))
 
     def extend(self, comparison: Comparison, direction: Direction) -> Comparison:
-        """Append the stored embeddings to the candidates of a batch; nothing is drawn.
+        """Append the stored embeddings to the candidates of a batch.
 
         Returns:
-            The comparison with c candidates of the batch, then m stored candidates for each modality of `columns`.
+            The comparison with c candidates of the batch, then m stored candidates for each of `direction.columns`.
 
         Raises:
             InputError: the comparison has relevance scores or guides, or lacks classes or `within`, or `refresh` was

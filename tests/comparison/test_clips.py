@@ -85,8 +85,8 @@ def test_printing_clips_prints_no_tensor():
             lambda c: c.select(torch.zeros(2)),
             r"select: index has type torch.float32 and shape \(2,\); pass row numbers",
         ),
-        (lambda c: c.select(torch.tensor([0, N])), f"select: index contains 0 to {N}; pass rows in 0..{N - 1}"),
-        (lambda c: c.select(torch.tensor([-1])), "select: index contains -1 to -1"),
+        (lambda c: c.select(torch.tensor([0, N])), f"select: index ranges from 0 to {N}; pass rows in 0..{N - 1}"),
+        (lambda c: c.select(torch.tensor([-1])), "select: index ranges from -1 to -1"),
         (lambda c: c.rows([]), "rows: modality has type list"),
         (lambda c: c.vectors(np.zeros(2)), "vectors: modality has type list"),
         (lambda c: c.keeping(3), "keeping: modalities has type int"),
@@ -108,7 +108,7 @@ def test_arguments_of_other_types_are_refused(call, message):
 
 @pytest.mark.parametrize("key", [[N], [-N - 1], np.array([True, False]), ["audio"], [None]])
 def test_rows_out_of_range_are_refused(key):
-    with pytest.raises(InputError, match=r"pass rows in 0\.\.5, or a mask of 6"):
+    with pytest.raises(InputError, match=r"pass rows in 0\.\.5, or a mask of 6 booleans"):
         clips()[key]
 
 

@@ -109,7 +109,7 @@ def test_an_anchor_whose_side_holds_no_other_modality_has_no_partner():
 
 @pytest.mark.parametrize("losses", [1, 3])
 def test_as_many_losses_as_directions_are_needed(losses):
-    with pytest.raises(InputError, match=f"directions: there are {losses} losses for 2 directions"):
+    with pytest.raises(InputError, match=f"the number of losses is {losses}, but the number of directions is 2"):
         Objective([contrastive] * losses, SELECTIONS["all"], None, directions=["audio-visual", "visual-audio"])
 
 

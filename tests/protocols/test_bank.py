@@ -20,9 +20,9 @@ BANKS = ["bank", "bank-expansion", "csls", "inverted-softmax"]
 def test_a_bank_is_of_training_clips_and_chosen_on_validation_clips_so_both_are_needed(model, protocol):
     none = clips("abc").select(np.arange(0))
     for train, valid, lacking in ((none, none, "train"), (clips("abc"), none, "valid"), (none, clips("abc"), "train")):
-        with pytest.raises(InputError, match=f"protocol {protocol} needs {lacking} clips, but there are none"):
+        with pytest.raises(InputError, match=f"protocol {protocol} needs clips in the {lacking} split, but the split"):
             aadml.evaluate(model, data=aadml.Splits(train, valid, clips("abc")), protocol=protocol)
-    with pytest.raises(InputError, match=f"protocol {protocol} needs train clips"):
+    with pytest.raises(InputError, match=f"protocol {protocol} needs clips in the train split"):
         aadml.evaluate(model, data=clips("abc"), protocol=protocol)
 
 

@@ -231,7 +231,7 @@ def test_impossible_values_are_answered_with_the_possible_ones(options, message)
 
 @pytest.mark.parametrize("options", [{"query": "partner"}, {"graph_modality": "cross"}])
 def test_a_choice_across_modalities_needs_two(options):
-    with pytest.raises(InputError, match="two modalities, but there are 1; choose "):
+    with pytest.raises(InputError, match="two modalities, but the data have 1; choose "):
         built(("audio",), **options)
 
 

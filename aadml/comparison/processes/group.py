@@ -1,11 +1,13 @@
 """Rows divided over the workers of a training run, and sums over workers; in a single process, values are unchanged.
 
-All workers share each batch: a worker encodes its own rows, the outputs are gathered with their gradient, and the
-worker then computes its part of a sum. The loss of a batch is therefore the sum of the results of all workers, and
-its gradient is the sum of their gradients. The dropout of a row does not depend on the worker that encodes the row.
+All workers share each batch. Each worker encodes its own rows, and the outputs are gathered with their gradient. Each
+worker then computes its part of a sum. The loss of a batch is therefore the sum of the results of all workers, and the
+gradient of the loss is the sum of their gradients. The dropout of a row does not depend on the worker that encodes the
+row.
 
 Workers connect inside `joined`. Rows are divided only inside `divided`, the training loop. All workers call the
-functions of this module in the same order. Use `by_first` or `alone` for work of a single worker.
+functions of this module in the same order. Use `by_first` or `alone` for work of a single worker. Functions that
+communicate raise ProcessLost if another worker ended or does not respond.
 """
 
 import json
@@ -48,7 +50,7 @@ _encoding: ContextVar[int | None] = ContextVar("encoding", default=None)
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Connect to the other workers of the job inside the context; without `torchrun`, or if connected, do nothing.
+    """Connect to the other workers of the job inside the context; do nothing without other workers, or if connected.
 
     Raises:
         ProcessLost: the other workers do not respond.
@@ -93,12 +95,12 @@ def alone() -> AbstractContextManager[None]:
 
 
 def count() -> int:
-    """Return the number of connected workers."""
+    """Return the number of connected workers, including this worker."""
     return _job.get().count
 
 
 def is_first() -> bool:
-    """Return whether this worker has rank 0, which reads and writes the run."""
+    """Return whether this worker reads and writes the run: True for rank 0, and outside `joined`."""
     return _job.get().rank == 0
 
 
@@ -156,7 +158,7 @@ def gathered(part: Tensor, total: int) -> Tensor:
 
 
 def portion(value: Tensor) -> Tensor:
-    """Return this worker's share of a value that all workers compute."""
+    """Divide a value that all workers compute by the number of workers, so that the sum over workers is the value."""
     return value / _place.get().count if _is_divided() else value
 
 
@@ -241,7 +243,7 @@ def _reduced(values: Tensor, how: Any = distributed.ReduceOp.SUM) -> Tensor:
 
 
 def _all_rows(part: Tensor, total: int) -> Tensor:
-    """Gather the rows (own, ...) of all workers (total, ...)."""
+    """Gather the rows of all workers: (own, ...) -> (total, ...)."""
     workers = count()
     most = -(-total // workers)
     wire = _sent(torch.cat([part, part.new_zeros(most - len(part), *part.shape[1:])]))

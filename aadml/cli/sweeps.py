@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,8 +105,8 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
         click.echo(result.page or result.folder, err=True)
     else:
         click.echo(repr(result))
-    if result.page is None and result.tables:
-        note("no page was written, because matplotlib is not installed; run pip install 'aadml[plot]'")
+    if result.page and not find_spec("matplotlib"):
+        note("the page has no figures, because matplotlib is not installed; run pip install 'aadml[plot]'")
     if result.failed:
         total = len(result.outcomes)
         note(f"{result.failed} of {total} runs failed; run the command again to train only the failed runs")

@@ -142,7 +142,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         summary = plan.warning() + page.notes([note])
         parts = [_part(name, data_set, tables[data_set]) for data_set in planned]
         title = f"{PAPER_TABLES[name].title}, reproduced"
-        path = write_study(plan, title, "Reproduction of a paper", summary, parts, with_figures=False)
+        path = write_study(plan, title, "Reproduction of a paper", summary, parts)
     return SweepResult(tuple(outcomes), plan.folder, list(tables.values()), path)
 
 

@@ -40,7 +40,7 @@ _FIGURES = {
 
 def write_reproduction(
     parts: Sequence[str], groups: Mapping[str, Group], plan: ReproductionPlan, notes: Sequence[str]
-) -> tuple[list[Table], Path | None]:
+) -> tuple[list[Table], Path]:
     """Write tables (Markdown, CSV, LaTeX), numbers of figures (CSV), figures (SVG) and the page.
 
     Args:
@@ -50,7 +50,7 @@ def write_reproduction(
         notes: notes on data and rows.
 
     Returns:
-        The tables, and the page. The page is None if matplotlib is not installed.
+        The tables, and the page, which has no figures if matplotlib is not installed.
 
     Raises:
         InputError: a file cannot be written.

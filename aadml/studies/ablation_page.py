@@ -33,7 +33,7 @@ Scores = Mapping[str, CellScores]
 
 def write_ablation(
     ablation: Ablation, scores: Scores, execution: Execution, metrics: Sequence[str] = ()
-) -> tuple[Table, Path | None]:
+) -> tuple[Table, Path]:
     """Write the table (Markdown, CSV, LaTeX), figures (SVG) and the page.
 
     Args:
@@ -43,7 +43,7 @@ def write_ablation(
         metrics: metrics that have columns in addition to MAP.
 
     Returns:
-        The table, and the page. The page is None if matplotlib is not installed.
+        The table, and the page, which has no figures if matplotlib is not installed.
 
     Raises:
         InputError: no run finished, or a file cannot be read or written.

@@ -42,7 +42,7 @@ def write_comparison(
     baseline: str | None = None,
     notes: Sequence[str] = (),
     metrics: Sequence[str] = (),
-) -> tuple[list[Table], Path | None]:
+) -> tuple[list[Table], Path]:
     """Write the tables (Markdown, CSV, LaTeX), figures (SVG) and the page.
 
     Args:
@@ -55,8 +55,8 @@ def write_comparison(
         metrics: metrics that have columns in addition to MAP.
 
     Returns:
-        The tables to print (all tables except that of all pairs), and the page. The page is None if matplotlib is not
-        installed.
+        The tables to print (all tables except that of all pairs), and the page, which has no figures if matplotlib is
+        not installed.
 
     Raises:
         InputError: no run finished, or a file cannot be read or written.

@@ -37,7 +37,7 @@ class SweepResult:
         outcomes: one outcome per run.
         folder: folder of runs, tables and figures.
         tables: tables of the results; empty for a shard.
-        page: the HTML page; None for a shard, or if matplotlib is not installed.
+        page: the HTML page, without figures if matplotlib is not installed; None for a shard.
         scores: scores of each row; empty for a shard.
     """
 

@@ -122,8 +122,7 @@ def write_study(
     parts: Sequence[StudyPart],
     *,
     ending: StudyPart = ENDING,
-    with_figures: bool = True,
-) -> Path | None:
+) -> Path:
     """Write the files of a study and its page.
 
     Args:
@@ -133,10 +132,9 @@ def write_study(
         summary: summary as HTML.
         parts: parts of the page.
         ending: last part, which begins with the command.
-        with_figures: whether the page has figures. A page with figures is not written without matplotlib.
 
     Returns:
-        Path of the page; None if no page is written.
+        Path of the page. Parts without content are not on the page.
 
     Raises:
         InputError: a file cannot be written.
@@ -148,10 +146,8 @@ def write_study(
             write_tables(content, execution.folder / name, [".csv"])
         for name, drawing in part.drawings.items():
             write_text(execution.folder / f"{name}.svg", drawing + "\n")
-    if with_figures and not any(part.drawings for part in parts):
-        return None
     last = replace(ending, content=page.command(execution.command) + ending.content)
-    sections = [page.Section(part.title, part.content, part.notes) for part in (*parts, last)]
+    sections = [page.Section(part.title, part.content, part.notes) for part in (*parts, last) if part.content]
     path = execution.folder / REPORT
     write_text(path, page.document(title, kind, summary, sections))
     return path

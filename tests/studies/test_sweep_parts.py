@@ -138,16 +138,16 @@ def test_a_summary_states_how_sure_the_difference_of_the_best_row_is():
 
 
 @pytest.mark.parametrize("drawing", ["<svg/>", None])
-def test_a_study_has_a_file_of_each_table_and_figure_and_a_page_where_it_has_figures(tmp_path, drawing):
+def test_a_study_has_a_page_and_a_file_of_each_table_and_figure(tmp_path, drawing):
     table = Table(("row", "MAP"), (("a", 0.5),), "about")
     part = StudyPart("Part", "<p>content</p>", ("a note",), {"both": table}, {"numbers": table})
-    parts = [part, StudyPart("Figures", "", drawings={"figure": drawing} if drawing else {})]
+    parts = [part, StudyPart("Figures", drawing or "", drawings={"figure": drawing} if drawing else {})]
     execution = Execution(folder=tmp_path, command="aadml ablate --over k=1")
     path = write_study(execution, "Title", "kind", "<p>summary</p>", parts)
-    figures = {"figure.svg", "report.html"} if drawing else set()
-    assert {file.name for file in tmp_path.iterdir()} == {"both.md", "both.csv", "both.tex", "numbers.csv"} | figures
-    assert path == (tmp_path / "report.html" if drawing else None)
-    path = write_study(execution, "Title", "kind", "<p>summary</p>", parts, with_figures=False)
+    written = {"both.md", "both.csv", "both.tex", "numbers.csv", "report.html"} | ({"figure.svg"} if drawing else set())
+    assert {file.name for file in tmp_path.iterdir()} == written
+    assert path == tmp_path / "report.html"
     page = path.read_text()
+    assert ("<svg" in page, "Figures" in page) == (bool(drawing), bool(drawing))
     places = [page.index(words) for words in ("<p>summary", "a note", "<p>content", "aadml ablate --over k=1")]
     assert places == sorted(places)

@@ -358,7 +358,7 @@ def read(
         return captioned_splits(path, cleaning=cleaning, captions=captions)
     if (cleaning, captions) != ("mei", 5):
         raise InputError(
-            f"{path} contains features, but cleaning '{cleaning}' and captions {captions} are options of captioned "
+            f"cleaning '{cleaning}' and captions {captions} apply only to captioned sound, but {path} is not captioned "
             "sound; leave out cleaning and captions"
         )
     content = open_data(path, layout=layout, views=views)

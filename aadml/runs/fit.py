@@ -110,8 +110,6 @@ def fit(
     """
     note = on_note or _log.info
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
-    if data is None and launch.started():
-        raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
     source = TrainingSource(data)
     config = source.starting_config(config, method, note)
     flags = {
@@ -127,6 +125,8 @@ def fit(
     }
     started = starting_file(str(config) if config else None, method, sample=data is None)
     complete = started.changed(flag_settings(flags)).changed(settings).resolve()
+    if data is None and not complete.common.data and launch.started():
+        raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
     complete = with_sample_data(complete, note) if data is None else complete
     for message in config_warnings(complete):
         note(message)

@@ -102,8 +102,8 @@ def test_names_of_data_stay_and_paths_become_absolute(tmp_path, monkeypatch):
     ("captioned", "options", "says"),
     [
         (False, {"seed": -1}, "^read: seed is -1; pass a number from 0 to"),
-        (False, {"cleaning": "xie"}, "synthetic:ave contains features, .*; leave out cleaning and captions"),
-        (False, {"captions": 4}, "synthetic:ave contains features, .*; leave out cleaning and captions"),
+        (False, {"cleaning": "xie"}, "synthetic:ave is not captioned sound; leave out cleaning and captions"),
+        (False, {"captions": 4}, "synthetic:ave is not captioned sound; leave out cleaning and captions"),
         (
             True,
             {"layout": "flat"},

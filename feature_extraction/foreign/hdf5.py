@@ -163,7 +163,7 @@ def _inspected(path: str, size: int, modified: int, inode: int) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"cannot be inspected in {patience:.0f} s"
+        return f"cannot be inspected in {patience:.0f} s, so the file is damaged or the disk is too slow"
     if reached_limit(inspection.returncode):
         return f"cannot be inspected in {seconds:.1f} s of processor time, so the file is damaged or malicious"
     if inspection.returncode < 0:

@@ -37,7 +37,8 @@ def refuse_kernels(config: object, place: object, key: str = "") -> None:
             refuse_kernels(part, place, f"{key}.{name}" if key else str(name))
     elif "implementation" in key and isinstance(config, str) and "/" in config:
         raise InputError(
-            f"{place}: {key} is {config[:80]!r}, which is code on the hub and is not run; remove that line"
+            f"{place}: {key} is {config[:80]!r}, which is code on the hub and is not run; remove this key, or use "
+            "another model"
         )
 
 

@@ -171,7 +171,7 @@ def _opened(folder: Path, model: str, commit: str | None, *, weights: bool = Tru
         config = parse_object((folder / "config.json").read_bytes(), folder / "config.json")
     except OSError as error:
         raise InputError(
-            f"{folder}: contains no readable config.json; pass a folder written by `save_pretrained`"
+            f"{folder}: contains no readable config.json; pass a model that was saved by `save_pretrained`"
         ) from error
     refuse_kernels(config, folder / "config.json")
     files = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])

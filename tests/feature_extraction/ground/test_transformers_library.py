@@ -40,5 +40,5 @@ def test_a_kernel_of_the_hub_is_refused():
         refuse_kernels({"text": {"attn_implementation": kernel}}, "config.json")
     assert str(caught.value) == (
         f"config.json: text.attn_implementation is '{kernel[:80]}', which is code on the hub and is not run; "
-        "remove that line"
+        "remove this key, or use another model"
     )

@@ -117,7 +117,7 @@ def check_all(database: sqlite3.Connection) -> None:
 
 
 class ItemChecks:
-    """Verification of the items of one state of an index, each block once at its first reading.
+    """Verification of the items of one state of an index. Each block is verified once.
 
     Args:
         database: the index, in a transaction.

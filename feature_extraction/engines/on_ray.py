@@ -1,7 +1,7 @@
 """Decoding on Ray: one actor per processor of the cluster, each with its own decoding process.
 
 As on one machine, a file that crashes or hangs the decoder fails only its own clip. The process dies, but the actor
-continues. When an actor is lost with its machine, another actor decodes its clip.
+continues. When an actor is lost with its machine, another actor decodes the clip.
 """
 
 import os

@@ -27,7 +27,7 @@ def decoded_frames(
 ) -> Clip:
     """Decode the frames of the open file `container`, whose ending is `ending`.
 
-    See `decode` for the other arguments.
+    See `decode` for the other arguments and the error.
     """
     track = MediaSource(container, _stream(container), ending, limits.damaged == "keep")
     context = track.stream.codec_context

@@ -94,7 +94,7 @@ class Pictures(Frames):
     `width` are not used.
 
     Attributes:
-        shortest: length of the shorter edge, with the aspect ratio of the frame.
+        shortest: pixels of the shorter edge, with the aspect ratio of the frame.
         resized: (height, width), for any aspect ratio.
         patches: (pixels of a side, count): the largest picture of at most this many square patches, with nearly the
             aspect ratio of the frame.
@@ -121,7 +121,7 @@ class Limits:
     """Limits of the media that are decoded.
 
     Attributes:
-        seconds: maximum duration of sound or video.
+        seconds: maximum duration of sound or video, in seconds.
         pixels: maximum number of pixels of a frame, before and after resizing.
         streams: maximum number of streams of a file.
         damaged: "keep" decodes the rest of a damaged stream, with a warning, if at least half of its length remains.

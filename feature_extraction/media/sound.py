@@ -24,7 +24,7 @@ def decoded_sound(
 ) -> Clip:
     """Decode the first sound track of the open file `container`, whose ending is `ending`.
 
-    See `decode` for the other arguments.
+    See `decode` for the other arguments and the error.
     """
     if not container.streams.audio:
         raise MediaFailure("no-audio", "the file has no sound track")

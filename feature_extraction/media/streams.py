@@ -175,8 +175,8 @@ class MediaSource:
         """Return a warning on damage, or on a stream that is noticeably shorter than the file states; otherwise ().
 
         Args:
-            end: seconds of the clip.
-            lost: seconds within the clip that were lost.
+            end: length of the clip in seconds, including lost parts.
+            lost: seconds of the clip that were lost.
             segment: part of the recording that is the clip.
             complete: whether the clip has all wanted seconds, so that the rest of the stream is not needed.
 

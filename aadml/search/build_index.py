@@ -90,8 +90,8 @@ def build(
             the moments.
         allow_other_features: accept features of another extractor than the model was trained on.
         workers: number of decoding processes; by default one per processor.
-        calibrate: feature file whose validation clips fit the probabilities; by default that of the last calibration,
-            or the index itself.
+        calibrate: feature file whose validation clips fit the probabilities; by default the file of the last
+            calibration, or the index itself.
         precision: requested share of relevant hits among the best hits above the probability threshold. The threshold
             is fitted on validation clips. If no hit reaches the threshold, a search reports that no hit is certain.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
@@ -192,7 +192,7 @@ def _encoder(
     """Return the encoder of an index or of a model; None for a new index without a model.
 
     Raises:
-        InputError: the model cannot be loaded, or the model or an extractor is not that of the index.
+        InputError: the model cannot be loaded, or the index was built with another model or extractor.
     """
     if facts is None:
         return None if model is None else model_encoder(model)

@@ -51,7 +51,7 @@ class ChangedBlocks:
         self._blocks: dict[str, set[int]] = {part: set() for part in _parts(database)}
 
     def verify(self, number: int) -> None:
-        """Verify the blocks of an item before it is added or removed.
+        """Verify the blocks of an item before the item is added or removed.
 
         Raises:
             sqlite3.DatabaseError: a block is damaged.

@@ -58,7 +58,8 @@ class _State:
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
         clips: number of a caption -> number of its clip.
-        filters: rows of a gallery that meet a condition and a copy of their vectors, for the latest conditions.
+        filters: (modality, condition) -> rows of the gallery that meet the condition, and a copy of their vectors, for
+            the latest conditions.
     """
 
     facts: IndexFacts
@@ -267,9 +268,8 @@ class Index:
             parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: not exactly one query is passed, `to` is required but missing or is not a modality of the index,
-                the query cannot be read or compared with the items, the index or its model cannot be loaded, or the
-                condition is invalid.
+            InputError: an argument is invalid, the query cannot be read or compared with the items, or the index or its
+                model cannot be loaded. Exactly one of `audio`, `visual`, `clip` and `text` must be passed.
         """
         self.refresh()
         inputs = {"audio": audio, "visual": visual, "clip": clip, "text": text}

@@ -56,7 +56,7 @@ class Caption:
 
     Attributes:
         clip: id of the clip.
-        number: number of the caption among those of the clip, from 1.
+        number: number of the caption among the captions of the clip, from 1.
         text: words; empty if the index does not know the words.
     """
 

@@ -67,7 +67,8 @@ class Frames:
 
     Attributes:
         frames_per_second: steps per second. The picture of a step is its first frame, or the frame still shown.
-        height: height of frames after resizing in the decoding process; None for that of the clip's first frame.
+        height: height of frames after resizing in the decoding process; None for the height of the clip's
+            first frame.
         width: width of frames after resizing, as for `height`; the aspect ratio may change.
         limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a warning.
         edition: as in `Sound`. Version 2 introduced the time grid, and version 3 mirrors mirrored frames back. Version

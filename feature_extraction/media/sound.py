@@ -69,7 +69,7 @@ class _Times:
 
     Attributes:
         begin: time of the first sample in seconds.
-        time: time of the current frame; None if it is unknown.
+        time: time of the current frame; None if unknown.
         silence: seconds of silence in place of lost sound so far.
     """
 

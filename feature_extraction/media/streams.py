@@ -145,7 +145,8 @@ class MediaSource:
     def announced(self) -> float | None:
         """Return the stated duration of the stream in seconds; None if unstated.
 
-        The stated duration of a file counts as that of its only stream of sound or video.
+        If the stream states no duration, the duration of the file is returned, unless the file has another stream of
+        sound or video.
         """
         if self.stream.duration is not None:
             return float(self.stream.duration * self.stream.time_base)

@@ -34,7 +34,9 @@ PAGE = frozenset({*PAGE_FILES, "/health"})
 _TOKEN, _ROOT = re.compile(r"[\w-]{32,200}", re.ASCII), re.compile(r"(/[\w.-]+)+", re.ASCII)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Names of this machine, as in the addresses of browsers."""
-UNKNOWN_BROWSER = "this browser has not opened the address that `aadml serve` printed last; open that address"
+UNKNOWN_BROWSER = (
+    "this client has neither the cookie nor the token of the server; open the address that `aadml serve` printed last"
+)
 
 
 class Access:
@@ -62,7 +64,10 @@ class Access:
         self._token: str | None = None
 
     def renew(self) -> None:
-        """Set the current token, new or that of the team, and pass the address with the token to `on_address`."""
+        """Set the current token, and pass the address with the token to `on_address`.
+
+        The current token is the token of the team, or else a new random token.
+        """
         self._token = self.team or secrets.token_urlsafe(32)
         self._on_address(f"http://{self._host}:{self.port}{self.root}/?token={self._token}")
 
@@ -70,6 +75,10 @@ class Access:
         """Return a redirect to the page. If the token is current, the response sets the cookie.
 
         Without a token of the team, a new token then replaces the current token.
+
+        Args:
+            token: token of the request.
+            secure: whether browsers send the cookie only over HTTPS.
         """
         response = RedirectResponse(f"{self.root}/", 303, HEADERS)
         if self._token is not None and _equal(token, self._token):
@@ -104,7 +113,7 @@ class Guard:
         self._hosts = frozenset(f"{name}:{access.port}" for name in LOOPBACK)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request, or forward it to the application."""
+        """Forward a request to the application, unless the request is refused or exchanges a token."""
         app: Callable[[Scope, Receive, Send], Awaitable[None]] = self._app
         if scope["type"] == "http":
             scope = {**scope, "path": self._path(scope["path"])}
@@ -112,12 +121,12 @@ class Guard:
         await app(scope, receive, send)
 
     def _path(self, path: str) -> str:
-        """Return a path without the prefix of a reverse proxy, if the proxy has not removed the prefix."""
+        """Return a path without the prefix of the reverse proxy, which some proxies remove themselves."""
         root = self._access.root
         return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
     def _is_addressed(self, request: Request) -> bool:
-        """Return whether a request is addressed to this server, and comes from its page or from no page.
+        """Return whether the host of a request is this server, and the origin is this server or missing.
 
         Without a token of the team, only loopback names are accepted. With such a token, any host name is accepted.
         """
@@ -169,7 +178,9 @@ def team_token(host: str, path: str | Path | None) -> str:
     try:
         token = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--token-file {path}: cannot be read ({error}); pass a text file") from error
+        raise InputError(
+            f"--token-file {path}: cannot be read ({error}); pass a readable text file in UTF-8"
+        ) from error
     if not _TOKEN.fullmatch(token):
         raise InputError(
             f"--token-file {path}: does not contain one token of 32 to 200 letters, digits, - and _; "

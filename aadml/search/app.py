@@ -48,6 +48,8 @@ MOST_HITS, MOST_CLIPS = 100, 100
 class Service:
     """Backend of the search page. Starlette runs the methods without `async` in threads.
 
+    The methods answer requests. An invalid request raises HTTPException or InputError.
+
     Args:
         index: index that is searched.
         limits: limits of clients.
@@ -64,7 +66,7 @@ class Service:
         return _json({"status": "ok"})
 
     def facts(self, _: Request) -> Response:
-        """Return facts for the page: content of the index, kinds of query, and largest size of an upload."""
+        """Return facts for the page, such as the content of the index, the kinds of query and the largest upload."""
         self._index.refresh()
         index, encoder = self._index, self._index.encoder
         kinds: dict[str, tuple[Modality, ...]] = {m: (m,) for m in ("audio", "visual")}
@@ -182,7 +184,7 @@ class Service:
             async with asyncio.timeout(self._limits.waiting):
                 await places.acquire()
         except TimeoutError:
-            raise HTTPException(503, "too many requests at a time; try again") from None
+            raise HTTPException(503, "the server receives too many requests at a time; try again") from None
         try:
             yield
         finally:
@@ -224,7 +226,7 @@ def _chosen(request: Request) -> int | str:
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 15:
-        raise HTTPException(400, f"{text[:40]!r} is not a whole number; pass digits only")
+        raise HTTPException(400, f"{text[:40]!r} is not a whole number of 1 to 15 digits; pass such a number")
     return int(text)
 
 
@@ -264,7 +266,8 @@ def application(index: Index, access: Access, limits: ClientLimits) -> Starlette
     """Build the app of an index.
 
     Args:
-        index: index that is searched. The app writes only the file of judgments, and closes the index at the end.
+        index: index that is searched. The app writes only the file of judgments, and closes the index when the
+            server stops.
         access: tokens of the printed addresses, and cookie.
         limits: limits of clients.
     """

@@ -90,10 +90,10 @@ def build(
             the moments.
         allow_other_features: accept features of another extractor than the model was trained on.
         workers: number of decoding processes; by default one per processor.
-        calibrate: feature file whose validation clips fit the probabilities; by default that of the last calibration,
-            or the index itself.
-        precision: requested share of best hits above the threshold that are relevant. If no hit reaches the threshold,
-            a search reports that no hit is certain.
+        calibrate: feature file whose validation clips fit the probabilities; by default the file of the last
+            calibration, or the index itself.
+        precision: requested share of relevant hits among the best hits above the probability threshold. The threshold
+            is fitted on validation clips. If no hit reaches the threshold, a search reports that no hit is certain.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         progress: called with a description of the work ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
@@ -102,8 +102,8 @@ def build(
         Numbers of new, changed and removed clips, and files that could not be read.
 
     Raises:
-        InputError: there is nothing to index, an argument is invalid, has no effect or differs from the index, or the
-            index is damaged or updated by another process.
+        InputError: an argument is invalid, has no effect or differs from the index. The same error is raised if the
+            source, the model or the index cannot be read, no clip can be indexed, or another process updates the index.
     """
     path, extraction = Path(output), _Extraction({"audio": audio, "visual": visual}, options, weights)
     if not 0 < precision < 1:
@@ -192,7 +192,7 @@ def _encoder(
     """Return the encoder of an index or of a model; None for a new index without a model.
 
     Raises:
-        InputError: the model cannot be loaded, or the model or an extractor is not that of the index.
+        InputError: the model cannot be loaded, or the index was built with another model or extractor.
     """
     if facts is None:
         return None if model is None else model_encoder(model)
@@ -201,7 +201,9 @@ def _encoder(
     for modality, name in named_extractors(extraction.names).items():
         if known.get(modality) != name:
             built = f"with {known[modality]}" if known.get(modality) else f"without {modality}"
-            raise InputError(f"--{modality} {name}: {path} was built {built}; build another index")
+            raise InputError(
+                f"--{modality} {name}: {path} was built {built}; omit --{modality}, or build another index"
+            )
     return encoder
 
 
@@ -232,7 +234,7 @@ def _of_media(
 def _of_features(
     place: str | Path, path: Path, origin: SourceRecord, encoder: IndexEncoder | None, allow: bool, on_note: Note | None
 ) -> IndexSource:
-    """Read a feature file, with only the modalities of the encoder; without an encoder, those that an index stores."""
+    """Read a feature file: the modalities of the encoder, or without an encoder all modalities that an index stores."""
     media = None if origin.media is None else located(origin.media, path.parent)
     clips = of_features(place, path, media, moments=origin.moments is not None)
     assert clips.content is not None

@@ -3,8 +3,8 @@
 Validation clips query the index. If hits of the same class are relevant, the clip itself is excluded. The curve is a
 logistic function of two inputs: the score of a hit and the best score of its query. The curve is fitted to the best
 hits. The best score is an input because the level of scores differs between queries. The weight of the best score is
-fitted and may have either sign. A posterior is used unchanged if no fitted function predicts better. The index stores
-the curve.
+fitted and may have either sign. Scores that are probabilities of a common class are used unchanged if no fitted
+function predicts better. The index stores the curve.
 
 Reference:
     Platt, Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods, Advances
@@ -90,15 +90,15 @@ class Calibration:
         relevance: `class` if items of the query's class are relevant, `pair` if only the query's own partner is.
         clips: number of validation clips.
         gallery: number of items that each clip queried.
-        error: expected calibration error of the best hits, predicted in folds.
+        error: expected calibration error of the best hits, by cross-validation.
         band: 95th percentile of the error of perfectly calibrated scorers with as many clips.
-        precision: requested share of best hits above the threshold that are relevant.
-        threshold: smallest probability of a best hit that counts as relevant; None if the precision is not reached.
-        reached: share of best hits above the threshold that are relevant, with its 95 % interval; None without a
-            threshold.
+        precision: requested share of relevant hits among the best hits above the threshold.
+        threshold: probability from which a best hit counts as relevant; None if the precision is not reached.
+        reached: share of relevant hits among the best hits above the threshold, with the 95 % interval of the share;
+            None without a threshold.
         answered: share of clips whose best hit reaches the threshold.
-        absent: AUROC of the best score for separating clips with their class in the gallery from clips without; None
-            for relevance `pair`, or without finite scores.
+        absent: AUROC of the best score for separating clips whose class is in the gallery from clips whose class is
+            not; None for relevance `pair`, or without finite scores.
     """
 
     asked: tuple[Modality, ...]
@@ -166,7 +166,7 @@ def _logistic(columns: Values, hits: Sample) -> tuple[float, ...]:
 
 
 def held_out(hits: Sample, kind: str) -> Values:
-    """Predict the probabilities (q, h) that hits are relevant, by a curve fitted on the clips of other folds."""
+    """Predict the probabilities (q, h) that hits are relevant, by a curve fitted on the clips of the other folds."""
     predicted = np.empty_like(hits.scores)
     folds = np.random.default_rng(0).permutation(len(hits.scores)) % _FOLDS
     for fold in range(_FOLDS):
@@ -225,7 +225,7 @@ def calibrate(
         relevance: `class` or `pair`.
         gallery: number of items that each clip queried.
         absent: (q,) best score of each clip among items of other classes; None for relevance `pair`.
-        precision: requested share of best hits above the threshold that are relevant.
+        precision: requested share of relevant hits among the best hits above the threshold.
     """
     kinds = ["logistic", *(["posterior", "logistic of log-odds"] if posteriors else [])]
     predicted = {kind: held_out(hits, kind) for kind in kinds}

@@ -31,7 +31,9 @@ def caption_items(clips: Sequence[Item], texts: Texts) -> list[Item]:
     for row, number in zip(texts.rows.tolist(), (np.arange(len(texts.rows)) - first + 1).tolist(), strict=True):
         clip, name = clips[row], f"{clips[row].id}#{number}"
         if name in names:
-            raise InputError(f"id '{name}': is the id of a clip and of caption {number} of {clip.id}; rename the clip")
+            raise InputError(
+                f"'{name}' is the id of a clip and of caption {number} of clip '{clip.id}'; rename clip '{name}'"
+            )
         columns = {**clip.columns, _CLIP: clip.id, _NUMBER: str(number), _WORDS: _words(clip, number)}
         items.append(replace(clip, id=name, columns=columns))
     return items

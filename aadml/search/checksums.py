@@ -51,7 +51,7 @@ class ChangedBlocks:
         self._blocks: dict[str, set[int]] = {part: set() for part in _parts(database)}
 
     def verify(self, number: int) -> None:
-        """Verify the blocks of an item before it is added or removed.
+        """Verify the blocks of an item before the item is added or removed.
 
         Raises:
             sqlite3.DatabaseError: a block is damaged.
@@ -117,7 +117,7 @@ def check_all(database: sqlite3.Connection) -> None:
 
 
 class ItemChecks:
-    """Verification of the items of one state of an index, each block once at its first reading.
+    """Verification of the items of one state of an index. Each block is verified once.
 
     Args:
         database: the index, in a transaction.

@@ -63,11 +63,13 @@ def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
         )
     if isinstance(encoder, PlainEncoder):
         raise InputError(
-            f"{modality} to {to}: this index was built without a model that compares these modalities; "
-            "build an index with --model RUN"
+            f"this index was built without a model that compares {modality} with {to}; build an index with --model RUN"
         )
     known = ", ".join(encoder.facts.modalities)
-    raise InputError(f"{modality} to {to}: the model of the index embeds only {known}; choose from these modalities")
+    raise InputError(
+        f"this index does not compare {modality} with {to}, because the model of the index embeds only {known}; "
+        "choose from these modalities"
+    )
 
 
 def _embedded(encoder: IndexEncoder, modality: Modality, value: QueryInput, to: Modality) -> Tensor:

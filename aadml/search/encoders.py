@@ -69,7 +69,7 @@ class ModelEncoder:
             InputError: the model has no folder.
         """
         if self.model.folder is None:
-            raise InputError("index: the model has no folder; save it with `model.save(folder)` first")
+            raise InputError("index: the model has no folder; save the model with `model.save(folder)` first")
         return ModelReference(path=near(self.model.folder, folder), digest=digest_of(self.model))
 
 
@@ -202,7 +202,11 @@ def plain_encoder(features: Mapping[str, JsonObject], dimensions: Mapping[str, i
 
 
 def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str], to: Modality) -> Tensor:
-    """Embed n media files or captions as queries for items of `to`; return (n, e)."""
+    """Embed n media files or captions as queries for items of `to`; return (n, e).
+
+    Raises:
+        InputError: a file cannot be read, or an extractor cannot be built.
+    """
     if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities:
         return extract_items(_built(encoder, (modality, to), partial(encoder.other_tower, modality, to)), paths)
     with trusting(_is_trusted(encoder)):

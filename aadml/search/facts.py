@@ -77,9 +77,10 @@ class CalibrationRecord:
     Attributes:
         form: version of the curves.
         data: feature file with the validation clips, or OF_INDEX.
-        precision: requested share of best hits above the threshold that are relevant.
+        precision: requested share of relevant hits among the best hits above the threshold.
         clips: number of validation clips.
-        curves: a `Calibration` for every kind of query. Curves of another version are possible, hence plain values.
+        curves: a `Calibration` for every kind of query, as JSON values, because another version may have written the
+            curves.
         content: checksum of the feature file; None without a file.
     """
 

@@ -35,7 +35,7 @@ def matching(
         database: the index, in an open transaction.
         where: a condition such as `label = 'dog' AND seconds > 3`; each `?` is replaced by a parameter.
         parameters: values, which are never parsed as SQL.
-        seconds: limit of processor time.
+        seconds: limit of processor time, in seconds.
 
     Raises:
         InputError: the condition is invalid, contains an unknown column or a forbidden function, or exceeds a limit.

@@ -32,7 +32,10 @@ FORM = 2
 """Version of the curves in an index; the next `aadml index` fits curves of other versions again."""
 
 MOST, PRODUCTS = 1000, 20_000_000
-"""Largest number of validation clips, and largest product of clips and items; at least 200 clips are always used."""
+"""Largest number of validation clips, and largest product of clips and items.
+
+The product never reduces the number of clips below 200.
+"""
 
 Query = tuple[tuple[Modality, ...], Modality]
 """Modalities of a query, and the modality of the items."""
@@ -82,11 +85,12 @@ def calibrate_index(
         path: path of the index.
         data: a feature file with validation clips; None for the file of the last calibration, or for the index itself.
         encoder: encoder of the index.
-        precision: requested share of best hits above the threshold that are relevant.
+        precision: requested share of relevant hits among the best hits above the threshold.
         on_note: called with notes for the user.
 
     Raises:
-        InputError: `data` cannot be read, the features of `data` do not fit the index, or the index is damaged.
+        InputError: `data` cannot be read, the features of `data` do not fit the index, or the index is damaged or
+            cannot be written.
     """
     with closing(connect(path)) as database, reading(database, path):
         facts = read_facts(database, path)
@@ -302,7 +306,7 @@ def summary(calibration: Calibration) -> str:
     """Return a line that describes the probabilities of one kind of query and the threshold."""
     threshold = f"there is no threshold, because a precision of {calibration.precision:g} is not reached"
     if calibration.threshold is not None and calibration.reached is not None:
-        threshold = f"above {calibration.threshold:.2f}, {calibration.reached[0]:.0%} of the best hits fit"
+        threshold = f"above {calibration.threshold:.2f}, {calibration.reached[0]:.0%} of the best hits are relevant"
     return (
         f"{'+'.join(calibration.asked)} to {calibration.to}: probabilities from {calibration.clips} validation clips "
         f"(calibration error {calibration.error:.3f}); {threshold}"

@@ -58,7 +58,8 @@ class _State:
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
         clips: number of a caption -> number of its clip.
-        filters: rows of a gallery that meet a condition and a copy of their vectors, for the latest conditions.
+        filters: (modality, condition) -> rows of the gallery that meet the condition, and a copy of their vectors, for
+            the latest conditions.
     """
 
     facts: IndexFacts
@@ -267,9 +268,8 @@ class Index:
             parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: not exactly one query is passed, `to` is required but missing or is not a modality of the index,
-                the query cannot be read or compared with the items, the index or its model cannot be loaded, or the
-                condition is invalid.
+            InputError: an argument is invalid, the query cannot be read or compared with the items, or the index or its
+                model cannot be loaded. Exactly one of `audio`, `visual`, `clip` and `text` must be passed.
         """
         self.refresh()
         inputs = {"audio": audio, "visual": visual, "clip": clip, "text": text}
@@ -425,7 +425,7 @@ class Index:
 
     @checked_call
     def export(self, output: str | Path, *, kind: str = "npy") -> list[Path]:
-        """Write the vectors, and the ids of their items; see `aadml.search.export`.
+        """Write the vectors, and the ids of their items.
 
         Args:
             output: beginning of the file names: `<output>.<modality>.npy` and `.ids.txt`, or
@@ -436,7 +436,8 @@ class Index:
             The files.
 
         Raises:
-            InputError: the kind is unknown, pyarrow is not installed, or a column is named `vector`.
+            InputError: the kind is unknown, pyarrow is not installed, a column is named `vector`, or a file
+                cannot be written.
         """
         with self._reading() as database:
             self._state.items.check_all()
@@ -479,7 +480,7 @@ class Index:
         return self._state.galleries[modality]
 
     def _compared_with(self, modality: Modality) -> list[Modality]:
-        """Return the modalities that queries of a modality can search; if they can search none, the first modality."""
+        """Return the modalities that queries of a modality can search; if there are none, the first modality."""
         comparable = [target for target in self.modalities if self.encoder.can_query(modality, target)]
         return comparable or [self._target(next(iter(self.modalities), None))]
 

@@ -63,7 +63,9 @@ class JudgmentsFile:
             try:
                 handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             except OSError as error:
-                raise InputError(f"{lock}: cannot be written ({error.strerror}); check its permissions") from error
+                raise InputError(
+                    f"{lock}: cannot be written ({error.strerror}); check the permissions of the file and its folder"
+                ) from error
             try:
                 with locked(handle, lock.with_suffix(".host"), f"{lock}: is in use; try again", wait=True):
                     yield
@@ -77,7 +79,11 @@ class JudgmentsFile:
             head, *rows = csv.reader(self.path.read_text(encoding="utf-8").splitlines())
             grades = {(query, item): grade for query, item, grade in rows}
         except (OSError, ValueError, csv.Error) as error:
-            raise InputError(f"{self.path}: cannot be read as judgments ({error}); move the file") from error
+            raise InputError(
+                f"{self.path}: cannot be read as judgments ({error}); move the file, so that a new file is written"
+            ) from error
         if head != HEADER:
-            raise InputError(f"{self.path}: does not begin with {','.join(HEADER)}; move the file")
+            raise InputError(
+                f"{self.path}: does not begin with {','.join(HEADER)}; move the file, so that a new file is written"
+            )
         return grades

@@ -32,7 +32,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
     """Embed the media of a manifest or a folder. Vectors of known content are read from the cache.
 
     Raises:
-        InputError: there are no media, the manifest is invalid, or no clip can be read.
+        InputError: there are no media, the manifest is invalid, the model has no folder, or no clip can be read.
     """
     manifest, items = listed(place, index)
     name = json.dumps(asdict(encoder.record(index.parent)), sort_keys=True)

@@ -68,7 +68,7 @@ def listening(port: int, host: str = "127.0.0.1") -> socket.socket:
         opened.close()
         reason = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
         raise InputError(
-            f"--host {host} --port {port}: cannot be opened ({reason}); choose another address or port"
+            f"--host {host} --port {port}: this address cannot be opened ({reason}); choose another address or port"
         ) from error
     return opened
 

@@ -113,7 +113,11 @@ def is_media(place: str | Path) -> bool:
 
 
 def has_texts(place: str | Path) -> bool:
-    """Return whether a source of media is a manifest with texts."""
+    """Return whether a source of media is a manifest with texts.
+
+    Raises:
+        InputError: the manifest is invalid.
+    """
     return Path(place).is_file() and any(row.media.get("text") for row in read_manifest(place).rows)
 
 
@@ -269,7 +273,10 @@ def readable(source: IndexSource, place: str | Path) -> IndexSource:
     if not source.present:
         first = source.failures[:1]
         reason = "".join(f" ({failure.media}: {failure.reason}, {failure.detail})" for failure in first)
-        raise InputError(f"{place}: none of {len(source.items)} clips can be read{reason}; check the media files")
+        raise InputError(
+            f"{place}: none of {len(source.items)} clips can be read{reason}; "
+            "check the media files and the modalities of the index"
+        )
     rows = np.concatenate([some.rows for some in source.present.values()])
     rows = np.unique(np.concatenate([rows, source.clips()[rows]]))
     present = {m: replace(some, rows=np.searchsorted(rows, some.rows)) for m, some in source.present.items()}

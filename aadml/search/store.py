@@ -56,7 +56,7 @@ class Caption:
 
     Attributes:
         clip: id of the clip.
-        number: number of the caption among those of the clip, from 1.
+        number: number of the caption among the captions of the clip, from 1.
         text: words; empty if the index does not know the words.
     """
 
@@ -171,15 +171,18 @@ def reading(database: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def _errors_in_one_line(path: Path) -> Iterator[None]:
-    """Raise InputError with a message of one line for an error of SQLite, an overflow or a lack of memory."""
+    """Convert an error of SQLite, memory, integer size or text encoding to InputError with a message of one line."""
     try:
         yield
     except MemoryError as error:
         raise DamagedFileError(
-            f"{path}: cannot be read as an index (the file is damaged or larger than the memory); build the index again"
+            f"{path}: cannot be read as an index (the file is damaged or larger than the memory); build the index "
+            "again, or use a machine with more memory"
         ) from error
     except UnicodeEncodeError as error:
-        raise InputError(f"{path}: {error.object!r} contains characters that are not Unicode; pass text") from error
+        raise InputError(
+            f"{path}: {error.object!r} contains characters that are not Unicode; remove these characters"
+        ) from error
     except OverflowError as error:
         raise InputError(f"{path}: a number has more than 64 bits; pass a smaller number") from error
     except sqlite3.DatabaseError as error:
@@ -191,7 +194,9 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
                 f"{path}: is in use by another process; try again when that process has finished"
             ) from error
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
-            raise InputError(f"{path}: cannot be opened or written ({error}); check its permissions") from error
+            raise InputError(
+                f"{path}: cannot be opened or written ({error}); check the permissions of the file and its folder"
+            ) from error
         raise DamagedFileError(f"{path}: cannot be read as an index ({error}); build the index again") from error
 
 
@@ -254,6 +259,9 @@ def create(path: Path, facts: IndexFacts, columns: Columns, entries: Iterable[En
         facts: facts to write.
         columns: columns of the table `extra`, and their SQL types.
         entries: the items.
+
+    Raises:
+        InputError: the index cannot be written.
     """
     with atomic_path(path) as temporary:
         temporary.unlink()

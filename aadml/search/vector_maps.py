@@ -22,7 +22,7 @@ from aadml.search.checksums import damage, has_table, seal_table, verified_rows
 from aadml.search.store import connect, reading, writing
 
 MOST_POINTS = 10_000
-"""Largest number of points of a map; a map of more items shows every m-th item."""
+"""Largest number of points of a map; of more items, a map shows an evenly spaced part."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,11 @@ class VectorMap:
 
 
 def map_index(path: Path) -> None:
-    """Store the maps that an index lacks, in a separate transaction."""
+    """Store the maps that an index lacks, in a separate transaction.
+
+    Raises:
+        InputError: the index is damaged or cannot be written.
+    """
     with closing(connect(path)) as database, reading(database, path):
         counts = {m: database.execute(f"SELECT count(*) FROM vector_{m}").fetchone()[0] for m in MODALITIES}
         missing = [m for m, count in counts.items() if count and not has_table(database, f"map_{m}")]

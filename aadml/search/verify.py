@@ -57,7 +57,7 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
         message = f"{place}: cannot be read ({error.strerror or error})"
         if error.errno == errno.EIO:
             return [f"{message}; restore the file from a copy"]
-        raise InputError(f"{message}; check its permissions") from error
+        raise InputError(f"{message}; check the path and its permissions") from error
     if not verified:
         on_unverified(f"{place}: is readable, but has no checksums (another program or an earlier version wrote it)")
     return []

@@ -80,7 +80,7 @@ class DecodedPart:
 
     Attributes:
         modality: name of the modality.
-        prepared: output of `Wanted.prepare` and `Wanted.pool`.
+        prepared: output of `Wanted.prepare` and `Wanted.pool`; None for a failure.
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
         warnings: warnings about an accepted clip.

@@ -1,7 +1,7 @@
 """Decoding on Ray: one actor per processor of the cluster, each with its own decoding process.
 
 As on one machine, a file that crashes or hangs the decoder fails only its own clip. The process dies, but the actor
-continues. When an actor is lost with its machine, another actor decodes its clip.
+continues. When an actor is lost with its machine, another actor decodes the clip.
 """
 
 import os
@@ -52,8 +52,8 @@ def decode(
         settings: see `Engine`.
         clips: see `Engine`.
         workers: number of actors; None for one actor per processor of the cluster.
-        address: address of a running cluster. If it is empty, the address in RAY_ADDRESS is used. If RAY_ADDRESS is not
-            set either, Ray is started on this machine. An existing connection of this process takes precedence.
+        address: address of a running cluster. If the address is empty, RAY_ADDRESS is used. If RAY_ADDRESS is not set
+            either, Ray is started on this machine. An existing connection of this process takes precedence.
 
     Yields:
         Each task with its parts, in the order of completion.

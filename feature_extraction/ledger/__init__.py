@@ -3,6 +3,6 @@
 The work folder has two files. `values.f32` contains the features of all clips, concatenated, as little-endian float32.
 `records.jsonl` contains one line `<CRC-32> <key> <JSON>` for each finished clip and modality, with its outcome and the
 position and checksum of its values. Lines with key 0 are notes about the job. Values are written before their line, so
-an unfinished write is truncated at the next opening. A damaged record is skipped, and its work is done again. The
-index needs 16 bytes of memory per line.
+an unfinished write is truncated at the next opening. A damaged record is skipped, and its work is done again. An
+open ledger needs 16 bytes of memory per line.
 """

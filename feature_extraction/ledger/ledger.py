@@ -56,9 +56,10 @@ class Ledger:
         return None
 
     def find_content(self, content: str, modality: str, settings: str) -> Record | None:
-        """Return the newest successful record of a content, modality and settings; None if there is no such record.
+        """Return the newest successful record with this content, modality and settings; None for no such record.
 
-        The record may have any clip id. The first call builds an index. Records that are appended later are not found.
+        The arguments are attributes of `Record`. The record may have any clip id. The first call builds an index, and
+        records that are appended after the first call are not found.
         """
         if self._contents is None:
             self._contents = Positions()
@@ -208,7 +209,11 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
 
 
 def is_in_use(records: Path) -> bool:
-    """Return whether a process is writing the ledger whose records are in the file `records`."""
+    """Return whether a process is writing the ledger whose records are in the file `records`.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
     with records.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -222,7 +227,6 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _write_at(file: BinaryIO, data: bytes, position: int) -> None:
-    """Write all of `data` at a position of a file, repeating partial writes."""
     written = 0
     while written < len(data):
         written += os.pwrite(file.fileno(), data[written:], position + written)

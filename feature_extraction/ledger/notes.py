@@ -69,13 +69,17 @@ class NoteLine:
 
 
 def line_of_note(note: Note, end: int) -> bytes:
-    """Return the line of a note; `end` is the size of the file of values."""
+    """Return the line of a note; `end` is the size of the file of values in bytes."""
     line = NoteLine(end, beginning=note) if isinstance(note, Beginning) else NoteLine(end, progress=note)
     return line_of(NOTE, line)
 
 
 def notes_of(records: Path) -> Iterator[Note]:
-    """Yield the intact notes of a file of records, which may be in use."""
+    """Yield the intact notes of a file of records, which may be in use.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     wanted = b" %016x " % NOTE
     with records.open("rb") as file:
         for line in file:

@@ -37,7 +37,7 @@ class Block(NamedTuple):
     checksum: int
 
     def read(self, file: BinaryIO) -> NDArray[np.float32] | None:
-        """Read the values, (d,) or (t, d); None if they do not match their checksum."""
+        """Read the values, (d,) or (t, d); None if values are missing or do not match the checksum."""
         size = 4 * int(np.prod(self.shape))
         data = os.pread(file.fileno(), size, self.offset)
         if len(data) < size or zlib.crc32(data) != self.checksum:
@@ -54,8 +54,8 @@ class Record:
         modality: name of the modality.
         settings: fingerprint of all settings that determine the values.
         content: SHA-256 of the file, with the times of a segment; for a text, the first 64 bits of its SHA-256.
-        stamp: size, times and inode of the file when it was read (or the stamp of a text), then the bytes of the times
-            of a segment. Equal stamps mean equal content.
+        stamp: result of `stamp_of` for the file, or of `text_stamp` for a text, followed by the bytes of the segment as
+            text. Equal stamps mean equal content.
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
         warnings: warnings about an accepted clip.

@@ -57,7 +57,11 @@ class Track:
         return max(self._blocks[2::4], default=0)
 
     def descriptions(self, ledger: Ledger) -> Iterator[NDArray[np.float32]]:
-        """Yield the values of each clip that has the modality, (d,) or (t, d); see `Ledger.values` for the error."""
+        """Yield the values of each clip that has the modality, (d,) or (t, d).
+
+        Raises:
+            DamagedValues: values do not match their checksum.
+        """
         blocks = self._blocks
         for first in range(0, len(blocks), 4):
             offset, rows, width, checksum = blocks[first : first + 4]

@@ -56,8 +56,12 @@ def encode(
         pictures: (frames, height, width, 3), even height and width; None for sound only.
         sound: (samples,) within -1..1, one channel; None for pictures only. Pictures, sound or both are required.
         frame_rate: pictures per second.
-        rate: samples per second, at a rate that the encoder accepts.
+        rate: samples per second; the encoder must accept this rate.
         colors: order of the channels of a picture, by FFmpeg's name.
+
+    Raises:
+        ValueError: an encoder is not available.
+        av.error.FFmpegError: the clip cannot be encoded, or the file cannot be written.
     """
     place = str(path.absolute())  # a relative path such as http:/x would be an address
     with av.open(place, "w", format=encoding.container, options=dict(encoding.options)) as container:

@@ -27,7 +27,7 @@ def decoded_frames(
 ) -> Clip:
     """Decode the frames of the open file `container`, whose ending is `ending`.
 
-    See `decode` for the other arguments.
+    See `decode` for the other arguments and the error.
     """
     track = MediaSource(container, _stream(container), ending, limits.damaged == "keep")
     context = track.stream.codec_context
@@ -144,7 +144,7 @@ class _Clock:
 
     @property
     def shown(self) -> float:
-        """Length of the clip in seconds if the last frame has the mean duration of the others; 0 for one frame."""
+        """Length of the clip in seconds if the last frame has the mean duration of the other frames; 0 for one."""
         return self.seconds + (self.seconds / (self.count - 1) if self.count > 1 else 0.0)
 
 

@@ -67,7 +67,8 @@ class Frames:
 
     Attributes:
         frames_per_second: steps per second. The picture of a step is its first frame, or the frame still shown.
-        height: height of frames after resizing in the decoding process; None for that of the clip's first frame.
+        height: height of frames after resizing in the decoding process; None for the height of the clip's
+            first frame.
         width: width of frames after resizing, as for `height`; the aspect ratio may change.
         limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a warning.
         edition: as in `Sound`. Version 2 introduced the time grid, and version 3 mirrors mirrored frames back. Version
@@ -94,7 +95,7 @@ class Pictures(Frames):
     `width` are not used.
 
     Attributes:
-        shortest: length of the shorter edge, with the aspect ratio of the frame.
+        shortest: pixels of the shorter edge, with the aspect ratio of the frame.
         resized: (height, width), for any aspect ratio.
         patches: (pixels of a side, count): the largest picture of at most this many square patches, with nearly the
             aspect ratio of the frame.
@@ -121,7 +122,7 @@ class Limits:
     """Limits of the media that are decoded.
 
     Attributes:
-        seconds: maximum duration of sound or video.
+        seconds: maximum duration of sound or video, in seconds.
         pixels: maximum number of pixels of a frame, before and after resizing.
         streams: maximum number of streams of a file.
         damaged: "keep" decodes the rest of a damaged stream, with a warning, if at least half of its length remains.

@@ -24,7 +24,7 @@ def decoded_sound(
 ) -> Clip:
     """Decode the first sound track of the open file `container`, whose ending is `ending`.
 
-    See `decode` for the other arguments.
+    See `decode` for the other arguments and the error.
     """
     if not container.streams.audio:
         raise MediaFailure("no-audio", "the file has no sound track")
@@ -69,7 +69,7 @@ class _Times:
 
     Attributes:
         begin: time of the first sample in seconds.
-        time: time of the current frame; None if it is unknown.
+        time: time of the current frame; None if unknown.
         silence: seconds of silence in place of lost sound so far.
     """
 

@@ -145,7 +145,8 @@ class MediaSource:
     def announced(self) -> float | None:
         """Return the stated duration of the stream in seconds; None if unstated.
 
-        The stated duration of a file counts as that of its only stream of sound or video.
+        If the stream states no duration, the duration of the file is returned, unless the file has another stream of
+        sound or video.
         """
         if self.stream.duration is not None:
             return float(self.stream.duration * self.stream.time_base)
@@ -175,8 +176,8 @@ class MediaSource:
         """Return a warning on damage, or on a stream that is noticeably shorter than the file states; otherwise ().
 
         Args:
-            end: seconds of the clip.
-            lost: seconds within the clip that were lost.
+            end: length of the clip in seconds, including lost parts.
+            lost: seconds of the clip that were lost.
             segment: part of the recording that is the clip.
             complete: whether the clip has all wanted seconds, so that the rest of the stream is not needed.
 

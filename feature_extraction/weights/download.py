@@ -24,8 +24,9 @@ _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
     """Download `url` to `target`, with a progress bar on a terminal.
 
-    An interrupted download leaves a partial file beside `target`. The next call continues this file if the server still
-    has the same content (by ETag or date). Processes that need files of the same folder wait for each other.
+    If the server states an ETag or a date, an interrupted download leaves a partial file beside `target`. The next call
+    continues the partial file unless the ETag, the date or the size has changed. Processes that need files of the same
+    folder wait for each other.
 
     Args:
         url: address of the file, http or https.
@@ -70,7 +71,8 @@ def _download(url: str, target: Path, check: Callable[[Path], None]) -> None:
     except urllib.error.HTTPError as error:
         with error:
             raise InputError(
-                f"{url}: the server did not send the file (status {error.code}, {error.reason}); check the address"
+                f"{url}: the server did not send the file (status {error.code}, {error.reason}); "
+                "check the address, or try again later"
             ) from error
     except http.client.IncompleteRead as error:
         rest = f"{error.expected:,} bytes before the end" if error.expected else "before the end"
@@ -113,7 +115,7 @@ def _opened(url: str, start: int = 0) -> Any:
 
 
 def _write(response: Any, part: Path, start: int, length: int) -> None:
-    """Write a response to a part of `start` bytes; `length` is the size of the file, or 0 if unknown."""
+    """Write a response after the first `start` bytes of `part`; `length` is the size of the file, or 0 if unknown."""
     with part.open("ab" if start else "wb") as file, Bar(length or None, "B", part.name[1:-14], scaled=True) as bar:
         while piece := response.read(_PIECE):
             file.write(piece)

@@ -63,7 +63,10 @@ def _in_folder(folder: Path, published: str) -> Path:
     if (folder / published).is_file():
         return folder / published
     if (folder / "saved_model.pb").is_file():
-        raise InputError(f"weights {folder} is a TensorFlow SavedModel; pass --audio vggish-hub for such a network")
+        raise InputError(
+            f"weights {folder} is a TensorFlow SavedModel, which only the extractor vggish-hub reads; "
+            "pass --audio vggish-hub, or another weight file"
+        )
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix in _ENDINGS)
     for foreign in folder.iterdir() if not files else ():
         if foreign.suffix in _KERAS and foreign.is_file():
@@ -72,6 +75,6 @@ def _in_folder(folder: Path, published: str) -> Path:
         names = ", ".join(file.name for file in files) or "none"
         raise InputError(
             f"weights {folder}: the folder must contain one weight file ({', '.join(_ENDINGS)}), but contains {names}; "
-            "pass the path of the file"
+            "pass the path of one weight file"
         )
     return files[0]

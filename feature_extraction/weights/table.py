@@ -47,8 +47,8 @@ class WeightFile:
     def check(self) -> str:
         """Description of the published size and checksums that a download is checked against.
 
-        The description also states if the address is not of a fixed revision. A later download is checked against the
-        SHA-256 of the first download as well, which is not in the description.
+        The description also states if the address is not of a fixed revision. The SHA-256 of the first download, which
+        later downloads must match, is not in the description.
         """
         kinds = ["the size"] if self.size else []
         kinds += ["the MD5 of the publisher"] if self.md5 else []
@@ -144,7 +144,9 @@ def weights_folder() -> Path:
             return Path(cache).expanduser() / "weights"
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "aadml" / "weights"
     except RuntimeError as error:
-        raise InputError(f"cache: this user has no home directory ({error}); set AADML_CACHE to a folder") from error
+        raise InputError(
+            f"cache: this user has no home directory ({error}); set AADML_CACHE to an absolute path"
+        ) from error
 
 
 def weights_path(name: str, folder: Path | None = None) -> Path:
@@ -178,7 +180,7 @@ def _fetch(name: str, entry: WeightFile, path: Path) -> None:
     url = f"{mirror.rstrip('/')}/{quote(entry.file)}" if mirror else entry.url
     try:
         if not entry.direct and not mirror:
-            raise InputError(f"{url}: is a page for downloads, not the address of the file")
+            raise InputError(f"{url}: is a page for downloads, not the address of the file; open the page in a browser")
         download(url, path, check=lambda part: _verify(entry, part))
     except InputError as error:
         raise type(error)(
@@ -263,19 +265,21 @@ def _verify(entry: WeightFile, path: Path) -> None:
     size, place = path.stat().st_size, weights_folder() / entry.file
     if entry.size is not None and size != entry.size:
         raise DamagedFileError(
-            f"{place}: has {size:,} bytes, but the published file has {entry.size:,}; pass an undamaged copy of the "
-            "published file"
+            f"{place}: has {size:,} bytes, but the published file has {entry.size:,}; store an undamaged "
+            "copy of the published file at this path"
         )
     for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):
         if expected and not (digest := file_digest(path, kind)).startswith(expected):
             raise DamagedFileError(
-                f"{place}: its {kind} is {digest}, not the published {expected}; pass an undamaged copy of that file"
+                f"{place}: its {kind} is {digest}, not the published {expected}; store an undamaged copy of the "
+                "published file at this path"
             )
     recorded = recorded_checksums().get(entry.file)
     if recorded and (digest := file_digest(path)) != recorded:
         raise DamagedFileError(
             f"{place}: its SHA-256 is {digest[:16]}..., but was {recorded[:16]}... at first use; "
-            f"if the change is intended, delete the line of the file in {place.with_name('checksums.json')}"
+            "restore the earlier file, or accept the change by deleting the line of the file in "
+            f"{place.with_name('checksums.json')}"
         )
 
 

@@ -133,7 +133,7 @@ def _foreign(path: Path) -> dict[str, Tensor]:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise InputError(f"{path}: contains objects other than tensors; pass a file of tensors only") from error
+        raise InputError(f"{path}: contains data other than tensors; pass a file of tensors only") from error
     except (*DAMAGED, *_MISREAD) as error:
         raise DamagedFileError(
             f"{path}: is not a complete PyTorch weight file ({cause(error)}); download the file again"
@@ -142,7 +142,7 @@ def _foreign(path: Path) -> dict[str, Tensor]:
 
 
 def _numpy_arrays() -> list[Any]:
-    """Return the types that rebuild a NumPy array. They are safe, and older files (VGGish's PCA, PANNs) need them."""
+    """Return safe types that `torch.load` needs for NumPy arrays, as in older files (PANNs, the PCA of VGGish)."""
     rebuild = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
     named = [(f, f"numpy.{core}.multiarray.{name}") for name, f in rebuild.items() for core in ("core", "_core")]
     return [np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in ("f2", "f4", "f8", "i4", "i8", "u1", "?")), *named]
@@ -165,7 +165,9 @@ def _tensor(name: str, array: NDArray[Any], path: Path) -> Tensor:
     try:
         return torch.from_numpy(array)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{path}: {name} has type {array.dtype}, not numbers; pass numeric arrays") from error
+        raise InputError(
+            f"{path}: {name} has type {array.dtype}, which PyTorch does not read; pass numeric arrays, such as float32"
+        ) from error
 
 
 def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
@@ -185,7 +187,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
             raise InputError(f"{path}: {name} is {kind}; save dense tensors on the CPU")
         if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
             raise InputError(
-                f"{path}: {name} has shape {tuple(tensor.shape)}, which is larger than the file; "
+                f"{path}: {name} has shape {tuple(tensor.shape)}, which needs more data than the file contains; "
                 "download the file again"
             )
     if not tensors:

@@ -192,7 +192,7 @@ def test_a_request_that_waits_too_long_for_its_turn_is_refused():
         places = [service._answers, service._previews, service._views, service._uploads]
         assert [one._value for one in places] == [2, 2, 4, 64]
         async with service._turn(places[0]), service._turn(places[0]):
-            with pytest.raises(app.HTTPException, match="too many requests at a time; try again") as refused:
+            with pytest.raises(app.HTTPException, match="receives too many requests at a time; try again") as refused:
                 async with service._turn(places[0]):
                     pass
         assert (refused.value.status_code, places[0]._value) == (503, 2)

@@ -97,10 +97,14 @@ def test_another_extractor_than_that_of_the_index_is_refused(features, tmp_path)
     extraction = build_index._Extraction({"audio": "log-mel", "visual": "none"}, None, None)
     with closing(connect(tmp_path / "i")) as database:
         facts = read_facts(database, tmp_path / "i")
-    with pytest.raises(InputError, match=r"--audio log-mel: .*i was built with synthetic; build another index"):
+    with pytest.raises(
+        InputError, match=r"--audio log-mel: .*i was built with synthetic; omit --audio, or build another index"
+    ):
         build_index._encoder(tmp_path / "i", None, extraction, facts)
     extraction = build_index._Extraction({"text": "chars"}, None, None)
-    with pytest.raises(InputError, match=r"--text chars: .*i was built without text; build another index"):
+    with pytest.raises(
+        InputError, match=r"--text chars: .*i was built without text; omit --text, or build another index"
+    ):
         build_index._encoder(tmp_path / "i", None, extraction, facts)
 
 

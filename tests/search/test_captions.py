@@ -76,7 +76,9 @@ def test_a_changed_or_removed_caption_changes_its_clip(features, index):
 
 def test_an_id_that_is_not_unicode_is_refused_in_one_line(index):
     for find in (index.item, lambda name: index.like(name, "audio", to="audio")):
-        with pytest.raises(InputError, match=r"'\\udcff.h5' contains characters that are not Unicode; pass text$"):
+        with pytest.raises(
+            InputError, match=r"'\\udcff.h5' contains characters that are not Unicode; remove these characters$"
+        ):
             find("\udcff.h5")
 
 
@@ -122,6 +124,6 @@ def test_names_that_collide_are_refused(tmp_path, names):
     content = captioned(wrong=names)
     ids = (f"{content.ids[1]}#2", *content.ids[1:]) if not names else content.ids
     write_features(tmp_path / "F.h5", replace(content, ids=ids))
-    with pytest.raises(InputError, match="rename the"):
+    with pytest.raises(InputError, match=r"rename (the column|clip)"):
         Index.build(tmp_path / "F.h5", tmp_path / "i")
     assert not (tmp_path / "i").exists()

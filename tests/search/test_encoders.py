@@ -71,7 +71,7 @@ def test_what_shares_no_space_is_refused(index, pictures):
         for modality in ("audio", "visual", "text")
         for to in ("audio", "visual", "text")
     }
-    with pytest.raises(InputError, match="audio to visual: this index was built without a model"):
+    with pytest.raises(InputError, match="this index was built without a model that compares audio with visual"):
         index.search(audio=pictures / "0.png", to="visual")
     with pytest.raises(InputError, match=r"text: the features have shape \(2, 8\); pass one row of 8 values"):
         index.search(text=np.zeros((2, 8), dtype=np.float32), to="visual")
@@ -79,7 +79,10 @@ def test_what_shares_no_space_is_refused(index, pictures):
 
 @pytest.mark.parametrize(
     ("similarity", "says"),
-    [("cosine", "index: the model has no folder; save it with"), ("frame-word", "compares frames with words, but an")],
+    [
+        ("cosine", "index: the model has no folder; save the model"),
+        ("frame-word", "compares frames with words, but an"),
+    ],
 )
 def test_a_model_that_an_index_cannot_use_is_refused(features, tmp_path, monkeypatch, similarity, says):
     model = aadml.fit(features, method="random")
@@ -144,7 +147,7 @@ def test_words_search_the_sounds_of_one_model_and_the_pictures_of_another(pictur
     assert sorted(map(str, (hit.ranks for hit in found.hits))) == sorted(map(str, firsts))
     assert [hit.score for hit in found.hits] == [1 / 61, 1 / 61, 1 / 62, 1 / 62]
     assert {hit.id for hit in found.hits[:2]} == {results.hits[0].id for results in single.values()}
-    with pytest.raises(InputError, match="audio to visual"):
+    with pytest.raises(InputError, match="compares audio with visual"):
         index.search(audio=folder / "0.wav", to="visual")
     with pytest.raises(InputError, match="--to is missing"):
         index.search(audio=folder / "0.wav")

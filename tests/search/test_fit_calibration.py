@@ -257,7 +257,7 @@ def test_a_small_index_has_fewer_hits_than_are_fitted(monkeypatch, items, hits):
 @pytest.mark.parametrize(
     ("threshold", "says"),
     [
-        (0.75, "above 0.75, 90% of the best hits fit"),
+        (0.75, "above 0.75, 90% of the best hits are relevant"),
         (None, "there is no threshold, because a precision of 0.8 is not reached"),
     ],
 )

@@ -56,5 +56,5 @@ def test_a_file_has_a_largest_number_of_judgments_and_of_characters_of_a_name(tm
     for item, says in (("b", "contains 2 judgments already"), ("i" * 501, f"'{'i' * 80}' cannot be the name")):
         with pytest.raises(InputError, match=says):
             file.record("q", item, fits=True)
-    with pytest.raises(InputError, match=r"j.csv.lock: cannot be written \(.*\); check its permissions"):
+    with pytest.raises(InputError, match=r"j.csv.lock: cannot be written \(.*\); check the permissions of the"):
         JudgmentsFile(tmp_path / "none" / "j.csv").record("q", "a", fits=True)

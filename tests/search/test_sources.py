@@ -108,7 +108,10 @@ def test_a_source_without_a_readable_clip_states_the_first_failure(failures, rea
     source = IndexSource((Item("a"), Item("b")), {}, failures=failures)
     with pytest.raises(InputError) as error:
         readable(source, "clips")
-    assert str(error.value) == f"clips: none of 2 clips can be read{reason}; check the media files"
+    assert (
+        str(error.value)
+        == f"clips: none of 2 clips can be read{reason}; check the media files and the modalities of the index"
+    )
 
 
 def test_only_readable_items_and_the_clips_of_readable_captions_are_kept():

@@ -141,8 +141,8 @@ def test_a_transaction_that_waits_too_long_for_another_is_refused(index, monkeyp
     [
         (sqlite3.SQLITE_BUSY, InUseError, "is in use by another process; try again when that process has finished"),
         (sqlite3.SQLITE_LOCKED | 1 << 8, InUseError, "is in use by another process"),
-        (sqlite3.SQLITE_CANTOPEN | 2 << 8, InputError, r"cannot be opened or written \(why\); check its permissions"),
-        (sqlite3.SQLITE_READONLY, InputError, r"cannot be opened or written \(why\); check its permissions"),
+        (sqlite3.SQLITE_CANTOPEN | 2 << 8, InputError, r"cannot be opened or written \(why\); check the permissions"),
+        (sqlite3.SQLITE_READONLY, InputError, r"cannot be opened or written \(why\); check the permissions of the"),
         (sqlite3.SQLITE_FULL, InputError, r"cannot be written \(why\); free some space or choose another path"),
         (sqlite3.SQLITE_NOTADB, DamagedFileError, r"cannot be read as an index \(why\); build the index again"),
         (None, DamagedFileError, r"cannot be read as an index \(why\); build the index again"),

@@ -87,10 +87,12 @@ def test_a_bomb_is_not_unpacked(tmp_path, read):
 
 def test_tensors_that_are_not_there_are_not_made(tmp_path):
     torch.save({"a": torch.zeros(1).expand(10**12)}, tmp_path / "a.pth")
-    with pytest.raises(InputError, match=r"a has shape \(1000000000000,\), which is larger than the file"):
+    with pytest.raises(
+        InputError, match=r"a has shape \(1000000000000,\), which needs more data than the file contains"
+    ):
         read_tensors(tmp_path / "a.pth")
     np.savez(tmp_path / "a.npz", a=np.array(["text"]))
-    with pytest.raises(InputError, match=r"a has type <U4, not numbers"):
+    with pytest.raises(InputError, match=r"a has type <U4, which PyTorch does not read"):
         read_tensors(tmp_path / "a.npz")
 
 

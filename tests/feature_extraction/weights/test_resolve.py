@@ -107,19 +107,19 @@ def test_a_folder_with_one_weight_file_is_that_file(tmp_path, monkeypatch):
     with pytest.raises(InputError) as caught:
         load_weights(str(folder), "vggish")
     names = "other.safetensors, own.safetensors"
-    assert str(caught.value) == f"weights {folder}: {choice} {names}; pass the path of the file"
+    assert str(caught.value) == f"weights {folder}: {choice} {names}; pass the path of one weight file"
     torch.save(tensors, folder / WEIGHTS["vggish"].file)
     assert load_weights(str(folder), "vggish").name == WEIGHTS["vggish"].file
     for file in folder.iterdir():
         file.rmdir() if file.is_dir() else file.unlink()
     (folder / "model.h5").mkdir()
-    with pytest.raises(InputError, match="but contains none; pass the path of the file"):
+    with pytest.raises(InputError, match="but contains none; pass the path of one weight file"):
         load_weights(str(folder), "vggish")
 
 
 def test_a_folder_of_a_saved_model_is_refused(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel; pass --audio vggish-hub"):
+    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel, which .*; pass --audio vggish-hub"):
         load_weights(str(tmp_path), "vggish")
 
 

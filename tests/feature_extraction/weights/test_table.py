@@ -44,7 +44,7 @@ def test_a_connection_that_breaks_leaves_nothing_and_the_next_call_starts_again(
         ({"sha256": "00000000"}, r"its sha256 is [0-9a-f]{64}, not the published 00000000"),
         ({"md5": "0" * 32}, r"its md5 is [0-9a-f]{32}, not the published 0{32}"),
         ({"size": 5}, r"has 1,024,000 bytes, but the published file has 5"),
-        ({"size": 2_000_000}, r"has 1,024,000 bytes, but the published file has 2,000,000; pass an undamaged copy"),
+        ({"size": 2_000_000}, r"has 1,024,000 bytes, but the published file has 2,000,000; store an undamaged copy"),
     ],
 )
 def test_what_is_not_the_published_file_is_discarded(server, changes, message):
@@ -101,8 +101,8 @@ def test_a_file_without_published_checksum_is_trusted_once_and_compared_ever_aft
     with pytest.raises(InputError) as caught:
         weights_path("toy")
     assert str(caught.value) == (
-        f"{path}: its SHA-256 is {digests[0]}..., but was {digests[1]}... at first use; if the change is intended, "
-        f"delete the line of the file in {path.parent / 'checksums.json'}"
+        f"{path}: its SHA-256 is {digests[0]}..., but was {digests[1]}... at first use; restore the earlier "
+        f"file, or accept the change by deleting the line of the file in {path.parent / 'checksums.json'}"
     )
 
 

@@ -44,7 +44,7 @@ def test_nothing_but_tensors_is_ever_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.save({"a": torch.ones(1), "b": Harmful()}, "harmful.pth")
     np.savez("harmful.npz", a=np.array([Harmful()], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="contains objects other than tensors"):
+    with pytest.raises(InputError, match="contains data other than tensors"):
         read_tensors(Path("harmful.pth"))
     with pytest.raises(InputError, match="contains Python objects, which are never loaded"):
         read_tensors(Path("harmful.npz"))

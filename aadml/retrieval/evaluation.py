@@ -46,13 +46,17 @@ def mean_average_precision(
 
 
 def mean_figure(embeddings: Embeddings, metric: str) -> float:
-    """Return the mean of a metric ("recall@10") over all directions, each averaged over its queries.
+    """Return the mean of a metric ("recall@10") over all directions; in a direction, the mean over its queries.
+
+    In a direction, "median-rank" is the median over its queries.
 
     Raises:
         InputError: the metric or its cutoff is invalid, the embeddings cannot be compared or cannot have the gallery of
             the metric, or no query has a relevant item.
     """
     function, directions = function_of(metric), embeddings.directions()
+    if metric == "median-rank":
+        return float(np.mean([result.first.median for result in evaluate(embeddings).directions]))
     gallery: Gallery = OTHER_GALLERIES.get(metric, "full")
     for direction in directions:
         check_cutoff(metric, len(sides_of(embeddings, direction, "full")[0].gallery))

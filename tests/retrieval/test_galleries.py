@@ -197,6 +197,20 @@ def test_disjoint_halves_are_scored_as_by_hand(count):
     assert mean_figure(given, "map-disjoint") == pytest.approx(found.map_mean, abs=1e-12)
 
 
+@pytest.mark.parametrize(("metric", "reduced"), [("median-rank", np.median), ("mean-rank", np.mean)])
+def test_a_rank_is_reduced_over_queries_as_its_name_says(metric, reduced):
+    vectors = np.random.default_rng(0).normal(size=(2, 31, 3))
+    given = Embeddings(
+        {m: torch.tensor(side) for m, side in zip(("audio", "visual"), vectors, strict=True)},
+        torch.arange(31),
+        tuple(f"clip{i:02}" for i in range(31)),
+    )
+    units = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
+    scores = units[0] @ units[1].T
+    ranks = [(side > np.diag(side)[:, None]).sum(1) + 1 for side in (scores, scores.T)]
+    assert mean_figure(given, metric) == pytest.approx(np.mean([reduced(rank) for rank in ranks]))
+
+
 def test_disjoint_map_and_chance_are_those_of_the_definition():
     given = embeddings(9, classes=2)
     labels, half = given.labels.numpy(), halves(given.ids, given.labels.numpy())

@@ -15,7 +15,7 @@ import click
 from aadml.cli.progress import warn
 from aadml.comparison.processes.launch import ProcessLost, claim_last_word, one_voice, started
 from aadml.feature_extraction.ground.consent import consent_to
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, one_line
 from aadml.feature_extraction.ground.forwarded_warnings import forward_warnings
 
 COMMANDS = {
@@ -162,21 +162,18 @@ def main(command: click.Command = cli) -> None:
             sys.exit(code)
     except click.exceptions.Abort as stop:  # raised by click after an interruption
         _exit_interrupted(stop.__cause__)
-    except click.UsageError as error:
+    except click.ClickException as error:
         from aadml.cli.settings import advice
 
-        if hint := advice(error):
+        if isinstance(error, click.UsageError) and (hint := advice(error)):
             error = click.UsageError(f"{error.message.rstrip('.')}; {hint}", error.ctx)
-        error.show()
-        sys.exit(error.exit_code)
-    except click.ClickException as error:
+        error.message = one_line(error.message)
         error.show()
         sys.exit(error.exit_code)
     except InputError as error:
         _exit(str(error), 2)
     except OSError as error:
         from aadml.feature_extraction.ground.argument_types import in_words
-        from aadml.feature_extraction.ground.errors import one_line
 
         _exit(one_line(in_words(error)), 2)
     except ProcessLost as error:

@@ -18,11 +18,11 @@ BLOCK = 4096
 class StoredRows:
     """Features (n, d) that are rows of an array, in any order, transformed when they are loaded.
 
-    Selecting or scaling rows copies no features, since a million clips are gigabytes.
+    Selecting or scaling rows copies no features, since those of a million clips take gigabytes.
 
     Attributes:
-        array: (m, d) finite numbers, float32 for features; may be mapped from a file, at any address.
-        index: (n,) int64, row numbers, in order.
+        array: (m, d) finite numbers, float32 for features; may be mapped from a file, also unaligned.
+        index: (n,) int64, number in `array` of each row, in any order.
         change: transformation of each row of a batch (b, d), such as a scaling; None if rows are not transformed.
     """
 

@@ -103,7 +103,7 @@ def read(text: str) -> Document:
 
     Raises:
         InputError: the text is too long, is not one YAML document, or has a key or value that is not allowed. The
-            message has the line, unless the text is too long or has a character that is not allowed in YAML.
+            message has the line, except for a text that is too long and for characters invalid in YAML.
     """
     if len(text) > LARGEST:
         raise InputError(f"the text has {len(text)} characters; write at most {LARGEST} characters")

@@ -77,21 +77,21 @@ def open_data(
     chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
     names = {"class_names": ", ".join(class_names or ())}
     if str(path).startswith(SYNTHETIC):
-        _refuse_unused(path, "synthetic features have", chosen | names | {"layout": layout or ""})
+        _refuse_unused(path, "synthetic features", chosen | names | {"layout": layout or ""})
         return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
     place = local_path(path)
     if not place.exists():
         raise InputError(f"{place}: does not exist; check the path")
     name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
     if name == FEATURE_FILE:
-        _refuse_unused(place, "a feature file has", chosen | names)
+        _refuse_unused(place, "a feature file", chosen | names)
         return read_features(place)
     reader = lookup(LAYOUTS, name, "layout")
     if reader.kind != "table" and place.is_dir() != (reader.kind == "folder"):
         kinds = ("folder", "file") if place.is_dir() else ("file", "folder")
         raise InputError(f"{place}: is a {kinds[0]}, but the layout {name} needs a {kinds[1]}; pass a {kinds[1]}")
     if not reader.takes_views:
-        _refuse_unused(place, f"the layout {name} has", chosen)
+        _refuse_unused(place, f"the layout {name}", chosen)
     arrays = reader.read(place, named)
     pairs = arrays.splits is None and arrays.labels is None and not undivided
     content = assemble(place, reader.name, arrays, class_names, undivided=undivided or pairs)
@@ -108,7 +108,7 @@ def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[s
     for option, value in options.items():
         if value:
             name = option.replace("_", " ")
-            raise InputError(f"{place}: {owner} no {name} to choose (passed: '{value}'); leave out the {name}")
+            raise InputError(f"{place}: {name} '{value}' cannot be chosen for {owner}; leave out {name}")
 
 
 def named_views(audio: str | None, visual: str | None, text: str | None, views: Views) -> dict[str, str]:

@@ -200,7 +200,7 @@ class NeighborPositives:
         return reduce(united, (lists[m] for m in listed if m != modality), lists[modality])
 
     def _of_all(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Return candidate weights (b, c) by similarity, and the mask (b, c) of other clips than the anchor's."""
+        """Return candidate weights (b, c) by similarity, and the mask (b, c) of candidates of another group."""
         vectors = self.graph.bank[modality] if self.options.space == "embedding" else self._inputs[modality]
         candidates = columns if not len(self._order) else self._order[columns]
         weights = self._weights(pairwise.cosine(vectors[index].double(), vectors[candidates].double()))

@@ -41,7 +41,7 @@ _FIGURES = {
 def write_reproduction(
     parts: Sequence[str], groups: Mapping[str, Group], plan: ReproductionPlan, notes: Sequence[str]
 ) -> tuple[list[Table], Path]:
-    """Write tables (Markdown, CSV, LaTeX), numbers of figures (CSV), figures (SVG) and the page.
+    """Write tables (Markdown, CSV, LaTeX), figures (SVG) and their data (CSV), and the page.
 
     Args:
         parts: parts of the paper.
@@ -50,7 +50,7 @@ def write_reproduction(
         notes: notes on data and rows.
 
     Returns:
-        The tables, and the page, which has no figures if matplotlib is not installed.
+        The tables, and the path of the page. Without matplotlib, the page has no figures.
 
     Raises:
         InputError: a file cannot be written.

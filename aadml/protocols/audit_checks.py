@@ -136,7 +136,7 @@ def other_items(case: Case) -> Judgment:
 
 
 def _with_rows(reference: Tensor, rows: Tensor, vectors: Tensor) -> Tensor:
-    """Return `vectors` with the marked rows of the reference; unchanged if the numbers of rows differ."""
+    """Return `vectors` with the rows in the mask `rows` replaced; unchanged if the reference has other rows."""
     return torch.where(rows[:, None], reference, vectors) if len(vectors) == len(reference) else vectors
 
 

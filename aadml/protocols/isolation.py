@@ -64,7 +64,7 @@ def isolate(scratch: Path, readable: Iterable[str]) -> None:
         readable: files and folders that can be read.
 
     Raises:
-        OSError: the kernel lacks or forbids one of the parts.
+        OSError: the kernel lacks or forbids namespaces, the mounts or Landlock.
     """
     user, group = os.getuid(), os.getgid()
     _continue_in_child()  # without the threads of libraries, which forbid a new namespace

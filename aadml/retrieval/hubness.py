@@ -64,7 +64,7 @@ def corrected(embeddings: Embeddings, bank: Mapping[Modality, Tensor], bias: Bia
     """Return embeddings whose inner products rank items by corrected scores, in every direction.
 
     The bank of a modality consists of the embeddings of all other modalities. Each vector receives one coordinate per
-    modality: b of the item in the coordinate of its modality, and 1 in the other coordinates. A score is then s +
+    modality: its bias b for its own modality, and 1 for all others. The inner product s of two vectors becomes s +
     b(query) + b(item) + a constant. The term b(query) changes no ranking.
 
     Args:

@@ -52,8 +52,8 @@ def read_judgments(path: str | Path) -> Judgments:
         grade = _grade(row[2]) if len(row) == len(HEADER) else None
         if grade is None:
             raise InputError(
-                f"{path}: line {number} is not a judgment ({as_yaml(lines[number - 1])}); write a CSV that begins with "
-                "query,item,grade, or qrels with a query, 0, an item and a grade in each line"
+                f"{path}: line {number} is not a judgment ({as_yaml(lines[number - 1])}); write a CSV with the header "
+                "'query,item,grade', or qrels with lines 'QUERY 0 ITEM GRADE'"
             )
         query, item, _ = row
         if item in grades.setdefault(query, {}):

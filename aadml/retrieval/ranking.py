@@ -114,7 +114,7 @@ def rank(
     """Rank the gallery for each query.
 
     Args:
-        scores: (b, n) floats. Higher is better. Ties are equal values, and minus zero equals zero.
+        scores: (b, n) floats, higher for better matches. Ties are equal values, and minus zero equals zero.
         relevant: (b, n) booleans, at least one true in each row.
         partner: (b,) column of each query's own clip, which is relevant; None if unknown.
         grades: (b, n) grades, above 0 for relevant items; None if every relevant item has grade 1.

@@ -92,8 +92,8 @@ def _bits(values: Scores) -> Bits:
 def _ones(flags: NDArray[np.uint8]) -> Indices:
     """Return the indices of the ones among zeros and ones (m,).
 
-    If at most a tenth of the flags are ones, NumPy searches for every one separately. Just below a tenth, this takes
-    three times as long as above a tenth. Appending ones raises the share above a tenth.
+    If at most a tenth of the flags are 1, NumPy searches for each 1 separately. Just below a tenth, the search takes
+    three times as long as above a tenth. Flags of 1 are therefore appended until the share is above a tenth.
     """
     count = np.count_nonzero(flags)
     if not len(flags) < 20 * count < 2.5 * len(flags):

@@ -46,5 +46,5 @@ def _without_manifest(folder: Path) -> list[str]:
         return [f"{folder / FACTS} is missing, so the model cannot be loaded; restore the file"]
     raise InputError(
         f"{folder} is not a run or a model; pass the folder of a run or a model, the folder OUTPUT.work of an "
-        "extraction, or a file of aadml"
+        "extraction, or a file that aadml wrote"
     )

@@ -88,7 +88,7 @@ def build(
         media: manifest with the media of the clips of a feature file.
         moments: keep features over time, so that a hit has its best moment. An update of an index with moments keeps
             the moments.
-        allow_other_features: accept features of another extractor than the model was trained on.
+        allow_other_features: accept features of an extractor other than that of the model's training features.
         workers: number of decoding processes; by default one per processor.
         calibrate: feature file whose validation clips fit the probabilities; by default the file of the last
             calibration, or the index itself.

@@ -89,7 +89,7 @@ class Calibration:
         curve: curve that predicts held-out clips best.
         relevance: `class` if items of the query's class are relevant, `pair` if only the query's own partner is.
         clips: number of validation clips.
-        gallery: number of items that each clip queried.
+        gallery: number of gallery items per query.
         error: expected calibration error of the best hits, by cross-validation.
         band: 95th percentile of the error of perfectly calibrated scorers with as many clips.
         precision: requested share of relevant hits among the best hits above the threshold.
@@ -223,7 +223,7 @@ def calibrate(
         hits: the best hits of q validation clips.
         posteriors: whether the scores are probabilities: inner products of posteriors.
         relevance: `class` or `pair`.
-        gallery: number of items that each clip queried.
+        gallery: number of gallery items per query.
         absent: (q,) best score of each clip among items of other classes; None for relevance `pair`.
         precision: requested share of relevant hits among the best hits above the threshold.
     """

@@ -172,7 +172,7 @@ def accepted(
         source: clips of the feature file.
         encoder: encoder of the index.
         place: path of the feature file, for messages.
-        allow: accept features of another extractor than the model was trained on.
+        allow: accept features of an extractor other than that of the model's training features.
         on_note: called with notes for the user.
 
     Raises:

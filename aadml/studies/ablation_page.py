@@ -43,7 +43,7 @@ def write_ablation(
         metrics: metrics that have columns in addition to MAP.
 
     Returns:
-        The table, and the page, which has no figures if matplotlib is not installed.
+        The table, and the path of the page. Without matplotlib, the page has no figures.
 
     Raises:
         InputError: no run finished, or a file cannot be read or written.

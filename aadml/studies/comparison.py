@@ -134,7 +134,7 @@ def compare(
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
-    """Return the names of the methods and losses to compare; "all" is replaced by every name."""
+    """Return the names of the methods and losses to compare; "all" selects each that trains on features."""
     plain = []
     for name in listed(losses):
         prefix = proxy_prefix_of(name)

@@ -55,8 +55,8 @@ def write_comparison(
         metrics: metrics that have columns in addition to MAP.
 
     Returns:
-        The tables to print (all tables except that of all pairs), and the page, which has no figures if matplotlib is
-        not installed.
+        The tables to print (all tables except that of all pairs), and the path of the page. Without matplotlib, the
+        page has no figures.
 
     Raises:
         InputError: no run finished, or a file cannot be read or written.

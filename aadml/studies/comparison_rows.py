@@ -216,7 +216,7 @@ def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[Compa
 
 
 def _brought_by(loss: str) -> Collection[str]:
-    """Return the config keys that a recipe sets, such as the selection of "hard-triplet"; empty for other losses."""
+    """Return the config keys beside the loss that a recipe sets ("selection"); empty if `loss` is not a recipe."""
     sections = expand_loss({"loss": loss}).keys() - {"loss", "recipe", "proxy"} if loss in RECIPES else ()
     return [key for section in sections for key in (section, f"{section}.name")]
 

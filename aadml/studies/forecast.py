@@ -104,7 +104,7 @@ def in_words(seconds: float) -> str:
 
 
 def kind_of(config: Config) -> Hashable:
-    """Return the part of a config that determines the time of a step: all but seed and number of neighbors."""
+    """Return the part of a config that determines the time of a step: all keys but `seed` and `proxy.k`."""
     values = with_setting(config.values, "seed", 0)
     proxy = values.get("proxy")
     if isinstance(proxy, Mapping):

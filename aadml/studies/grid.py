@@ -23,7 +23,7 @@ class Axis:
     """A config key and its values.
 
     Raises:
-        InputError: there are no values, a value is repeated, or the key is the seed.
+        InputError: the values are missing or repeated, or the key is the seed.
     """
 
     key: str
@@ -182,8 +182,8 @@ def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
     for key in keys:
         if key in changed.values:
             raise InputError(
-                f"--over {key}: the axis overrides {_on_one_line(changed.values[key])}, the value that is set for all "
-                "runs; leave out that value"
+                f"--over {key}: {key} is also set to {_on_one_line(changed.values[key])} for all runs; leave out this "
+                f"setting, or --over {key}"
             )
     replaced = tuple(f"{key}." for key in keys)
     return Overrides({key: value for key, value in changed.values.items() if key.startswith(replaced)})

@@ -79,8 +79,8 @@ def _opened(place: str) -> Iterator[h5py.File]:
         with h5py.File(place, "r") as file:
             if CHECKSUMS in file.attrs:
                 raise DamagedFileError(
-                    f"{place}: is damaged, as its checksums are missing (the file was truncated, or another program "
-                    "changed the file); restore the file from a copy, or create it again"
+                    f"{place}: is damaged (its checksums are missing, after truncation or a change by another "
+                    "program); restore the file from a copy, or create it again"
                 )
             yield file
         return

@@ -36,11 +36,11 @@ def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
     """Return the header and the lines of a manifest that lists the clips of a table.
 
     The columns `audio`, `video`, `visual`, `image` and `media` contain encoded files, or paths relative to the folder
-    of the table. Encoded files are written to a temporary folder, which is deleted at the end of the process. A clip
-    has the sound of its video if a table has no column `audio` (in a tar: if the clip has no audio file). Class numbers
-    become names if the table stores the names. A list of labels becomes the column `labels`, and a list of texts the
-    columns `caption_1`, `caption_2`, and so on. Other lists, mappings and bytes are left out. Rows of a table without
-    ids are numbered.
+    of the table. Encoded files are written to a temporary folder, which is deleted at the end of the process. In a
+    table without a column `audio`, and for a clip of a tar without an audio file, the sound is that of the video.
+    Class numbers become names if the table stores the names. A list of labels becomes the column `labels`, and a list
+    of texts the columns `caption_1`, `caption_2`, and so on. Other lists, mappings and bytes are left out. Rows of a
+    table without ids are numbered.
 
     Args:
         path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY. KEY.txt is its

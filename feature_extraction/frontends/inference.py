@@ -78,7 +78,7 @@ def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
 
 
 def chosen_device(device: str, where: str) -> torch.device:
-    """Return the device for `auto`, `cpu` or `cuda[:n]`; `where` is the config section, for the error message.
+    """Return the device for `auto`, `cpu` or `cuda[:n]`; `where` is the prefix of `.device` in the message.
 
     Raises:
         InputError: the device is unknown or not available.

@@ -85,5 +85,5 @@ def _calls(network: nn.Module, run: Callable[[], object]) -> tuple[Calls, Calls]
 
 
 def _called(module: nn.Module) -> Iterator[nn.Module]:
-    """Yield a called module, or all parts of torch's attention, which uses its parts without calling them."""
+    """Yield a module, and for `nn.MultiheadAttention` also its parts, whose weights it uses without calling them."""
     return module.modules() if isinstance(module, nn.MultiheadAttention) else iter((module,))

@@ -47,7 +47,7 @@ def shard_path(output: str | os.PathLike[str], shard: tuple[int, int]) -> Path:
     if (int(named["index"]), int(named["count"])) != shard:
         raise InputError(
             f"{place}: is the name of shard {named['index']}/{named['count']}, but the job is shard {index}/{count}; "
-            f"pass {named['stem']}{place.suffix}, without the shard"
+            f"pass {named['stem']}{place.suffix}, the name without the shard"
         )
     return place
 

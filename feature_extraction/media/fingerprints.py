@@ -95,7 +95,7 @@ def _window(sample_rate: float) -> tuple[int, NDArray[np.float32], NDArray[np.fl
 
 
 def _means(rows: NDArray[Any], count: int) -> NDArray[np.float64]:
-    """Average rows (t, ...) over `count` equal parts of the time, which may end within a row: (count, ...)."""
+    """Return the means (count, ...) of rows (t, ...) over parts of equal length. A part may end within a row."""
     sums = np.concatenate([np.zeros((1, *rows.shape[1:])), np.cumsum(rows, axis=0, dtype=np.float64)])
     ends = np.linspace(0, len(rows), count + 1)
     before = np.floor(ends).astype(int)

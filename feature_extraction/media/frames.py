@@ -152,7 +152,7 @@ def _rgb(frame: Any) -> NDArray[np.uint8]:
     """Convert a frame to RGB (h, w, 3) by the matrix and range of its file, as `ffmpeg -pix_fmt rgb24` converts it.
 
     For more than 8 bits, FFmpeg has no direct conversion and filters bicubically. A frame is converted in one
-    thread, where PyAV by default starts one thread per processor.
+    thread. The default of PyAV is one thread per processor.
     """
     deep = frame.format.components[0].bits > 8
     filtered = Interpolation.BICUBIC if deep else Interpolation.BILINEAR

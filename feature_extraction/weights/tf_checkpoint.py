@@ -105,7 +105,7 @@ def _handle(buffer: memoryview, at: int) -> tuple[int, int]:
 def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes, memoryview]]:
     """Yield the entries of a block. Keys share prefixes; the restart points at the end are not needed."""
     if content[offset + size] != 0:
-        raise InputError("blocks of the checkpoint are compressed; save the checkpoint again as version 1")
+        raise InputError("the checkpoint has compressed blocks; save the checkpoint again without compression")
     block = content[offset : offset + size]
     end = len(block) - 4 - 4 * struct.unpack("<I", block[-4:])[0]
     at, key = 0, b""

@@ -33,7 +33,7 @@ def test_of_evaluate(aadml, embeddings, arguments, says):
     ("arguments", "says"),
     [
         (["--seed", "4"], "seed 4 has an effect only with a new division; pass --split"),
-        (["--audio", "x"], "a feature file has no views to choose (passed: 'audio=x'); leave out the views"),
+        (["--audio", "x"], "views 'audio=x' cannot be chosen for a feature file; leave out views"),
     ],
 )
 def test_of_convert(aadml, features, tmp_path, arguments, says):
@@ -46,7 +46,7 @@ def test_of_convert(aadml, features, tmp_path, arguments, says):
 def test_of_inspect(aadml, features):
     code, _, err = aadml("inspect", features, "--view", "flow=raft")
     assert code == 2
-    assert "a feature file has no views to choose (passed: 'flow=raft'); leave out the views" in err
+    assert "views 'flow=raft' cannot be chosen for a feature file; leave out views" in err
 
 
 def test_the_first_label_of_clips_with_one_is_said_to_be_all(aadml, features, tmp_path):

@@ -29,3 +29,13 @@ def test_an_unknown_option_is_answered_with_the_one_that_works(line, advice, mon
         main()
     assert stop.value.code == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"Error: {advice}")
+
+
+def test_an_unknown_word_is_echoed_in_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["aadml", "tr\nain" + "x" * 300])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("Error: 'tr\\nain")
+    assert len(last) < 500

@@ -117,10 +117,10 @@ def test_two_arrays_of_any_name_are_the_modalities_that_they_are_named_for(tmp_p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"audio": "x"}, r"a feature file has no views to choose \(passed: 'audio=x'\); leave out the views"),
+        ({"audio": "x"}, r"views 'audio=x' cannot be chosen for a feature file; leave out views"),
         (
             {"views": ["flow=raft"]},
-            r"a feature file has no views to choose \(passed: 'flow=raft'\); leave out the views",
+            r"views 'flow=raft' cannot be chosen for a feature file; leave out views",
         ),
     ],
 )
@@ -134,16 +134,14 @@ def test_what_a_feature_file_does_not_follow_is_refused(tmp_path, options, said)
 def test_drawn_features_leave_nothing_to_choose(options):
     with pytest.raises(
         InputError,
-        match=r"^synthetic:pairs: synthetic features have no (.*) to choose \(passed: '.*'\); leave out the \1$",
+        match=r"^synthetic:pairs: (.*) '.*' cannot be chosen for synthetic features; leave out \1$",
     ):
         open_data("synthetic:pairs", **options)
 
 
 def test_what_a_layout_does_not_follow_is_refused(write_h5, split_keys):
     place = write_h5(**split_keys)
-    with pytest.raises(
-        InputError, match=r"the layout split-keys has no views to choose \(passed: 'audio=x'\); leave out"
-    ):
+    with pytest.raises(InputError, match=r"views 'audio=x' cannot be chosen for the layout split-keys; leave out"):
         open_data(place, audio="x")
 
 

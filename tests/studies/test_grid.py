@@ -82,7 +82,9 @@ def test_bad_values_of_keys_are_told_too(over, hint):
 
 
 def test_a_setting_that_no_run_would_have_is_refused():
-    with pytest.raises(InputError, match=r"--over training.epochs: the axis overrides \d+, the value"):
+    with pytest.raises(
+        InputError, match=r"--over training.epochs: training.epochs is also set to \d+ for all runs; leave out"
+    ):
         set_again(Overrides({"training.epochs": 3}), [parse_axis("training.epochs=1,2")])
     with pytest.raises(InputError, match="--set seed=3: every run has its own"):
         set_again(Overrides({"seed": 3}), [parse_axis("training.epochs=1,2")])

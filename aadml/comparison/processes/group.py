@@ -158,7 +158,7 @@ def gathered(part: Tensor, total: int) -> Tensor:
 
 
 def portion(value: Tensor) -> Tensor:
-    """Divide a value that all workers compute by the number of workers, so that the sum over workers is the value."""
+    """Return a value that is equal on all workers, divided by their number; the sum over workers is the value."""
     return value / _place.get().count if _is_divided() else value
 
 

@@ -84,7 +84,7 @@ def _sweep(vectors: Tensor, batches: Tensor, pairs: Tensor, sense: int, codes: C
 
 
 def _clashes(codes: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Return the mask (p, i, j) of swaps after which item i of `left` or j of `right` has a duplicate in its batch."""
+    """Return the mask (p, i, j) of swaps that put item i of `left` or item j of `right` beside a duplicate."""
     cross = conflicts(codes, left, right)  # (p, i, j)
     j_duplicates = cross.sum(1, keepdim=True) - cross.long()  # duplicates of j in left, without i
     i_duplicates = cross.sum(2, keepdim=True) - cross.long()

@@ -50,7 +50,7 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     places = caption_columns(header)
     if "file_name" not in header or not places:
         raise InputError(
-            f"{path}: the columns {', '.join(header)} are not those of a caption table; rename the columns to "
+            f"{path}: the columns {', '.join(header):.80} are not those of a caption table; rename the columns to "
             "file_name,caption or file_name,caption_1,... or audiocap_id,youtube_id,start_time,caption"
         )
     files = [CaptionedFile(row["file_name"], tuple(row[place] for place in places if row[place])) for _, row in rows]

@@ -110,8 +110,8 @@ def examine_task(task: str) -> TaskExamination:
         splits = dict(_of_clips(Path(clips[1]), clips[2], clips[3]))
     elif re.search("[/#]", task) and not Path(task).is_dir():
         raise InputError(
-            f"{TASK}{task}: the folder does not exist; pass a folder with corpus, queries and qrels, FOLDER#a2v for a "
-            "table of clips, or the name of a task of mteb"
+            f"{TASK}{task}: is neither a folder nor FOLDER#DIRECTION; pass a folder with corpus, queries and qrels, "
+            "FOLDER#a2v for a table of clips, or the name of a task of mteb"
         )
     else:
         splits = dict(_local(Path(task)) if Path(task).is_dir() else _by_name(task))

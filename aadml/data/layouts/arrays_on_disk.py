@@ -207,7 +207,7 @@ def _renamed(values: tuple[str, ...], names: Sequence[str], place: str) -> tuple
     if numbers and len(numbers) == len(values) and max(numbers) < len(names):  # some of the named classes have no clip
         return tuple(names[number] for number in numbers)
     raise InputError(
-        f"{place}: there are {len(names)} class names for {len(values)} classes (values {', '.join(values[:20])}); "
+        f"{place}: there are {len(names)} class names for {len(values)} classes (values {', '.join(values):.80}); "
         "pass one name per class"
     )
 

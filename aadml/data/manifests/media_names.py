@@ -40,7 +40,9 @@ def media_name(template: str, cells: Mapping[str, str]) -> str:
             ) from error
 
     if {"{", "}"} & set(_FIELD.sub("", template)):
-        raise InputError(f"--media-name {template}: is not a template; write, for example, {{id}}_{{start:06d}}.mp4")
+        raise InputError(
+            f"--media-name '{template}' has a brace outside of a field; write, for example, {{id}}_{{start:06d}}.mp4"
+        )
     return _FIELD.sub(written, template)
 
 

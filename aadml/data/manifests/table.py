@@ -193,7 +193,9 @@ def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> 
         )
     files = {"media", "audio", "visual"} & set(names.values())
     if named and files:
-        raise InputError(f"{place}: has the column '{min(files)}' as well as --media-name; leave --media-name out")
+        raise InputError(
+            f"{place}: has the column '{min(files)}', so --media-name does not apply; leave out --media-name"
+        )
     if not (named or "media" in names.values() or {"audio", "visual"} <= set(names.values())):
         guesses = {role: _guess(role, known) for role in _GUESSES}
         advice = ",".join(f"{role}={name}" for role, name in guesses.items() if name)

@@ -23,7 +23,7 @@ def oscillate(frequency: Signal | float, seconds: float) -> Signal:
 
 
 def strike(frequency: float, seconds: float, *, drop: float = 0.0, decay: float = 6.0) -> Signal:
-    """Return a sine (samples,) of `frequency` Hz, which falls by the share `drop`; the level falls to exp(-`decay`)."""
+    """Return a decaying sine (samples,): `frequency` Hz falls by the share `drop`, and the level to exp(-`decay`)."""
     share = time_axis(seconds) / seconds
     return oscillate(frequency * (1 - drop * share), seconds) * np.exp(-decay * share) * _soft_start(share.size)
 

@@ -155,7 +155,9 @@ def require_one_label(content: FeatureFile, place: str, what: str) -> None:
 
 
 def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
-    """Return class -> the split, train or test, without clips of the class; empty unless clips have one label each.
+    """Return class -> the split without clips of the class, "train" or "test"; empty for data without classes.
+
+    The result is also empty if clips have several labels.
 
     Raises:
         InputError: there are no train or no test clips, or all clips are of one class.

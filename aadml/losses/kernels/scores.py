@@ -60,7 +60,8 @@ class Scores:
     def made_once(self) -> "Scores":
         """Return the scores as a matrix, for a loss that reads every product twice.
 
-        Return `self` for distances, and if the products neither fit in a slab nor are few beside the vectors.
+        Distances are returned unchanged. So are products that do not fit in a slab and outnumber the values of the
+        candidates by more than FEW_PRODUCTS.
         """
         if self.right is None or self.kind != "product":
             return self

@@ -109,6 +109,6 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
 
 
 def _signed(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Fix the signs of paired directions: the largest weight of each direction of `first` becomes positive."""
+    """Fix the signs of paired directions: in each direction of `first`, the weight of largest magnitude is positive."""
     signs = first.gather(0, first.abs().argmax(0, keepdim=True)).sign()
     return first * signs, second * signs

@@ -198,6 +198,6 @@ def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
         raise InputError(
-            f"neighbors.candidates is bank, so proxies can replace only anchors, but proxy.aa_on is {proxy.aa_on}; set "
+            f"proxy.aa_on is {proxy.aa_on}, but with neighbors.candidates=bank, proxies replace only anchors; set "
             "proxy.aa_on to anchor"
         )

@@ -38,8 +38,8 @@ def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
     """
     if group.count() > 1:
         raise InputError(
-            "neighbors.space is dcca, whose teacher is trained in one process, but this training run has several "
-            "processes; set neighbors.space to embedding"
+            "neighbors.space is dcca, but a training run of several processes cannot train the DCCA teacher; set "
+            "neighbors.space to embedding"
         )
     device = train.labels.device
     context = Context({m: train.dimension(m) for m in train.modalities}, 0, seed, device)

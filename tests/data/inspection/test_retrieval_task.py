@@ -215,7 +215,9 @@ def test_a_score_that_is_not_a_number_is_refused(tmp_path):
 
 @pytest.mark.parametrize("task", ["nowhere/task", "nowhere#a2v", "nowhere#x2y"])
 def test_a_path_without_a_folder_does_not_ask_for_mteb(task):
-    with pytest.raises(InputError, match=f"^mteb:{task}: the folder does not exist; pass a folder with corpus"):
+    with pytest.raises(
+        InputError, match=f"^mteb:{task}: is neither a folder nor FOLDER#DIRECTION; pass a folder with corpus"
+    ):
         aadml.inspect(f"mteb:{task}")
 
 

@@ -182,9 +182,9 @@ def test_a_table_without_a_header_and_files_named_by_its_cells(media):
         ("{idd}.mp4", "there is no column 'idd'; did you mean 'id'?"),
         ("{label:06d}.mp4", "'c0' in column 'label' is not a number; correct the cell, or write {label}"),
         ("{id!r}.mp4", "there is no column 'id!r'"),
-        ("{id:s}.mp4", "is not a template"),
+        ("{id:s}.mp4", "has a brace outside of a field"),
         ("{id.__class__}", "there is no column 'id.__class__'"),
-        ("{id:>999999999}", "is not a template"),
+        ("{id:>999999999}", "has a brace outside of a field"),
         ("{id}.mp4", "media files are missing for 40 of 40 clips"),
     ],
 )
@@ -195,7 +195,7 @@ def test_a_template_that_cannot_be_is_refused(media, template, message):
 
 
 def test_a_template_beside_a_column_of_files_is_refused(media):
-    with pytest.raises(InputError, match="has the column 'media' as well as --media-name"):
+    with pytest.raises(InputError, match="has the column 'media', so --media-name does not apply; leave out"):
         manifest(plain(media, "media,label"), media_name="{media}")
 
 

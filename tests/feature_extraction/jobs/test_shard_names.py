@@ -24,7 +24,7 @@ def test_a_shard_has_its_number_in_its_name(output, shard, name):
 def test_a_name_of_another_shard_is_refused(shard):
     with pytest.raises(InputError) as caught:
         shard_path("s.0-of-3.h5", shard)
-    job = f"the job is shard {shard[0]}/{shard[1]}; pass s.h5, without the shard"
+    job = f"the job is shard {shard[0]}/{shard[1]}; pass s.h5, the name without the shard"
     assert str(caught.value) == f"s.0-of-3.h5: is the name of shard 0/3, but {job}"
 
 

@@ -75,7 +75,7 @@ def test_reads_raw_content_and_refuses_compressed_blocks(tmp_path):
     np.testing.assert_array_equal(read_tf_checkpoint(path)["x"], values)
     path.write_bytes(table([(b"", meta), (b"x", data)], 1))
     with pytest.raises(
-        InputError, match=r"small\.ckpt: blocks of the checkpoint are compressed; save the checkpoint again"
+        InputError, match=r"small\.ckpt: the checkpoint has compressed blocks; save the checkpoint again"
     ):
         read_tf_checkpoint(path)
 

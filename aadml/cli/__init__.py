@@ -162,12 +162,14 @@ def main(command: click.Command = cli) -> None:
             sys.exit(code)
     except click.exceptions.Abort as stop:  # raised by click after an interruption
         _exit_interrupted(stop.__cause__)
-    except click.ClickException as error:
+    except click.UsageError as error:
         from aadml.cli.settings import advice
 
-        if isinstance(error, click.UsageError) and (hint := advice(error)):
-            error = click.UsageError(f"{error.message.rstrip('.')}; {hint}", error.ctx)
-        error.message = one_line(error.message)
+        hint = advice(error)
+        message = f"{error.message.rstrip('.')}; {hint}" if hint else error.format_message()
+        click.UsageError(one_line(message), error.ctx).show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except InputError as error:

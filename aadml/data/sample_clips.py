@@ -17,7 +17,7 @@ from aadml.data.samples.clip import FRAME_RATE, RenderedClip, render_clip
 from aadml.data.samples.events import EVENTS
 from aadml.data.samples.mp4 import write_mp4
 from aadml.data.samples.sound import RATE
-from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import built
@@ -102,6 +102,7 @@ def sample_data(
     manifest = target / "manifest.csv"
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: is a file; pass a folder for the sample clips")
+    refuse_links(manifest, target / "clips")
     try:
         (target / "clips").mkdir(parents=True, exist_ok=True)
         manifest.unlink(missing_ok=True)

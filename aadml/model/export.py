@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind
+from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links, refuse_other_kind
 from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
@@ -91,6 +91,7 @@ def export_heads(model: "Model", path: Path) -> tuple[ExportedHead, ...]:
             "can be exported; train on a feature file (`aadml extract`)"
         )
     places = {modality: path.with_name(f"{path.stem}-{modality}{path.suffix}") for modality in model.modalities}
+    refuse_links(*places.values())
     for place in places.values():
         refuse_other_kind(place, "an exported model", lambda file: FORMAT.encode() in file.read_bytes())
     write = _onnx if path.suffix == ".onnx" else _program

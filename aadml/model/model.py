@@ -1,5 +1,6 @@
 """Model: the result of training, which embeds each item independently of other items and modalities."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -237,7 +238,7 @@ class Model:
         # `model.json` is written last: a folder without this file is not a model
         files = {WEIGHTS: files[WEIGHTS], CARD: self.card().encode(), FACTS: files[FACTS]}
         for name in files:
-            if (place / name).exists():
+            if os.path.lexists(place / name):
                 raise InputError(f"{place} already contains a {name}; choose another folder")
         for name, content in files.items():
             write_bytes(place / name, content)

@@ -11,7 +11,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import LABEL
 from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.argument_types import with_consent
-from aadml.feature_extraction.ground.atomic import refuse_other_kind, write_text
+from aadml.feature_extraction.ground.atomic import refuse_links, refuse_other_kind, write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.figures import svg
 from aadml.methods.training.session import Record
@@ -70,7 +70,8 @@ def write_report(
 
     Raises:
         InputError: the run is not finished, the data cannot be used or contain no test clips, an argument does not
-            apply, matplotlib is not installed, or the output would overwrite a file of another kind.
+            apply, matplotlib is not installed, the output would overwrite a file of another kind, or the page in the
+            folder of `run` is a symbolic link.
     """
     folder = newest_run(Path(run))
     if allow_other_features and data is None:
@@ -79,6 +80,8 @@ def write_report(
         )
     name = REPORT if data is None else f"report-{file_name(Path(data).stem)}.html"
     target = Path(output) if output else folder / name
+    if not output:
+        refuse_links(target)
     refuse_other_kind(target, "a page", page.is_page)
     if data is None:
         opened, verdicts = load_run(folder), read_evaluation(folder).verdicts or []

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, write_bytes
+from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, refuse_links, write_bytes
 from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.errors import InputError, InUseError
 from aadml.feature_extraction.ground.locks import locked
@@ -59,7 +59,7 @@ class RunStore:
         """
         path = self.folder / LOG
         with _writing(path):
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
             try:
                 append_all(handle, line)
             finally:
@@ -164,7 +164,8 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
         made: whether this process created the folder before.
 
     Raises:
-        InputError: the folder cannot be created or written, is in use, or already contains run files.
+        InputError: the folder cannot be created or written, is in use, or already contains run files or a symbolic
+            link.
     """
     with _writing(folder):
         is_new = made or not folder.exists()
@@ -193,7 +194,7 @@ def open_run(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
         wait: whether to wait for the lock instead of raising an error.
 
     Raises:
-        InputError: the folder is not a run, is damaged or in use, or cannot be written.
+        InputError: the folder is not a run, is damaged or in use, contains a symbolic link, or cannot be written.
     """
     read_manifest(folder)
     with _lock(folder, wait=wait):
@@ -220,6 +221,7 @@ def _empty_removed(folder: Path, *, is_new: bool) -> Iterator[None]:
 @contextmanager
 def _lock(folder: Path, *, wait: bool) -> Iterator[None]:
     with _writing(folder):
+        refuse_links(*folder.iterdir())
         handle = os.open(folder, os.O_RDONLY)
     busy = f"{folder}: another process is writing this run; wait until that process ends"
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import optional
 from aadml.search.items import Galleries, items_of
@@ -37,6 +37,7 @@ def _npy(
     database: sqlite3.Connection, numbers: NDArray[np.int64], vectors: NDArray[np.float32], name: str
 ) -> list[Path]:
     place, names = Path(f"{name}.npy"), Path(f"{name}.ids.txt")
+    refuse_links(place, names)
     with atomic_path(place) as temporary, temporary.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
     with atomic_path(names) as temporary, temporary.open("w", encoding="utf-8") as file:
@@ -59,6 +60,7 @@ def _parquet(
     names = ["id", "split", "label", *further]
     schema = pa.schema([*((key, pa.string()) for key in names), (VECTOR, pa.list_(pa.float32(), vectors.shape[1]))])
     place = Path(f"{name}.parquet")
+    refuse_links(place)
     with atomic_path(place) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         for begin in range(0, len(numbers), _GROUP):
             rows = slice(begin, begin + _GROUP)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
-from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.locks import locked
 from aadml.retrieval.judgments import HEADER
@@ -59,9 +59,10 @@ class JudgmentsFile:
     def _locked(self) -> Iterator[None]:
         """Lock the file against other threads and other servers of the index."""
         lock = self.path.with_name(f"{self.path.name}.lock")
+        refuse_links(self.path, lock)
         with self._lock:
             try:
-                handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
             except OSError as error:
                 raise InputError(
                     f"{lock}: cannot be written ({error.strerror}); check the permissions of the file and its folder"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.names import MODALITIES
-from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
+from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links, remove_leftovers
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
 from aadml.feature_extraction.ground.locks import locked
 from aadml.feature_extraction.ground.segment import WHOLE, Segment, segment_of
@@ -225,14 +225,16 @@ def only_writer(path: Path) -> Iterator[Path]:
         The folder `<index>.work` for unfinished work.
 
     Raises:
-        InputError: another process holds the lock, or the folder cannot be created or written.
+        InputError: another process holds the lock, or the folder is or contains a symbolic link, or cannot be created
+            or written.
     """
     work = path.with_name(f"{path.name}.work")
+    refuse_links(work)
     try:
         is_new = not work.exists()
         new_folders = [folder for folder in path.parents if not folder.exists()]
         work.mkdir(parents=True, exist_ok=True)
-        handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         raise InputError(f"{work}: cannot be written ({error.strerror}); choose another path") from error
     busy = f"{path}: another process is updating this index; try again when it has finished"

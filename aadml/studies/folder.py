@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from aadml.data.reading import is_address
-from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.atomic import refuse_links, write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.locks import locked
@@ -36,8 +36,8 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
             folder of the shard.
 
     Raises:
-        InputError: the folder is in use or cannot be created, the data do not exist, or a folder of runs contains runs
-            on other data or a damaged `data.json`.
+        InputError: the folder is in use or cannot be created, the study contains a symbolic link, the data do not
+            exist, or a folder of runs contains runs on other data or a damaged `data.json`.
     """
     data = data or {}
     absent = {part for place in (folder, *data) for part in (place, *place.parents) if not part.exists()}
@@ -52,6 +52,7 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
     try:
         busy = f"{folder}: another process uses this folder; wait until that process ends, or choose another --output"
         with locked(handle, folder / "lock.host", busy):
+            refuse_links(*Path(os.path.commonpath([folder, *data])).iterdir())  # of the whole study
             noted = data
             for place, content in data.items():
                 _keep_to(place, content)

@@ -5,6 +5,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import InputError
@@ -70,6 +71,18 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
         raise InputError(f"{final}: cannot be written ({error.strerror or error}); choose another path") from error
     if other:
         raise InputError(f"{final}: exists, is not {kind}, and is not overwritten; choose another output")
+
+
+def refuse_links(*places: Path) -> None:
+    """Raise InputError if a path, or a path below it, is a symbolic link, which would direct a write to another file.
+
+    This check is for paths whose names the program chooses. An output that the user typed may be a link.
+    """
+    for place in places:
+        below = (Path(folder, name) for folder, *names in os.walk(place) for name in chain(*names))
+        for path in chain([place], below):
+            if path.is_symlink():
+                raise InputError(f"{path}: is a symbolic link, and is not written; replace it by a file or a folder")
 
 
 def _target(link: Path) -> Path:

@@ -15,7 +15,7 @@ from aadml.feature_extraction.feature_file.content import FeatureFile, Shard, Te
 from aadml.feature_extraction.feature_file.reading import is_feature_file
 from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows, gathered, spread
 from aadml.feature_extraction.feature_file.writing import write_rows
-from aadml.feature_extraction.ground.atomic import refuse_other_kind, remove_leftovers
+from aadml.feature_extraction.ground.atomic import refuse_links, refuse_other_kind, remove_leftovers
 from aadml.feature_extraction.jobs.failures import Failure, deciding, is_list_of_failures, write_failures
 from aadml.feature_extraction.jobs.fitting import fitted
 from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
@@ -58,8 +58,12 @@ class Account:
 
 
 def refuse_foreign(output: Path) -> None:
-    """Raise InputError if the output or its list of failures would replace a file of another kind."""
+    """Raise InputError if the output or its list of failures would replace a file of another kind.
+
+    The list of failures may not be a symbolic link.
+    """
     refuse_other_kind(output, "a feature file", is_feature_file)
+    refuse_links(_list_of(output))
     refuse_other_kind(_list_of(output), "a list of failures", is_list_of_failures)
 
 

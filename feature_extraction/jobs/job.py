@@ -9,6 +9,7 @@ from typing import get_args
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
 from aadml.feature_extraction.engines import engine_of
 from aadml.feature_extraction.foreign.tables import is_remote
+from aadml.feature_extraction.ground.atomic import refuse_links
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import Options
@@ -108,6 +109,8 @@ def extract(
     if not is_remote(rows.path):
         search_beside(Path(rows.path))
     place = shard_path(output, shard)
+    if place != Path(output):
+        refuse_links(place)
     refuse_foreign(place)
     engine_of(engine)
     names = {"audio": audio, "visual": visual, "text": text}

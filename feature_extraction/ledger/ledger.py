@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.atomic import refuse_links
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.locks import WITHOUT_FLOCK, locked
 from aadml.feature_extraction.ledger.notes import Note, line_of_note
@@ -184,13 +185,15 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
         The ledger.
 
     Raises:
-        InputError: the folder cannot be written, is used by another process, or contains a ledger of an older version.
+        InputError: the folder cannot be written, is used by another process, is or contains a symbolic link, or
+            contains a ledger of an older version.
     """
     if (folder / _OLD).exists():
         raise InputError(
             f"{folder / _OLD}: was written by an older version of aadml; finish the job with that version, "
             f"remove {folder} to decode its clips again, or choose another output"
         )
+    refuse_links(folder)
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -223,7 +226,7 @@ def is_in_use(records: Path) -> bool:
 
 
 def _opened(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")
 
 
 def _write_at(file: BinaryIO, data: bytes, position: int) -> None:

@@ -138,3 +138,15 @@ def test_a_process_renders_ten_clips_at_least(tmp_path, monkeypatch, clips, work
     assert (len(listed), listed[10]["id"], listed[10]["label"]) == (clips, "bouncing-ball-0010", "bouncing ball")
     assert (listed[10]["media"], listed[10]["caption_2"]) == ("clips/bouncing-ball-0010.mp4", "b")
     assert [row["split"] for row in listed[:11]] == ["train"] * 10 + ["test"]
+
+
+@pytest.mark.parametrize("name", ["clips", "clips/bird-0007.mp4", "manifest.csv"])
+def test_sample_clips_are_not_written_through_a_link(tmp_path, name):
+    folder, victim = tmp_path / "samples", tmp_path / "mine"
+    (folder / name).parent.mkdir(parents=True)
+    victim.mkdir()
+    (folder / name).symlink_to(victim)
+    with pytest.raises(InputError, match=f"{name}: is a symbolic link"):
+        sample_data(folder, **SMALL, workers=1)
+    assert not [*victim.iterdir()]
+    assert (folder / name).is_symlink()

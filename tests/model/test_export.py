@@ -88,3 +88,10 @@ def test_a_file_that_differs_from_the_model_is_not_kept(model, tmp_path, monkeyp
     with pytest.raises(InputError, match="the exported audio part differs from the model by "):
         model.export(tmp_path / "head.pt2")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_model_is_not_exported_through_a_link(model, tmp_path):
+    (tmp_path / "head-visual.pt2").symlink_to(tmp_path / "mine")
+    with pytest.raises(InputError, match=r"head-visual\.pt2: is a symbolic link"):
+        model.export(tmp_path / "head.pt2")
+    assert [path.name for path in tmp_path.iterdir()] == ["head-visual.pt2"]

@@ -40,3 +40,10 @@ def test_a_model_is_not_saved_over_a_file(model, tmp_path, name):
     with pytest.raises(InputError, match=f"already contains a {name}; choose another folder"):
         model.save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_model_is_not_saved_through_a_link(model, tmp_path):
+    (tmp_path / "README.md").symlink_to(tmp_path / "mine")
+    with pytest.raises(InputError, match=r"already contains a README\.md; choose another folder"):
+        model.save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]

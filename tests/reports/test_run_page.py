@@ -273,3 +273,16 @@ def test_the_same_points_have_the_same_map_whose_perplexity_is_a_fifth_of_them_o
     monkeypatch.setattr(manifold, "TSNE", projection)
     run_page._plane(torch.zeros(count, 4).numpy())
     assert options == [((2,), {"perplexity": perplexity, "init": "pca", "random_state": 0, "max_iter": 500})]
+
+
+@pytest.mark.parametrize(("name", "options"), [("report.html", {}), ("report-ave.html", {"data": "synthetic:ave"})])
+def test_a_report_is_written_through_a_link_only_if_the_link_was_typed(run, tmp_path, name, options):
+    copy, victim = shutil.copytree(run, tmp_path / "run"), tmp_path / "mine"
+    link = copy / run_page.REPORT if not options else copy / f"report-{run_page.file_name('synthetic:ave')}.html"
+    link.unlink(missing_ok=True)
+    link.symlink_to(victim)
+    with pytest.raises(InputError, match=r"report.*\.html: is a symbolic link"):
+        aadml.report(copy, queries=2, **options)
+    assert not victim.exists()
+    aadml.report(copy, queries=2, output=link, **options)
+    assert victim.is_file()

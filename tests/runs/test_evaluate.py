@@ -103,3 +103,14 @@ def test_a_file_of_embeddings_without_splits_is_scored_whole_and_this_is_said(tm
     assert said[-1].startswith("the SHA-256 of the embeddings is ")
     aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=said.append)
     assert said[2:] == said[1:2]
+
+
+def test_a_run_with_a_link_is_scored_and_not_written(random_run, tmp_path):
+    victim = tmp_path / "mine"
+    victim.write_text("mine")
+    (random_run / "evaluations").mkdir()
+    (random_run / "evaluations" / "inductive-valid.json").symlink_to(victim)
+    notes = []
+    assert aadml.evaluate(random_run, split="valid", on_note=notes.append).split == "valid"
+    assert re.search(r"the results were not added to the run: .*inductive-valid.json: is a symbolic link", notes[-1])
+    assert victim.read_text() == "mine"

@@ -193,16 +193,6 @@ with open_run(Path(sys.argv[1]), wait=True) as store:
 """
 
 
-def test_a_symbolic_link_among_leftovers_is_removed_and_not_followed(tmp_path, folder):
-    (tmp_path / "precious").write_bytes(b"p")
-    with new_run(folder):
-        (folder / "state-9.safetensors").symlink_to(tmp_path / "precious")
-    with open_run(folder):
-        pass
-    assert (tmp_path / "precious").read_bytes() == b"p"
-    assert not (folder / "state-9.safetensors").exists()
-
-
 def test_files_are_forced_to_the_disk_at_most_once_a_minute_and_when_asked(folder, monkeypatch):
     now, forced = [0.0], []
     monkeypatch.setattr(stores.time, "monotonic", lambda: now[0])
@@ -243,3 +233,50 @@ def test_a_new_folder_stays_if_another_process_has_locked_it(tmp_path):
         assert folder.is_dir()
     finally:
         os.close(other)
+
+
+@pytest.mark.parametrize(
+    "name", [LOG, MANIFEST, "audit.json", "evaluations", "evaluations/inductive-test.json", "state-9.safetensors"]
+)
+@pytest.mark.parametrize("there", [True, False])
+def test_no_file_outside_a_run_is_written_through_a_link(folder, tmp_path, name, there):
+    with new_run(folder) as store:
+        store.commit({})
+    victim, link = tmp_path / "outside", folder / name
+    if name == MANIFEST:
+        link.rename(victim)
+    elif there:
+        victim.write_text("mine")
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(victim)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match=f"{name}: is a symbolic link, and is not written"), open_run(folder):
+        raise AssertionError("opened")
+    if name != MANIFEST:
+        (folder / MANIFEST).unlink()
+        with pytest.raises(InputError, match=r": is a symbolic link"), new_run(folder):
+            raise AssertionError("opened")
+    assert {path: path.read_bytes() for path in files if path.exists()} == {
+        path: data for path, data in files.items() if path.name != MANIFEST or name == MANIFEST
+    }
+    assert link.is_symlink()
+
+
+def test_the_folder_of_a_run_may_be_a_link(folder, tmp_path):
+    with new_run(folder) as store:
+        store.append(b"one\n")
+        store.commit({})
+    (tmp_path / "link").symlink_to(folder)
+    with open_run(tmp_path / "link") as store:
+        store.commit({"audit.json": b"{}"})
+    assert read_manifest(folder).read("audit.json") == b"{}"
+
+
+def test_the_log_is_not_written_through_a_link_that_replaces_it(folder, tmp_path):
+    victim = tmp_path / "mine"
+    victim.touch()
+    with new_run(folder) as store:
+        (folder / LOG).symlink_to(victim)
+        with pytest.raises(InputError, match=f"{LOG}: cannot be written"):
+            store.append(b"one\n")
+    assert not victim.read_bytes()

@@ -44,3 +44,13 @@ def test_a_column_with_the_name_of_the_vectors_is_not_exported(tmp_path):
         with pytest.raises(InputError, match="the index has a column 'vector', but the vectors are written under"):
             index.export(tmp_path / "out", kind="parquet")
         assert index.export(tmp_path / "out")[1].read_text() == "a\\\\b\\nc\n"  # a line for each clip
+
+
+@pytest.mark.parametrize(("name", "kind"), [("npy", "npy"), ("ids.txt", "npy"), ("parquet", "parquet")])
+def test_vectors_are_not_exported_through_a_link(features, tmp_path, name, kind):
+    if kind == "parquet":
+        pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (extra parquet)")
+    (tmp_path / f"out.audio.{name}").symlink_to(tmp_path / "mine")
+    with Index.build(features, tmp_path / "i") as index, pytest.raises(InputError, match=f"{name}: is a symbolic link"):
+        index.export(tmp_path / "out", kind=kind)
+    assert {path.name for path in tmp_path.iterdir()} == {"i", f"out.audio.{name}"}

@@ -182,3 +182,15 @@ def test_a_full_disk_is_said_to_be_one(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"clips\.index: cannot be written \(database or disk is full\); free some"):
         create(tmp_path / "clips.index", FACTS, COLUMNS, [entry("a")])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["lock", "vectors.sqlite", ""])
+def test_the_work_folder_of_an_index_has_no_links(index, tmp_path, name):
+    victim, work = tmp_path / "mine", index.with_name("clips.index.work")
+    link = work / name if name else work
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(victim)  # dangling
+    with pytest.raises(InputError, match=f"{link.name}: is a symbolic link"), only_writer(index):
+        raise AssertionError("opened")
+    assert not victim.exists()
+    assert link.is_symlink()

@@ -176,3 +176,25 @@ def test_what_somebody_else_noted_is_neither_replaced_nor_removed(features, tmp_
         SWEEPS["paper"], features, "-o", tmp_path / "out"
     )
     assert own.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "name", ["report.html", "runs", "runs/cca_seed0", "runs/cca_seed0/failure.txt", "shard-0-of-2"]
+)
+def test_a_study_with_a_link_is_refused(features, tmp_path, name):
+    folder, victim = tmp_path / "sweep", tmp_path / "mine"
+    link = folder / name
+    link.parent.mkdir(parents=True)
+    victim.mkdir()
+    link.symlink_to(victim)
+    shard = folder / "shard-0-of-2"
+    for locked in (folder, shard):
+        refused = pytest.raises(InputError, match=f"{name}: is a symbolic link")
+        with refused, sole_owner(locked, {folder: str(features)}):
+            raise AssertionError("opened")
+    assert not [*victim.iterdir()]
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+    link.unlink()
+    (tmp_path / "link").symlink_to(folder)
+    with sole_owner(tmp_path / "link", {tmp_path / "link": str(features)}):
+        pass

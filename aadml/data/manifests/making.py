@@ -16,7 +16,7 @@ from aadml.data.manifests.splitting import draws, with_splits
 from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.argument_types import checked_call
-from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.atomic import refuse_links, write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues, completed, keywords, schema
 from aadml.feature_extraction.ground.registry import lookup
@@ -81,9 +81,10 @@ def manifest(
     for line in listing.report():
         if on_note:
             on_note(line)
+    names = target.with_name(f"{target.stem}.missing.txt")
+    refuse_links(names)
     write_manifest(target, listing.entries)
     if absent and name not in _OWN:
-        names = target.with_name(f"{target.stem}.missing.txt")
         write_text(names, "".join(f"{name}\n" for name in absent))
         if on_note:
             on_note(f"the {len(absent)} missing videos are listed in {names}")
@@ -134,7 +135,7 @@ def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
     if output is None:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")
-        if target.exists():
+        if os.path.lexists(target):
             raise InputError(f"{target}: exists; pass --output {target} to replace the file, or another path")
         return target
     target = Path(output)

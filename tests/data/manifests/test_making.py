@@ -167,3 +167,16 @@ def test_the_clips_of_a_data_set_without_a_file_are_left_out_or_listed(tmp_path)
         (folder / name).unlink()
     with pytest.raises(InputError, match="there are no clips to list; pass at least one clip"):
         manifest("vggsound", folder, output=tmp_path / "none.csv", skip_missing=True)
+
+
+def test_no_list_is_written_through_a_link(media):
+    table = plain(media, "media,label")
+    for link, chosen, told in (
+        ("table.manifest.csv", {}, "exists; pass --output"),
+        ("m.missing.txt", {"output": media / "m.csv"}, "is a symbolic link"),
+    ):
+        (media / link).symlink_to(media / "mine")
+        before = sorted(media.iterdir())
+        with pytest.raises(InputError, match=told):
+            manifest(table, **chosen)
+        assert sorted(media.iterdir()) == before

@@ -7,6 +7,7 @@ import pytest
 
 from aadml.feature_extraction.ground.atomic import (
     atomic_path,
+    refuse_links,
     refuse_other_kind,
     remove_leftovers,
     write_bytes,
@@ -160,3 +161,16 @@ def test_only_a_file_of_the_same_kind_or_an_empty_file_is_replaced(tmp_path):
         refuse(".")
     with pytest.raises(InputError, match=r": cannot be written \(File name too long\); choose another path$"):
         refuse("a" * 300)
+
+
+def test_links_are_refused_at_a_path_and_below_it(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").touch()
+    refuse_links(tmp_path, tmp_path / "a" / "b" / "file", tmp_path / "absent")
+    for link, target in (("a/b/to_folder", tmp_path), ("a/b/to_file", "file"), ("dangling", "none"), ("loop", "loop")):
+        place = tmp_path / link
+        place.symlink_to(target)
+        for checked in (tmp_path, place):
+            with pytest.raises(InputError, match=f"{link}: is a symbolic link, and is not written; replace it by a"):
+                refuse_links(checked)
+        place.unlink()

@@ -173,3 +173,20 @@ def test_a_flush_forces_values_and_records_to_the_disk(tmp_path, monkeypatch):
         flushed.clear()
         ledger.flush()
         assert sorted(flushed) == ["records.jsonl", "values.f32"]
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "values.f32", "notes/deep", ""])
+def test_no_file_outside_a_work_folder_is_written_through_a_link(tmp_path, name):
+    victim, work = tmp_path / "mine", tmp_path / "s.h5.work"
+    if name:
+        victim.write_text("mine")
+    else:
+        victim.mkdir()
+    link = work / name if name else work
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(victim)
+    with pytest.raises(InputError, match=f"{link.name}: is a symbolic link, and is not written"), open_ledger(work):
+        raise AssertionError("opened")
+    assert victim.read_text() == "mine" if name else not [*victim.iterdir()]
+    assert link.is_symlink()
+    assert [path.name for path in work.iterdir()] == ([name.split("/")[0]] if name else [])

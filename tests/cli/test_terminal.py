@@ -1,5 +1,6 @@
 """Texts from files do not control the terminal: titles, colors, deleted lines, forged lines."""
 
+import csv
 import io
 import sys
 from dataclasses import replace
@@ -9,6 +10,7 @@ import pytest
 
 from aadml.cli.progress import note
 from aadml.cli.terminal import echo, echo_path
+from aadml.data.sample_clips import sample_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 
@@ -73,3 +75,20 @@ def test_a_path_is_printed_with_its_bytes_except_on_a_terminal(monkeypatch):
         monkeypatch.setattr(sys, "stdout", screen)
         echo_path(f"run{HOSTILE}")
         assert screen.getvalue() == shown
+
+
+@pytest.mark.slow
+def test_search_escapes_labels_and_captions(aadml, tmp_path):
+    manifest = sample_data(tmp_path / "clips", clips=10, seconds=0.5, workers=1)
+    with manifest.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    with manifest.open("w", newline="") as file:
+        table = csv.DictWriter(file, [*rows[0], "caption"])
+        table.writeheader()
+        table.writerows(row | {"label": f"l{HOSTILE}", "caption": f"c{HOSTILE}"} for row in rows)
+    code, out, err = aadml("index", manifest, "-o", tmp_path / "i", "--workers", "1")
+    assert (code, controls(out + err)) == (0, []), err
+    code, out, err = aadml("search", tmp_path / "i", "--audio", manifest.parent / rows[0]["media"], "--to", "audio")
+    assert (code, controls(out + err)) == (0, []), err
+    assert out.count(f"l{SHOWN}") == 10
+    assert len(out.splitlines()) == 12  # two lines above the hits

@@ -153,6 +153,18 @@ def test_nothing_prints_outside_the_command_line():
     assert not wrong
 
 
+def test_commands_print_by_functions_that_escape_control_characters():
+    forbidden = ("click.echo", "click.secho", "click.echo_via_pager", "sys.stdout.write", "sys.stderr.write", "print")
+    wrong = [
+        f"{path.name}, line {node.lineno}: {ast.unparse(node)}"
+        for path in modules("aadml/cli")
+        if dotted(path) != "aadml.cli.terminal"
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node) in forbidden
+    ]
+    assert not wrong, "print by aadml.cli.terminal"
+
+
 def test_hdf5_files_have_one_writer():
     wrong = []
     for path in [*modules("aadml"), *modules("feature_extraction")]:

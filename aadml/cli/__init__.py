@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from aadml.cli.progress import warn
+from aadml.cli.terminal import echo
 from aadml.comparison.processes.launch import ProcessLost, claim_last_word, one_voice, started
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError, one_line
@@ -187,7 +188,7 @@ def main(command: click.Command = cli) -> None:
 def _exit(message: str, code: int) -> NoReturn:
     """Print a message unless another process of the same job has printed a message. Then exit."""
     if claim_last_word():
-        click.echo(f"aadml: {message}", err=True)
+        echo(f"aadml: {message}", err=True)
     sys.exit(code)
 
 
@@ -197,6 +198,6 @@ def _exit_interrupted(cause: BaseException | None) -> None:
     Nothing is printed for other causes, such as a declined confirmation.
     """
     if isinstance(cause, KeyboardInterrupt):
-        click.echo(f"aadml: interrupted; {str(cause) or 'no partial output is left'}", err=True)
+        echo(f"aadml: interrupted; {str(cause) or 'no partial output is left'}", err=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ignored until the interpreter has ended
     sys.exit(130)

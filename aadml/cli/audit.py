@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from aadml.cli.settings import flags_of
+from aadml.cli.terminal import echo, echo_json
 from aadml.cli.trust import trust_option
 
 _flag = flags_of("aadml.runs.audit:audit")
@@ -43,12 +44,10 @@ def command(shell: str | None, require_training: bool, as_json: bool, **options:
             command=shell, on_note=note, progress=lambda done, total: bar.show(f"audit of {total}", done, 0), **options
         )
     if as_json:
-        import json
-
-        click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
+        echo_json([vars(finding) for finding in findings])
     else:
-        *rows, summary = repr(findings).splitlines()
-        click.echo("\n".join(rows))
-        click.echo(summary, err=True)
+        *rows, summary = repr(findings).split("\n")
+        echo(*rows)
+        echo(summary, err=True)
     is_unknown = "unknown" in (findings.inference, findings.training if require_training else "")
     sys.exit(1 if findings.failed else 3 if is_unknown else 0)

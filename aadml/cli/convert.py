@@ -6,6 +6,7 @@ import click
 
 from aadml.cli.feature_options import view_options
 from aadml.cli.settings import flags_of
+from aadml.cli.terminal import echo, echo_path
 
 _flag = flags_of("aadml.data.conversion:convert")
 
@@ -31,9 +32,9 @@ def command(source: str, target: str, **options: Any) -> None:
     """
     import aadml
 
-    content = aadml.convert(source, target, on_note=lambda note: click.echo(f"note: {note}", err=True), **options)
+    content = aadml.convert(source, target, on_note=lambda note: echo(f"note: {note}", err=True), **options)
     shapes = ", ".join(f"{name} {values.shape[1]}-d" for name, values in content.features.items())
     splits = ", ".join(f"{content.splits.count(split)} {split}" for split in ("train", "valid", "test"))
     classes = f"{len(content.class_names)} classes" if content.class_names else "no labels"
-    click.echo(f"{len(content.ids)} clips, {classes}, {shapes} ({splits})", err=True)
-    click.echo(target)
+    echo(f"{len(content.ids)} clips, {classes}, {shapes} ({splits})", err=True)
+    echo_path(target)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from aadml.cli.terminal import echo
+
 
 @click.command()
 @click.argument("folder", default="demo", type=click.Path(file_okay=False, path_type=Path))
@@ -27,10 +29,10 @@ def command(folder: Path) -> None:
     _run("evaluate", run)
     _run("report", run, "--media", manifest)
     _run("index", features, "-o", index, "--model", run, "--media", manifest)
-    click.echo(f"\nDone in {time.monotonic() - start:.0f} s. Open {run / 'report.html'} in a browser.")
+    echo("", f"Done in {time.monotonic() - start:.0f} s. Open {run / 'report.html'} in a browser.")
     installed = Path(sys.executable).with_name("aadml")
     program = str(installed) if installed.is_file() and not shutil.which("aadml") else "aadml"
-    click.echo(f"To search with a sound or a picture: {shlex.join([program, 'serve', str(index)])}")
+    echo(f"To search with a sound or a picture: {shlex.join([program, 'serve', str(index)])}")
 
 
 def _run(*words: str | Path) -> None:
@@ -38,7 +40,7 @@ def _run(*words: str | Path) -> None:
     from aadml.cli import cli
 
     arguments = [str(word) for word in words]
-    click.echo(click.style(f"\n$ {shlex.join(['aadml', *arguments])}", bold=True))
+    echo("", f"$ {shlex.join(['aadml', *arguments])}", bold=True)
     code = cli.main(arguments, prog_name="aadml", standalone_mode=False)
     if code:
         raise click.exceptions.Exit(code)

@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from aadml.cli.terminal import echo, echo_json
+
 ENCODERS = (
     "log-mel and hog-color need no weights and suit the sample clips. For real data use a pretrained network",
     "(pip install 'aadml[hub]'): --audio hf:laion/clap-htsat-unfused, --visual hf:openai/clip-vit-base-patch32 or",
@@ -30,23 +32,20 @@ def command(as_json: bool) -> None:
 
 def _print(report: Any, as_json: bool) -> None:
     if as_json:
-        import json
-
-        click.echo(json.dumps(report, indent=2))
+        echo_json(report)
         return
     for name, value in {**report["system"], **report["packages"]}.items():
-        click.echo(f"{name:<24} {value}")
-    click.echo("\nextras")
+        echo(f"{name:<24} {value}")
+    echo("", "extras")
     for extra, packages in report["extras"].items():
         missing = [name for name, version in packages.items() if not version]
         state = (
             f"absent: pip install 'aadml[{extra}]'" if missing else ", ".join(f"{n} {v}" for n, v in packages.items())
         )
-        click.echo(f"  {extra:<22} {state}")
-    click.echo("\nencoders")
-    for line in ENCODERS:
-        click.echo(f"  {line}")
-    click.echo(f"\nweights in {report['weights_folder']}")
+        echo(f"  {extra:<22} {state}")
+    echo("", "encoders")
+    echo(*(f"  {line}" for line in ENCODERS))
+    echo("", f"weights in {report['weights_folder']}")
     for name, weights in report["weights"].items():
         state = {None: "absent", True: "ok", False: "BROKEN"}[weights["passed"]]
-        click.echo(f"  {name:<22} {state:<7} {weights['file']}: {weights['detail']}")
+        echo(f"  {name:<22} {state:<7} {weights['file']}: {weights['detail']}")

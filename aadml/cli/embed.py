@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from aadml.cli.feature_options import other_features_option
+from aadml.cli.terminal import echo
 from aadml.cli.trust import trust_option
 
 
@@ -20,4 +21,4 @@ def command(run: Path, features: Path, output: Path, allow_other_features: bool)
     from aadml.cli.progress import note
 
     count, similarity = aadml.embed(run, features, output, allow_other_features=allow_other_features, on_note=note)
-    click.echo(f"{output}: {count} clips, compared by {similarity}")
+    echo(f"{output}: {count} clips, compared by {similarity}")

@@ -1,6 +1,5 @@
 """`aadml evaluate`: scores of a run or of external embeddings."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import click
 
 from aadml.cli.feature_options import other_features_option
 from aadml.cli.settings import flags_of
+from aadml.cli.terminal import echo, echo_json
 from aadml.cli.trust import trust_option
 
 _flag = flags_of("aadml.runs.evaluate:evaluate")
@@ -57,6 +57,6 @@ def command(
         raise click.UsageError("--per-query applies to --json only; pass --json as well")
     evaluation = aadml.evaluate(run, embeddings=embeddings, on_note=note, **options)
     if as_json:
-        click.echo(json.dumps(evaluation.to_json(queries=per_query), indent=2))
+        echo_json(evaluation.to_json(queries=per_query))
     else:
-        click.echo(evaluation.table(everything=everything, by_class=by_class))
+        echo(*evaluation.table(everything=everything, by_class=by_class).split("\n"))

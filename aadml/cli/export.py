@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from aadml.cli.terminal import echo
 from aadml.cli.trust import trust_option
 
 
@@ -22,10 +23,10 @@ def command(run: Path, output: str) -> None:
     import aadml
 
     if output.startswith("hf:"):
-        click.echo(aadml.load(run, device="cpu").push_to_hub(output))
+        echo(aadml.load(run, device="cpu").push_to_hub(output))
         return
     for head in aadml.export(run, output):
-        click.echo(
+        echo(
             f"{head.path}: maps {head.modality} (n, {head.width}) to embeddings (n, {head.dimension}), which differ "
             f"from the model's by at most {head.difference:.1e}"
         )

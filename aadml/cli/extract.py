@@ -1,6 +1,5 @@
 """`aadml extract`: features of the media in a manifest."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from aadml.cli.feature_options import extractor_settings_option
 from aadml.cli.progress import JobBar, continues, note
 from aadml.cli.settings import flags_of
 from aadml.cli.sweeps import command_line
+from aadml.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
     from aadml.feature_extraction.jobs.extract import ExtractionOutcome
@@ -102,7 +102,7 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
             "reused": outcome.reused,
             "seconds": round(outcome.seconds, 3),
         }
-        click.echo(json.dumps(result))
+        echo_json(result, indent=None)
         return
     kinds = ", ".join(f"{used.modality} {used.name} {used.dimension}-d" for used in outcome.extractors)
     rows = [("ok", good, kinds + (f" -> {outcome.path}" if outcome.path else ""))]
@@ -118,9 +118,9 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
         rows.append((reason, count, f"{lack}: {REASONS[reason]}"))
     rows.append(("all", outcome.clips, f"in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call"))
     for name, count, meaning in rows:
-        click.echo(f"{name:<17} {count:>7,}  {meaning}")
+        echo(f"{name:<17} {count:>7,}  {meaning}")
     if outcome.failures:
-        click.echo(f"failed clips are listed in {outcome.path or output}.failures.csv")
+        echo(f"failed clips are listed in {outcome.path or output}.failures.csv")
     if outcome.path is None:
         state = "keeps the features of an earlier call" if Path(output).exists() else "was not written"
         note(f"no features could be extracted; {output} {state}")

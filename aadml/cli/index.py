@@ -7,6 +7,7 @@ import click
 
 from aadml.cli.feature_options import extractor_settings_option, other_features_option
 from aadml.cli.settings import flags_of
+from aadml.cli.terminal import echo, echo_json
 from aadml.cli.trust import trust_option
 from aadml.feature_extraction.ground.errors import one_line
 
@@ -49,25 +50,23 @@ def command(source: str, output: str, as_json: bool, **options: Any) -> None:
 
 def _print(changes: Any, output: str, as_json: bool) -> None:
     if as_json:
-        import json
-
         counts = {"items": changes.items, "new": changes.new, "changed": changes.changed, "removed": changes.removed}
         failed = [{"id": clip.id, "media": clip.media, "reason": clip.reason} for clip in changes.failures]
-        click.echo(json.dumps({"path": output, **counts, "vectors": dict(changes.vectors), "failed": failed}))
+        echo_json({"path": output, **counts, "vectors": dict(changes.vectors), "failed": failed}, indent=None)
         return
     for failure in changes.failures[:10]:
         reason = f"{failure.reason}, {failure.detail}"
         message = (
             f"aadml: '{failure.media}' cannot be read as {failure.modality} ({reason}); restore or replace the file"
         )
-        click.echo(one_line(message), err=True)
+        echo(one_line(message), err=True)
     if len(changes.failures) > 10:
-        click.echo(
+        echo(
             f"aadml: the number of further unreadable files is {len(changes.failures) - 10}; pass --json to list all",
             err=True,
         )
     vectors = ", ".join(f"{count:,} {modality}" for modality, count in changes.vectors.items())
-    click.echo(
+    echo(
         f"{output}: {changes.items:,} clips ({vectors}): {changes.new:,} new, {changes.changed:,} changed, "
         f"{changes.removed:,} removed"
     )

@@ -1,12 +1,12 @@
 """`aadml inspect`: contents of a feature file in any layout."""
 
-import json
 from typing import Any
 
 import click
 
 from aadml.cli.feature_options import view_options
 from aadml.cli.settings import flags_of
+from aadml.cli.terminal import echo, echo_json
 
 _flag = flags_of("aadml.data.inspection.inspection:inspect")
 _SHOWN = 20
@@ -33,15 +33,14 @@ def command(path: str, as_json: bool, **options: Any) -> None:
 
     contents: Any = aadml.inspect(path, **options)
     if as_json:
-        click.echo(json.dumps(asdict(contents), indent=2, ensure_ascii=False))
+        echo_json(asdict(contents), ensure_ascii=False)
         return
     if path.startswith("mteb:"):
-        click.echo("\n".join(_task_lines(contents)))
+        echo(*_task_lines(contents))
         return
-    for line in _lines(path, contents):
-        click.echo(line)
+    echo(*_lines(path, contents))
     for warning in contents.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
 
 
 def _task_lines(contents: Any) -> list[str]:

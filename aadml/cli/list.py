@@ -1,9 +1,8 @@
 """`aadml list`: entries of the registries and their options."""
 
-import json
-
 import click
 
+from aadml.cli.terminal import echo, echo_json
 from aadml.configuration.catalog import TABLES, listing, options
 from aadml.feature_extraction.ground.registry import OWN
 
@@ -22,7 +21,7 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
     section.
     """
     if kind is None:
-        click.echo("\n".join(TABLES))
+        echo(*TABLES)
     elif name is None:
         _print_entries(kind, as_json)
     else:
@@ -33,21 +32,21 @@ def _print_entries(kind: str, as_json: bool) -> None:
     entries = listing(kind)
     if as_json:
         facts = {e.name: {"description": e.description, "from": e.origin, "place": e.place} for e in entries}
-        click.echo(json.dumps(facts, indent=2))
+        echo_json(facts)
         return
     width = max(len(entry.name) for entry in entries)
     for entry in entries:
         origin = "" if entry.origin == OWN else f"  [{entry.place} of {entry.origin}]"
-        click.echo(f"{entry.name:<{width}}  {entry.description}{origin}".rstrip())
+        echo(f"{entry.name:<{width}}  {entry.description}{origin}".rstrip())
 
 
 def _print_options(kind: str, name: str, as_json: bool) -> None:
     entries = options(kind, name)
     if as_json:
-        click.echo(json.dumps({option.name: option.facts() for option in entries}, indent=2))
+        echo_json({option.name: option.facts() for option in entries})
         return
     if not entries:
-        click.echo(f"{name} has no options")
+        echo(f"{name} has no options")
     for option in entries:
-        click.echo(f"{option.name} = {option.written_default or '(required)'}    ({option.possible}{option.company})")
-        click.echo(f"    {option.sentence}")
+        echo(f"{option.name} = {option.written_default or '(required)'}    ({option.possible}{option.company})")
+        echo(f"    {option.sentence}")

@@ -1,10 +1,12 @@
 """`aadml manifest`: a manifest of media for extraction."""
 
+from functools import partial
 from typing import Any
 
 import click
 
 from aadml.cli.settings import flags_of
+from aadml.cli.terminal import echo, echo_path
 
 _flag = flags_of("aadml.data.manifests.making:manifest")
 _of_table, _of_form = flags_of("aadml.data.manifests.table:table"), flags_of("aadml.data.manifests.table:TableForm")
@@ -49,4 +51,4 @@ def command(places: tuple[str, ...], **options: Any) -> None:
     """
     import aadml
 
-    click.echo(aadml.manifest(*places, on_note=lambda line: click.echo(line, err=True), **options))
+    echo_path(aadml.manifest(*places, on_note=partial(echo, err=True), **options))

@@ -2,6 +2,8 @@
 
 import click
 
+from aadml.cli.terminal import echo, echo_json
+
 
 @click.command()
 @click.argument("shards", nargs=-1, type=click.Path(), metavar="[F.0-of-N.h5 F.1-of-N.h5 ...]")
@@ -13,18 +15,16 @@ def command(shards: tuple[str, ...], output: str, as_json: bool) -> None:
     By default, the shards are the files F.0-of-N.h5, F.1-of-N.h5 ... beside F.h5. The exit status is 1 if a clip of
     the job failed.
     """
-    import json
-
     import aadml
 
     merged = aadml.merge(shards, output)
     failed = len(merged.failures)
     if as_json:
-        click.echo(json.dumps({"path": output, "ok": merged.clips, "failed": failed}))
+        echo_json({"path": output, "ok": merged.clips, "failed": failed}, indent=None)
     else:
         kinds = ", ".join(f"{name} {dimension}-d" for name, dimension in merged.dimensions.items())
-        click.echo(f"{merged.clips:,} clips of {merged.shards} shards, {failed:,} failed, {kinds} -> {output}")
+        echo(f"{merged.clips:,} clips of {merged.shards} shards, {failed:,} failed, {kinds} -> {output}")
         if failed:
-            click.echo(f"failed clips are listed in {output}.failures.csv")
+            echo(f"failed clips are listed in {output}.failures.csv")
     if failed:
         raise click.exceptions.Exit(1)

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import click
-
+from aadml.cli.terminal import echo
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 STEP_SECONDS = 1.0
@@ -19,7 +18,7 @@ def note(message: str) -> None:
     from tqdm import tqdm
 
     with tqdm.external_write_mode(sys.stderr):
-        click.echo(f"aadml: {message}", err=True)
+        echo(f"aadml: {message}", err=True)
 
 
 def warn(message: str) -> None:

@@ -7,6 +7,7 @@ import click
 
 from aadml.cli.feature_options import other_features_option
 from aadml.cli.settings import flags_of
+from aadml.cli.terminal import echo_path
 from aadml.cli.trust import trust_option
 
 _flag = flags_of("aadml.reports.run_page:write_report")
@@ -30,4 +31,4 @@ def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None
             f"--output is the path of one page, but {len(runs)} runs were passed; pass one run, or omit --output"
         )
     for run in runs:
-        click.echo(aadml.report(run, output=output, on_note=note, **options))
+        echo_path(aadml.report(run, output=output, on_note=note, **options))

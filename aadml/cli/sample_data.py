@@ -5,6 +5,7 @@ import csv
 import click
 
 from aadml.cli.settings import flags_of
+from aadml.cli.terminal import echo, echo_path
 
 _flag = flags_of("aadml.data.sample_clips:sample_data")
 
@@ -32,5 +33,5 @@ def command(folder: str, clips: int, seconds: float, seed: int, workers: int | N
     with manifest.open(encoding="utf-8", newline="") as file:
         splits = [row["split"] for row in csv.DictReader(file)]
     parts = ", ".join(f"{splits.count(split)} {split}" for split in ("train", "valid", "test"))
-    click.echo(f"{clips} clips of {seconds:g} s, 10 events, {parts}", err=True)
-    click.echo(manifest)
+    echo(f"{clips} clips of {seconds:g} s, 10 events, {parts}", err=True)
+    echo_path(manifest)

@@ -1,10 +1,10 @@
 """`aadml search`: search an index with a sound, a picture, a clip or words."""
 
-import json
 from typing import Any
 
 import click
 
+from aadml.cli.terminal import echo, echo_json, echo_path
 from aadml.cli.trust import trust_option
 
 MODALITIES = click.Choice(["audio", "visual", "text"])
@@ -56,13 +56,17 @@ def command(
         raise click.UsageError(f"--export writes all vectors, so {flag} has no effect; omit {flag}")
     with aadml.Index(index, model=model) as opened:
         if export is not None:
-            click.echo("\n".join(map(str, opened.export(export, kind=kind or "npy"))))
+            for path in opened.export(export, kind=kind or "npy"):
+                echo_path(path)
             return
         results = opened.search(**query)
-    click.echo(json.dumps(results.to_json(), indent=2) if as_json else _table(results))
+    if as_json:
+        echo_json(results.to_json())
+    else:
+        echo(*_lines(results))
 
 
-def _table(results: Any) -> str:
+def _lines(results: Any) -> list[str]:
     lines = [
         f"{'-'.join(results.asked)} to {results.to}: {len(results.hits)} of {results.among:,} clips, by "
         f"{results.similarity}"
@@ -83,4 +87,4 @@ def _table(results: Any) -> str:
         shown = "  ".join(filter(None, (hit.id.replace("\n", " "), words, hit.item.label, place, hit.range, *more)))
         chance = "" if hit.probability is None else f"{hit.probability:>5.0%}  "
         lines.append(f"{rank:>4}  {hit.score:>9.4f}  {chance}{shown}")
-    return "\n".join(lines)
+    return lines

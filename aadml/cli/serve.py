@@ -4,6 +4,7 @@ import logging
 
 import click
 
+from aadml.cli.terminal import echo
 from aadml.cli.trust import trust_option
 
 
@@ -38,5 +39,5 @@ def command(index: str, host: str, port: int, root_path: str, token_file: str | 
         root_path=root_path,
         token_file=token_file,
         model=model,
-        on_note=lambda address: click.echo(f"{address} ({opens}; Ctrl-C stops the server)"),
+        on_note=lambda address: echo(f"{address} ({opens}; Ctrl-C stops the server)"),
     )

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aadml.cli.terminal import echo, echo_json
+
 if TYPE_CHECKING:
     from aadml.feature_extraction.jobs.status import Status
 
@@ -19,14 +21,13 @@ def command(output: str, as_json: bool) -> None:
     F.h5 is the output of `aadml extract`, for a whole job or a shard. The counts of shards are added. The exit status
     is 1 if the job stopped early or a clip failed.
     """
-    import json
     from dataclasses import asdict
 
     import aadml
 
     progress = aadml.status(output)
     if as_json:
-        click.echo(json.dumps(asdict(progress)))
+        echo_json(asdict(progress), indent=None)
     else:
         _print(progress)
     if progress.state == "stopped" or progress.failed:
@@ -38,7 +39,7 @@ def _print(progress: "Status", indent: str = "") -> None:
 
     share = f" ({100 * progress.done // progress.clips} %)" if progress.clips else ""
     counted = f"{progress.done:,} of {progress.clips:,} clips done{share}, {sum(progress.failed.values()):,} failed"
-    click.echo(f"{indent}{progress.path}: {progress.state}, {counted}")
+    echo(f"{indent}{progress.path}: {progress.state}, {counted}")
     if progress.shards:
         for shard in progress.shards:
             _print(shard, indent + "  ")
@@ -49,13 +50,13 @@ def _print(progress: "Status", indent: str = "") -> None:
         longest = max(progress.running, default=0.0)
         long = f"a clip has used {_duration(longest)} of processor time" if longest >= _LONG else ""
         parts = [part for part in (", ".join(rates), long, left) if part]
-        click.echo(f"{indent}  {'; '.join(parts) or 'no rate yet'}")
+        echo(f"{indent}  {'; '.join(parts) or 'no rate yet'}")
     if not progress.shards:
         for reason in REASONS:
             if progress.failed.get(reason):
-                click.echo(f"{indent}  {reason:<17} {progress.failed[reason]:>7,}  {REASONS[reason]}")
+                echo(f"{indent}  {reason:<17} {progress.failed[reason]:>7,}  {REASONS[reason]}")
     if progress.state == "stopped" and not progress.shards:
-        click.echo(f"{indent}  to continue: {_continuing(progress)}")
+        echo(f"{indent}  to continue: {_continuing(progress)}")
 
 
 def _continuing(progress: "Status") -> str:

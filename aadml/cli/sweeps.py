@@ -1,6 +1,5 @@
 """Options, progress bar and output shared by `ablate`, `compare` and `reproduce`."""
 
-import json
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ import click
 
 from aadml.cli.progress import continues, note
 from aadml.cli.settings import flags_of
+from aadml.cli.terminal import echo, echo_json
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
 def show(result: "SweepResult", *, as_json: bool) -> None:
     """Print the tables as Markdown or JSON, then the page or folder. Exit with status 1 if a run failed."""
     if as_json:
-        click.echo(json.dumps(result.to_dict(), indent=2))
-        click.echo(result.page or result.folder, err=True)
+        echo_json(result.to_dict())
+        echo(result.page or result.folder, err=True)
     else:
-        click.echo(repr(result))
+        echo(*repr(result).split("\n"))
     if result.page and not find_spec("matplotlib"):
         note("the page has no figures, because matplotlib is not installed; run pip install 'aadml[plot]'")
     if result.failed:

@@ -1,6 +1,5 @@
 """`aadml train`: fit a method on a feature file into a run folder."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 
 from aadml.cli.progress import Interrupted, TrainingProgress, note, warn
 from aadml.cli.settings import config_options, flags_of, key_flag, typed_beside
+from aadml.cli.terminal import echo, echo_json, echo_path
 from aadml.cli.trust import trust_option
 
 _flag = flags_of("aadml.runs.fit:fit")
@@ -74,7 +74,7 @@ def command(
         note(f"the weights of epoch {epoch} of {model.facts.training.epochs} are kept")
     if model.evaluation is not None:
         _print(model.evaluation, as_json)
-    click.echo(model.folder)
+    echo_path(model.folder)
 
 
 def _continuation(folder: Path | None) -> str:
@@ -90,10 +90,10 @@ def _continuation(folder: Path | None) -> str:
 
 def _print(result: Any, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(result, indent=2))
+        echo_json(result)
         return
     directions = ", ".join(f"{name} {values['map']:.4f}" for name, values in result["directions"].items())
-    click.echo(
+    echo(
         f"{result['split']} MAP {result['map_mean']:.4f} ({directions}); chance {result['chance']:.4f}, "
         f"tie rate {result['tie_rate']:.3f}, protocol {result['protocol']}"
     )

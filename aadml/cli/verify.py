@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from aadml.cli.terminal import echo, echo_json
+
 
 @click.command("verify")
 @click.argument("path", type=click.Path(path_type=Path))
@@ -23,10 +25,8 @@ def command(path: Path, as_json: bool) -> None:
     unverified: list[str] = []
     damaged = aadml.verify(path, on_unverified=unverified.append)
     if as_json:
-        import json
-
         content = {"path": str(path), "whole": not damaged, "verified": not unverified, "damaged": damaged}
-        click.echo(json.dumps(content, indent=2))
+        echo_json(content)
     else:
-        click.echo("\n".join(damaged or unverified or [f"{path}: every file matches its checksum"]))
+        echo(*(damaged or unverified or [f"{path}: every file matches its checksum"]))
     sys.exit(1 if damaged else 0)

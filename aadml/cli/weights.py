@@ -1,9 +1,10 @@
 """`aadml weights`: weight files of the published networks."""
 
-import json
 from typing import TYPE_CHECKING, Literal
 
 import click
+
+from aadml.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
     from aadml.feature_extraction.jobs.weights import WeightState
@@ -29,9 +30,9 @@ def command(action: Literal["list", "get", "verify"], name: str | None, folder: 
 
     states = aadml.weights(action, name, folder=folder)
     if as_json:
-        click.echo(json.dumps([vars(state) for state in states], indent=2))
+        echo_json([vars(state) for state in states])
     else:
-        click.echo("\n".join(_line(state) for state in states))
+        echo(*map(_line, states))
     absent = name is not None and not all(state.present for state in states)
     if action == "verify" and (absent or any(state.problem for state in states)):
         raise click.exceptions.Exit(1)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.markdown import one_line
+from aadml.feature_extraction.ground.markdown import inline
 from aadml.model.facts import Facts
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
@@ -30,9 +30,17 @@ def card(facts: Facts, record: EvaluationRecord | None, audit: str) -> str:
 def _template() -> "Template":
     from jinja2 import Environment
 
-    environment = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    environment.filters |= {"one_line": one_line, "options": _options}
+    environment = Environment(
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+        finalize=lambda value: inline(str(value)),  # no value begins a line, a tag or a link
+    )  # fmt: skip
+    environment.filters |= {"code": _code, "options": _options}
     return environment.from_string(Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8"))
+
+
+def _code(name: object) -> str:
+    """Return a name as a code span, without backticks inside."""
+    return f"`{str(name).replace('`', '')}`"
 
 
 def _options(options: JsonObject) -> str:

@@ -17,6 +17,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings, checksum_of
 from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.terminal import escaped
 from aadml.protocols.row_changes import TOLERANCE, largest_change
 from aadml.protocols.subprocess_embedding import Vectors, in_fresh_process
 from aadml.retrieval.evaluation import evaluate
@@ -100,7 +101,7 @@ class AuditReport(list[Finding]):
     checksum: str = ""
 
     def __repr__(self) -> str:
-        rows = [f"{finding.verdict:<13}  {finding.check:<19}  {finding.evidence}" for finding in self]
+        rows = [f"{finding.verdict:<13}  {finding.check:<19}  {escaped(finding.evidence)}" for finding in self]
         return "\n".join([*rows, self.summary])
 
     @property

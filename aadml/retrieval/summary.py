@@ -4,6 +4,7 @@ import html
 from collections.abc import Iterator
 
 from aadml.comparison.relevance import LABEL, RULES, Judgments
+from aadml.feature_extraction.ground.terminal import escaped
 from aadml.retrieval.metric_names import CHANCE_OF, OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
 from aadml.retrieval.sampling import QuerySample
@@ -103,7 +104,7 @@ def in_words(sample: QuerySample) -> str:
 def class_table(result: DirectionResult) -> str:
     """Return the MAP of each class of queries as text."""
     table = [[result.name, "queries", "MAP", "chance"]]
-    table += [[row.name, str(row.queries), f"{row.map:.4f}", f"{row.chance:.4f}"] for row in result.by_class]
+    table += [[escaped(row.name), str(row.queries), f"{row.map:.4f}", f"{row.chance:.4f}"] for row in result.by_class]
     return "\n".join(aligned(table))
 
 

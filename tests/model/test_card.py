@@ -1,5 +1,6 @@
 """The card says what a model is, what it was trained on, how it scored, and what its audit found."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
+from aadml.model.card import card
 
 
 @pytest.fixture
@@ -36,6 +38,30 @@ def test_names_are_shown_and_say_nothing_of_their_own(run):
     assert [line for line in card.splitlines() if line.startswith("Audit")] == [
         "Audit: not audited; run `aadml audit` on the run."
     ]
+
+
+def test_no_text_of_a_file_begins_a_line_or_ends_a_code_span(run):
+    """The texts of `model.json`, `evaluation.json` and `audit.json` may be a stranger's."""
+    forged = "x`\n\n# Forged <b>\x1b[2K ![a](http://b)\n"
+    facts, record = run.facts, run.record
+    hostile = replace(
+        facts, label=forged, similarity=forged, selected_epoch=2,
+        method=replace(facts.method, name=forged),
+        training=replace(facts.training, optimizer=forged),
+        features={"audio": {"extractor": forged, "parameters": {forged: forged}}, "visual": {"extractor": [forged]}},
+        data=replace(facts.data, name=forged, sha256=forged, clips={forged: 1}, notes=(forged,)),
+    )  # fmt: skip
+    (scores, *_) = record.directions.values()
+    record = replace(record, directions={"audio-visual": scores}, verdicts=("worse than chance",))
+    plain = card(facts, record, "")
+    written = card(hostile, replace(record, protocol=forged, split=forged, directions={forged: scores},
+                                    verdicts=(forged,)), forged)  # fmt: skip
+    assert len(written.splitlines()) == len(plain.splitlines())
+    headings = [line for line in written.splitlines() if line.lstrip().startswith("#")]
+    assert headings == ["# x` # Forged \\<b>\\x1b[2K ![a\\](http://b) ", "## Training", "## Scores", "## Use"]
+    for kind in ("method", "features of", "Protocol"):
+        assert f"{kind} `x # Forged " in written
+    assert not re.search(r"(?<!\\)<b>|(?<!\\)\]\(|\x1b", written)
 
 
 @pytest.mark.slow

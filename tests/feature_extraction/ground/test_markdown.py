@@ -13,6 +13,9 @@ from aadml.feature_extraction.ground.markdown import one_line
         ("&amp; & so", r"\&amp; & so"),
         (r"a\*b", r"a\\*b"),
         (r"a\b", r"a\b"),
+        ("![a](http://b) [c] (d)", r"![a\](http://b) [c] (d)"),
+        ("\x1b[2K", r"\x1b[2K"),
+        ("a\udcff", r"a\udcff"),
     ],
 )
 def test_markup_is_escaped_and_other_text_is_kept(text, expected):

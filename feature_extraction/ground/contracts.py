@@ -99,7 +99,9 @@ def expected(contract: type) -> str:
     """Return a contract as text: "(comparison, *, options) -> Terms(total)", or "an object CLASS with MEMBERS"."""
     if not _is_protocol(contract):
         return f"an object {_shape(contract)}"
-    return f"({', '.join([*_positional(contract), '*', 'options'])}) -> {_shape(_result(contract))}"
+    kinds = [parameter.kind for parameter in signature(contract.__call__).parameters.values()]
+    options = ["*", "options"] if Parameter.VAR_KEYWORD in kinds else []
+    return f"({', '.join([*_positional(contract), *options])}) -> {_shape(_result(contract))}"
 
 
 def _expected(contract: type | None, kind: str) -> str:

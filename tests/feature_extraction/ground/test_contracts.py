@@ -87,7 +87,7 @@ def variadic(*numbers, **options):
         (ToNumber, "(*, options) -> a positive int"),
         (ToList, "(*, options) -> list of Pair"),
         (ToNamed, "(left, *, options) -> Named with name, size"),
-        (ToShape, "(*, options) -> Shape with area, width"),
+        (ToShape, "() -> Shape with area, width"),
         (Pair, "an object Pair(first, second)"),
         (Loose, "an object Loose(first, second)"),
     ],

@@ -46,9 +46,10 @@ class LayoutArrays:
 
 def _holds_arrays(arrays: LayoutArrays) -> bool:
     """Return whether features and labels are arrays, and splits and ids are texts."""
-    if not isinstance(arrays.features, Mapping):
+    features: Any = arrays.features
+    if not isinstance(features, Mapping):
         return False
-    values = [*arrays.features.values(), *([] if arrays.labels is None else [arrays.labels])]
+    values = [*features.values(), *([] if arrays.labels is None else [arrays.labels])]
     words = (*(arrays.splits if arrays.splits is not None else ()), *(arrays.ids if arrays.ids is not None else ()))
     return all(isinstance(array, np.ndarray) for array in values) and all(isinstance(word, str) for word in words)
 

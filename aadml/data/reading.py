@@ -92,7 +92,7 @@ def open_data(
         raise InputError(f"{place}: is a {kinds[0]}, but the layout {name} needs a {kinds[1]}; pass a {kinds[1]}")
     if not reader.takes_views:
         _refuse_unused(place, f"the layout {name}", chosen)
-    arrays = reader.read(place, named)
+    arrays = reader.arrays(place, named)
     pairs = arrays.splits is None and arrays.labels is None and not undivided
     content = assemble(place, reader.name, arrays, class_names, undivided=undivided or pairs)
     return with_official_validation(divided(content, DEFAULT_RULE, seed=0) if pairs else content)

@@ -11,7 +11,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
 from aadml.comparison.processes import group
 from aadml.feature_extraction.feature_file.names import MODALITIES, is_modality
-from aadml.feature_extraction.ground.contracts import require_result
+from aadml.feature_extraction.ground.contracts import Condition, require_part, require_result
 from aadml.feature_extraction.ground.errors import InputError, one_line
 from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.losses.contract import LossFunction
@@ -21,6 +21,7 @@ from aadml.selections.contract import SelectionFunction
 
 Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]
+Selection = Callable[[Comparison, torch.Generator], Comparison]
 
 
 Directions = Annotated[Sequence[str], OwnSection()]
@@ -144,7 +145,7 @@ class Objective(nn.Module):
     def __init__(
         self,
         losses: Loss | Sequence[Loss],
-        selection: Callable[[Comparison, torch.Generator], Comparison],
+        selection: Selection,
         proxy: Proxy | None,
         *,
         directions: Sequence[str],
@@ -189,6 +190,8 @@ class Objective(nn.Module):
             return self._compare(self._extended(laid, batch, proxy, generator), generator)
         raw, mix = batch.vectors, float(proxy.aa_mix)
         proxies = proxy(raw, batch.index, encode)
+        for modality, vectors in raw.items():
+            require_part(proxies.get(modality), _of_shape(*vectors.shape), f"proxies of {modality}", "proxy", proxy)
         anchors = proxies if proxy.aa_on in ("all", "anchor") else raw
         candidates = proxies if proxy.aa_on in ("all", "reference") else batch.candidates.vectors
         seen = self._compare(self._among(laid, anchors, candidates), generator)
@@ -247,9 +250,7 @@ class Objective(nn.Module):
                 losses.append(comparison.anchors.sum() * 0 + comparison.candidates.sum() * 0)
                 shares.append(comparison.anchors.new_zeros(()))
                 continue
-            selected = self.selection(comparison, generator)
-            require_result(selected, SelectionFunction, "selection", self.selection)
-            loss, share = self._part(loss_of, selected)
+            loss, share = self._part(loss_of, selected_by(self.selection, comparison, generator))
             losses.append(loss)
             shares.append(share)
         loss = torch.stack(losses).sum()
@@ -276,9 +277,45 @@ def terms_of(loss: Loss, comparison: Comparison) -> Terms:
     """Return the terms of a comparison.
 
     Raises:
-        InputError: the loss does not return Terms.
+        InputError: the loss does not return Terms, a part of the terms is not (a,), or the total has no gradient.
     """
-    return require_result(loss(comparison), LossFunction, "loss", loss)
+    terms = require_result(loss(comparison), LossFunction, "loss", loss)
+    per_anchor = _of_shape(len(comparison.anchors))
+    for name in ("total", "active", "possible"):
+        require_part(getattr(terms, name), per_anchor, name, "loss", loss)
+    if terms.penalty is not None:
+        require_part(terms.penalty, _of_shape(), "penalty", "loss", loss)
+    if _needs_gradient(comparison) and not terms.total.requires_grad:
+        # a batch without nonzero terms needs no gradient
+        computed = Condition("a Tensor with gradient, computed from the comparison", lambda _: not terms.active.any())
+        require_part(terms.total, computed, "total", "loss", loss)
+    return terms
+
+
+def selected_by(selection: Selection, comparison: Comparison, generator: torch.Generator) -> Comparison:
+    """Return the comparison that a selection makes of `comparison`.
+
+    Raises:
+        InputError: the selection does not return a comparison, or a mask is not a bool Tensor (a, c).
+    """
+    selected = require_result(selection(comparison, generator), SelectionFunction, "selection", selection)
+    mask = _of_shape(len(selected.anchors), len(selected.candidates), dtype=torch.bool)
+    for name in ("positives", "negatives"):
+        if not callable(vars(selected)[name]):  # a mask that is not computed yet
+            require_part(getattr(selected, name), mask, name, "selection", selection)
+    return selected
+
+
+def _of_shape(*shape: int, dtype: torch.dtype | None = None) -> Condition:
+    return Condition(
+        f"a {'bool ' if dtype is torch.bool else ''}Tensor of shape {shape}",
+        lambda part: isinstance(part, Tensor) and part.shape == shape and dtype in (None, part.dtype),
+    )
+
+
+def _needs_gradient(comparison: Comparison) -> bool:
+    inputs = (comparison.anchors, comparison.candidates, comparison.relevance)
+    return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
 
 
 def compiled(loss: Loss) -> Loss:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 import numpy as np
 from annotated_types import Interval
 
-from aadml.feature_extraction.ground.consent import consent_to, named_in, trusting
+from aadml.feature_extraction.ground.consent import consent_to, named_in, place_of, trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import as_yaml
 
@@ -184,11 +184,21 @@ def _is_checked(types: Collection[object]) -> bool:
 
 def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
     if not any(_is_of(value, kind) for kind in kinds):
-        raise InputError(f"{place} has type {_type_of(value, kinds)}; pass {_one_of(map(_in_words, kinds))}")
+        words = _one_of(map(_in_words, kinds)) + _code_hint(value, kinds)
+        raise InputError(f"{place} has type {_type_of(value, kinds)}; pass {words}")
     if isinstance(value, str) and not value and os.PathLike in kinds:
         raise InputError(f"{place} is empty; pass a path{' or None' if NoneType in kinds else ''}")
     if value == "" and {*kinds} == {str, NoneType}:
         raise InputError(f"{place} is empty; pass a name or None")
+
+
+def _code_hint(value: object, kinds: tuple[object, ...]) -> str:
+    """Return how to pass the name of a function or class, or of one in a list, as text; "" for other values."""
+    code = next((item for item in (value if isinstance(value, list | tuple) else [value]) if callable(item)), None)
+    if code is None or str not in (*kinds, *(part for kind in kinds for part in get_args(kind))):
+        return ""
+    name = f"'{place_of(code)}'" if place_of(code) else "'module:name', at the top level of a module"
+    return f"; name code of your own as {name} (see docs/extending.md)"
 
 
 def _type_of(value: object, kinds: tuple[object, ...]) -> str:

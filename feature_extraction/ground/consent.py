@@ -40,6 +40,12 @@ def is_place(text: object) -> bool:
     return isinstance(text, str) and _PLACE.fullmatch(text) is not None
 
 
+def place_of(value: object) -> str:
+    """Return the "package.module:name" of a function or class at the top level of a module; "" for other values."""
+    place = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '')}"
+    return place if callable(value) and is_place(place) else ""
+
+
 def consent_to(*typed: object, paths: bool = False) -> None:
     """Consent, for the rest of this process, to import every `module:name` in values that a person typed.
 

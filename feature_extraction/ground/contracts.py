@@ -78,11 +78,30 @@ def require_result(value: T, contract: type, kind: str, entry: object) -> T:
     return value
 
 
+def require_part(part: object, condition: Condition, name: str, kind: str, entry: object) -> None:
+    """Raise InputError if a part of an entry's result breaks a condition that depends on the arguments.
+
+    Args:
+        part: the part, such as the total of `Terms`.
+        condition: condition on the part ("a Tensor of shape (50,)").
+        name: name of the part ("total").
+        kind: kind of the entry ("loss").
+        entry: the entry, or its name.
+    """
+    if not condition.holds(part):
+        raise InputError(
+            f"{kind} {_place(entry)} returned {_described(part)} as {name}; return {condition.text} "
+            "(see docs/extending.md)"
+        )
+
+
 def expected(contract: type) -> str:
     """Return a contract as text: "(comparison, *, options) -> Terms(total)", or "an object CLASS with MEMBERS"."""
     if not _is_protocol(contract):
         return f"an object {_shape(contract)}"
-    return f"({', '.join([*_positional(contract), '*', 'options'])}) -> {_shape(_result(contract))}"
+    kinds = [parameter.kind for parameter in signature(contract.__call__).parameters.values()]
+    options = ["*", "options"] if Parameter.VAR_KEYWORD in kinds else []
+    return f"({', '.join([*_positional(contract), *options])}) -> {_shape(_result(contract))}"
 
 
 def _expected(contract: type | None, kind: str) -> str:

@@ -15,6 +15,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
+from aadml.feature_extraction.ground.consent import place_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import (
@@ -317,10 +318,11 @@ def sentences(documentation: str) -> dict[str, str]:
 def as_yaml(value: object) -> str:
     """Return a value as YAML on one line; "a value of type T" if JSON cannot represent the value.
 
-    The text is shortened to `LONGEST` characters.
+    For a function or class, the text contains its name "module:name". The text is shortened to `LONGEST` characters.
     """
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
-        text = f"a value of type {type(value).__name__}"
+        code = place_of(value)
+        text = f"the code '{code}'" if code else f"a value of type {type(value).__name__}"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -33,7 +33,7 @@ def test_an_imitation_of_the_papers_files_follows_the_options(tmp_path):
     assert open_data(tmp_path / "p.h5").splits == tuple(sorted(content.splits, key=("train", "test").index))
     drawn = "the split was drawn at random (0.5/0/0.5, seed 0): 800 train, 0 valid, 800 test"
     assert {drawn, "drawn, like VGGish after its last ReLU"} <= set(notes)
-    with pytest.raises(InputError, match="synthetic features have no views to choose"):
+    with pytest.raises(InputError, match="cannot be chosen for synthetic features; leave out views"):
         convert("synthetic:pairs", tmp_path / "q.h5", layout="split-keys", audio="x")
 
 

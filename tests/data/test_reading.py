@@ -10,6 +10,7 @@ from aadml.data.layouts import LAYOUTS
 from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
+from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
 from tests.edited_hdf5 import edited
 
@@ -47,6 +48,66 @@ def test_a_layout_named_for_something_else_is_refused_in_one_line(write_h5, tmp_
         open_data(path, layout=layout)
     with pytest.raises(InputError, match="does not exist"):
         open_data(tmp_path / "absent", layout=layout)
+
+
+OWN_LAYOUTS = """
+from aadml.data.layouts.layout import Layout, LayoutArrays
+
+MAPPING = Layout("mapping", "h5", ("sound",), lambda path, views: {"audio": [[1.0]]})
+
+
+def read(path, views):
+    return LayoutArrays({}, None, None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "message"),
+    [
+        (
+            "MAPPING",
+            "",
+            r"reader own_layouts\d:<lambda> returned a dict; define a reader as \(path, views\) -> "
+            r"LayoutArrays\(features: {name: array}, labels: array, splits: list of str\) \(see docs/extending.md\)",
+        ),
+        *(
+            (
+                "OTHER",
+                f'OTHER = Layout("x", "h5", (), lambda p, v: LayoutArrays({parts}))',
+                "returned a LayoutArrays; define",
+            )
+            for parts in (
+                '{"audio": [[1.0]]}, None, ["train"]',
+                'None, None, ["train"]',
+                '{}, ["x"], ["train"]',
+                "{}, None, [1]",
+                '{}, None, ["train"], [1]',
+            )
+        ),
+        (
+            "read",
+            "",
+            r"layout own_layouts\d:read is a function; define a layout as an object Layout\(name, kind, keys, read",
+        ),
+        ("CSV", 'CSV = Layout("x", "csv", (), read)', "layout x: kind is 'csv'; choose from h5, npz, folder, table"),
+        (
+            "ONE",
+            'ONE = Layout("x", "h5", (), lambda path: path)',
+            "reader of the layout x takes path; define a reader as",
+        ),
+        ("NONE", 'NONE = Layout("x", "h5", (), None)', "reader of the layout x is None; define a reader as"),
+    ],
+)
+def test_an_own_layout_that_breaks_its_contract_is_refused_in_one_line(
+    write_h5, tmp_path, monkeypatch, request, name, lines, message
+):
+    module = f"own_layouts{request.node.callspec.indices['lines']}"
+    (tmp_path / f"{module}.py").write_text(OWN_LAYOUTS + lines)
+    monkeypatch.syspath_prepend(tmp_path)
+    consent_to(f"{module}:{name}")
+    with pytest.raises(InputError, match=message) as caught:
+        open_data(write_h5(sound=np.ones((1, 1))), layout=f"{module}:{name}")
+    assert "\n" not in str(caught.value)
 
 
 def test_what_is_no_data_is_refused_with_what_is_possible(write_h5, tmp_path):

@@ -222,3 +222,67 @@ def test_a_direction_of_which_a_batch_holds_nobody_costs_nothing():
     torch.testing.assert_close(found["loss"], alone["loss"] / 3)
     found["loss"].backward()
     assert float(given.vectors["visual"].grad.abs().sum()) == 0
+
+
+def own_loss(total, counts=lambda total: torch.ones(len(total), dtype=torch.int64), penalty=None):
+    def mine(comparison):
+        sums = total(comparison)
+        return Terms(sums, counts(sums), counts(sums), penalty)
+
+    return mine
+
+
+def trained(loss, selection=SELECTIONS["all"]):
+    return Objective(loss, selection, None, directions=["audio-visual"])(batch(), draws())["loss"]
+
+
+@pytest.mark.parametrize(
+    ("loss", "fault"),
+    [
+        (own_loss(lambda c: c.cosine), r"a Tensor of shape \(6, 6\) as total; return a Tensor of shape \(6,\)"),
+        (
+            own_loss(lambda c: c.cosine.mean(1)[:3]),
+            r"a Tensor of shape \(3,\) as total; return a Tensor of shape \(6,\)",
+        ),
+        (own_loss(lambda c: c.cosine.mean(1), lambda total: 6), r"an int as active; return a Tensor of shape \(6,\)"),
+        (
+            own_loss(lambda c: c.cosine.mean(1), penalty=torch.ones(2)),
+            r"a Tensor of shape \(2,\) as penalty; return a Tensor of shape \(\)",
+        ),
+        (
+            own_loss(lambda c: torch.ones(6)),
+            r"a Tensor of shape \(6,\) as total; return a Tensor with gradient, comp.*",
+        ),
+    ],
+)
+def test_terms_of_another_shape_or_without_gradient_are_refused_in_one_line(loss, fault):
+    with pytest.raises(
+        InputError, match=rf"^loss .*:own_loss.<locals>.mine returned {fault} \(see docs/extending.md\)$"
+    ):
+        trained(loss)
+
+
+def test_a_batch_without_terms_needs_no_gradient_and_evaluation_needs_none():
+    nothing = own_loss(lambda c: torch.zeros(6), torch.zeros_like)
+    assert trained(nothing) == 0
+    with torch.no_grad():
+        assert trained(own_loss(lambda c: torch.ones(6))) == 1
+
+
+@pytest.mark.parametrize(
+    ("masks", "fault"),
+    [
+        (lambda c: (c.positives[:3], None), r"a Tensor of shape \(3, 6\) as positives"),
+        (lambda c: (None, c.negatives[:, :2]), r"a Tensor of shape \(6, 2\) as negatives"),
+        (lambda c: (c.positives.float(), None), r"a Tensor of shape \(6, 6\) as positives"),
+        (lambda c: (None, c.negatives.numpy()), r"a ndarray of shape \(6, 6\) as negatives"),
+    ],
+)
+def test_a_selection_with_wrong_masks_is_refused_in_one_line(masks, fault):
+    def mine(comparison, generator):
+        return comparison.narrow(*masks(comparison))
+
+    with pytest.raises(
+        InputError, match=rf"^selection .*:.*mine returned {fault}; return a bool Tensor of shape \(6, 6\) "
+    ):
+        trained(contrastive, mine)

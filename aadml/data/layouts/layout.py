@@ -4,13 +4,14 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file.content import Texts
 from aadml.feature_extraction.foreign.hdf5 import require_keys
+from aadml.feature_extraction.ground.contracts import Condition, require_contract, require_result
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -43,6 +44,32 @@ class LayoutArrays:
     sources: Sequence[str | os.PathLike[str]] = ()
 
 
+def _holds_arrays(arrays: LayoutArrays) -> bool:
+    """Return whether features and labels are arrays, and splits and ids are texts."""
+    features: Any = arrays.features
+    if not isinstance(features, Mapping):
+        return False
+    values = [*features.values(), *([] if arrays.labels is None else [arrays.labels])]
+    words = (*(arrays.splits if arrays.splits is not None else ()), *(arrays.ids if arrays.ids is not None else ()))
+    return all(isinstance(array, np.ndarray) for array in values) and all(isinstance(word, str) for word in words)
+
+
+class LayoutReader(Protocol):
+    """Reader of a layout: a function of the path, and of modality -> name of its array or view."""
+
+    def __call__(
+        self, path: Path, views: Mapping[str, str], /
+    ) -> Annotated[
+        LayoutArrays,
+        Condition("LayoutArrays(features: {name: array}, labels: array, splits: list of str)", _holds_arrays),
+    ]:
+        """Read the arrays of a data set."""
+        ...
+
+
+Kind = Literal["h5", "npz", "folder", "table"]
+
+
 @dataclass(frozen=True)
 class Layout:
     """File layout of features.
@@ -52,15 +79,38 @@ class Layout:
         kind: "h5" (an HDF5 file), "npz", "folder" or "table" (a file or a folder).
         keys: patterns of keys, or of names in a folder. The layout with the largest share of its keys in a file is
             selected.
-        read: the reader; its arguments are the path, and modality -> name of its array or view.
+        read: the reader.
         takes_views: whether `read` uses its second argument.
+
+    Raises:
+        InputError: `kind` is not one of these words, or `read` has another signature.
     """
 
     name: str
-    kind: Literal["h5", "npz", "folder", "table"]
+    kind: Kind
     keys: tuple[str, ...]
-    read: Callable[[Path, Mapping[str, str]], LayoutArrays]
+    read: LayoutReader
     takes_views: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise InputError(
+                f"layout {self.name}: kind is {self.kind!r:.80}; choose from {', '.join(get_args(Kind))} (table stands "
+                "for any file or folder)"
+            )
+        require_contract(self.read, LayoutReader, "reader", f"of the layout {self.name}")
+
+    def arrays(self, path: Path, views: Mapping[str, str]) -> LayoutArrays:
+        """Return the arrays of a file or folder.
+
+        Args:
+            path: the file or folder.
+            views: modality -> name of its array or view.
+
+        Raises:
+            InputError: the path cannot be read in this layout, or the reader does not return LayoutArrays.
+        """
+        return require_result(self.read(path, views), LayoutReader, "reader", self.read)
 
 
 def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:

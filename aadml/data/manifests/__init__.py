@@ -1,15 +1,14 @@
 """MANIFESTS: registry of media data sets that can be listed as manifests for `aadml extract`."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
-    from aadml.data.manifests.listing import Listing
+    from aadml.data.manifests.listing import ListingFunction
     from aadml.data.manifests.published import PublishedTables
 
-MANIFESTS: Registry["PublishedTables | Callable[..., Listing]"] = Registry(
+MANIFESTS: Registry["PublishedTables | ListingFunction"] = Registry(
     "data set",
     {
         "ave": "aadml.data.manifests.ave:ave",
@@ -23,5 +22,6 @@ MANIFESTS: Registry["PublishedTables | Callable[..., Listing]"] = Registry(
         "folder": "aadml.data.manifests.folder:folder",
         "table": "aadml.data.manifests.table:table",
     },
+    of="aadml.data.manifests.listing:ListingFunction",
 )
 """name -> tables of a data set, or `(folder, *, options) -> Listing`; the options are those of `aadml manifest`."""

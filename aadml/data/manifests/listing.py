@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, Any, NoReturn, Protocol
 
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.contracts import Condition
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES
@@ -99,6 +100,31 @@ class Listing:
             lines.append(f"recordings shared by {pair}: {len(sources)}{_some(shared)}")
         lines += [f"sha256 {digest}  {name}" for name, digest in self.hashes.items()]
         return lines
+
+
+def _holds_clips(listing: Listing) -> bool:
+    """Return whether the entries are a tuple of clips whose fields have the annotated types."""
+    return isinstance(listing.entries, tuple) and all(
+        isinstance(entry, ListedClip)
+        and all(isinstance(text, str) for text in (entry.id, entry.split, entry.source))
+        and all(isinstance(file, Path) for file in entry.files)
+        and isinstance(entry.labels, tuple)
+        and all(isinstance(label, str) for label in entry.labels)
+        for entry in listing.entries
+    )
+
+
+class ListingFunction(Protocol):
+    """Function that lists the media of a data set; an option has the name of an option of `aadml manifest`."""
+
+    def __call__(
+        self, folder: Path, /, **options: Any
+    ) -> Annotated[
+        Listing,
+        Condition("Listing(tuple of ListedClip(id: str, media: Path, labels: tuple, split: str))", _holds_clips),
+    ]:
+        """List the clips of a folder."""
+        ...
 
 
 def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) -> None:

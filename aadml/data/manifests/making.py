@@ -10,13 +10,14 @@ from typing import Any
 from aadml.comparison.options import Seed
 from aadml.data.ave import ANNOTATIONS
 from aadml.data.manifests import MANIFESTS
-from aadml.data.manifests.listing import Listing, write_manifest
+from aadml.data.manifests.listing import Listing, ListingFunction, write_manifest
 from aadml.data.manifests.published import PublishedTables
 from aadml.data.manifests.splitting import draws, with_splits
 from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.atomic import refuse_links, write_text
+from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues, completed, keywords, schema
 from aadml.feature_extraction.ground.registry import lookup
@@ -69,6 +70,7 @@ def manifest(
     chosen = {key: _converted(key, value) for key, value in options.items() if value is not None and value is not False}
     values = completed(list_clips, OptionValues(**chosen), "manifest", name=name)
     listing = checked_call(list_clips)(source, **keywords(list_clips, values))
+    require_result(listing, ListingFunction, "data set", list_clips)
     absent = dict.fromkeys((*(clip.source or clip.id for clip in listing.missing()), *listing.absent))
     if skip_missing or name in _OWN:
         listing = _without_missing(listing, source, skip=skip_missing)

@@ -1,10 +1,12 @@
 import hashlib
 import re
+import sys
 from collections import Counter
 
 import pytest
 
 from aadml.data.manifests.making import manifest
+from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
 from tests.data.manifests.test_table import plain, rows_of, written
 from tests.data.manifests.trees import put
@@ -70,6 +72,72 @@ def test_nothing_of_the_users_is_overwritten(media):
     assert table.read_bytes() == before
     with pytest.raises(InputError, match="is the input"):
         manifest(media / "table.manifest.csv", output=media / "table.manifest.csv")
+
+
+OWN_SETS = """
+from pathlib import Path
+
+from aadml.data.manifests.listing import ListedClip, Listing
+
+
+def by_name(folder, *, no_labels: bool = False):
+    files = sorted(folder.glob("*.mp4"))
+    return Listing(tuple(ListedClip(f.stem, f, () if no_labels else (f.stem[0],), "train") for f in files))
+
+
+def two(folder, media):
+    return []
+
+
+def no_listing(folder):
+    return []
+
+
+def entries(folder):
+    return Listing([])
+
+
+def texts(folder):
+    return Listing((ListedClip("a", "a.mp4", ("x",), "train"),))
+
+
+def numbers(folder):
+    return Listing((ListedClip("a", Path("a.mp4"), (1,), "train"),))
+"""
+
+
+@pytest.fixture
+def own_sets(media, monkeypatch):
+    (media / "own_sets.py").write_text(OWN_SETS)
+    monkeypatch.syspath_prepend(media)
+    yield lambda name: consent_to(f"own_sets:{name}") or f"own_sets:{name}"
+    sys.modules.pop("own_sets", None)
+
+
+def test_an_own_data_set_is_listed(media, own_sets):
+    rows = rows_of(manifest(own_sets("by_name"), media / "media", output=media / "m.csv"))
+    assert (rows[0].id, rows[0].labels) == ("0", ("0",))
+    rows = rows_of(manifest(own_sets("by_name"), media / "media", output=media / "m.csv", no_labels=True))
+    assert rows[0].labels == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("two", "takes folder, media"),
+        ("no_listing", "returned a list"),
+        ("entries", "returned a Listing"),
+        ("texts", "returned a Listing"),
+        ("numbers", "returned a Listing"),
+    ],
+)
+def test_an_own_data_set_that_breaks_its_contract_is_refused_in_one_line(media, own_sets, name, fault):
+    contract = (
+        r"define a data set as \(folder, \*, options\) -> Listing\(tuple of ListedClip\(id: str, media: Path, lab.*\)\)"
+    )
+    with pytest.raises(InputError, match=rf"^data set own_sets:{name} {fault}; {contract} \(see docs/extending.md\)$"):
+        manifest(own_sets(name), media, output=media / "m.csv")
+    assert not (media / "m.csv").exists()
 
 
 @pytest.mark.parametrize(

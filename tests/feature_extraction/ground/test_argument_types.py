@@ -92,6 +92,21 @@ def test_wrong_types_are_refused(arguments, message):
         public(**arguments)
 
 
+def test_a_function_in_the_place_of_its_name_is_refused_with_that_name():
+    advice = "name code of your own as '{}:{}' \\(see docs/extending.md\\)$"
+    for arguments, message in (
+        (
+            {"path": function},
+            f"path has type function; pass text, a path or None; {advice.format(__name__, 'function')}",
+        ),
+        ({"names": [Kind]}, f"names has type list of type; pass names; {advice.format(__name__, 'Kind')}"),
+        ({"count": function}, "^public: count has type function; pass a whole number$"),
+        ({"path": lambda: 0}, "; name code of your own as 'module:name', at the top level of a module \\(see docs"),
+    ):
+        with pytest.raises(InputError, match=message):
+            public(**arguments)
+
+
 @checked_call
 def bounded(
     *, count: Annotated[int, Interval(ge=1, le=9)] = 1, share: Annotated[float, Interval(ge=0, le=1)] | None = None

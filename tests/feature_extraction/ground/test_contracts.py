@@ -9,7 +9,13 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.ground.contracts import Condition, expected, require_contract, require_result
+from aadml.feature_extraction.ground.contracts import (
+    Condition,
+    expected,
+    require_contract,
+    require_part,
+    require_result,
+)
 from aadml.feature_extraction.ground.errors import InputError
 
 Positive = Annotated[int, Condition("a positive int", lambda number: number > 0)]
@@ -81,7 +87,7 @@ def variadic(*numbers, **options):
         (ToNumber, "(*, options) -> a positive int"),
         (ToList, "(*, options) -> list of Pair"),
         (ToNamed, "(left, *, options) -> Named with name, size"),
-        (ToShape, "(*, options) -> Shape with area, width"),
+        (ToShape, "() -> Shape with area, width"),
         (Pair, "an object Pair(first, second)"),
         (Loose, "an object Loose(first, second)"),
     ],
@@ -126,6 +132,15 @@ def test_a_result_is_returned(contract, value):
 def test_a_wrong_result_is_an_error(contract, value, fault):
     with pytest.raises(InputError, match=f"^pair some:entry {fault}"):
         require_result(value, contract, "pair", "some:entry")
+
+
+def test_a_part_of_a_result_is_checked_by_its_condition():
+    (positive,) = Positive.__metadata__
+    require_part(1, positive, "first", "pair", variadic)
+    with pytest.raises(
+        InputError, match=r"^pair [a-z._]*test_contracts:variadic returned an int as first; return a positive int \(see"
+    ):
+        require_part(-1, positive, "first", "pair", variadic)
 
 
 def test_a_callable_without_signature_is_checked_by_its_result():

@@ -1,3 +1,4 @@
+import json
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Annotated
@@ -124,6 +125,8 @@ def test_sentences_are_read_from_args_and_attributes():
 def test_values_are_shortened_to_one_line():
     assert as_yaml([1, "ö"]) == '[1, "ö"]'
     assert as_yaml(object()) == "a value of type object"
+    assert as_yaml(json.dumps) == "the code 'json:dumps'"
+    assert as_yaml(lambda: 0) == "a value of type function"
     assert LONGEST == 60
     assert as_yaml("x" * 58) == f'"{"x" * 58}"'
     assert as_yaml("x" * 59) == f'"{"x" * 56}...'

@@ -60,7 +60,7 @@ def test_a_place_is_an_entry_of_every_table():
         (
             f"{HERE}:lookup",
             {"of": f"{HERE}:Registry"},
-            f"thing {HERE}:lookup is a function; a thing is an object Registry",
+            f"thing {HERE}:lookup is a function; define a thing as an object Registry",
         ),
         (
             f"{HERE}:absent",

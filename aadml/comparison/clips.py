@@ -69,8 +69,8 @@ class Clips:
         """Build clips from arrays.
 
         Args:
-            labels: n class names, or n whole numbers, which become the names. In a list, None marks a clip without a
-                label. None instead of a list means that no clip has a class.
+            labels: n class names, or n whole numbers, which become the names. The number -1, an empty name, and None in
+                a list mark a clip without a label. None instead of a list means that no clip has a class.
             ids: n names or whole numbers; by default the row numbers.
             present: modality -> n booleans, False where a clip lacks the modality.
             features: modality -> (n, d), a NumPy array or tensor of any float or integer type, or lists.

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.arrays import to_flags
+from aadml.comparison.arrays import class_codes, to_flags, unlabelled_note
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.checks import check_unique
@@ -57,11 +57,12 @@ def read_embeddings(
             each clip is ranked once in the other modalities, and its captions are relevant to it. The names `labels`,
             `ids` and `splits` are accepted too.
         split: split to read, if the file has `split`; by default "test". A file without splits is read completely.
-        on_note: called with a message about ignored arrays.
+        on_note: called with messages about ignored arrays, and about clips without a class.
 
     Returns:
-        Embeddings, and the name of the split: "all" if the file has no splits. Labels are 0..C-1. In a file without
-        `label`, each clip is a class if clips have several captions. Otherwise all labels are -1.
+        Embeddings, and the name of the split: "all" if the file has no splits. Labels are 0..C-1, and UNLABELLED where
+        `label` is -1 or empty. In a file without `label`, each clip is a class if clips have several captions.
+        Otherwise all labels are -1.
 
     Raises:
         InputError: the file is absent or malformed, lacks data or the split, or contains NaN.
@@ -82,6 +83,8 @@ def read_embeddings(
     codes, names = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
     if "label" in beside:
         codes, names = _classes(beside["label"], columns)
+        for note in [] if columns.labels_are_positions() else unlabelled_note(codes):
+            on_note(f"{place}: {note}")
     ids = beside.get("id", np.arange(count)).astype(str)
     check_unique(names, f"{place}: class_names")
     if "text" not in vectors:  # a clip with several captions has several rows
@@ -206,8 +209,7 @@ def _classes(labels: NDArray[Any], columns: Columns) -> tuple[NDArray[np.int64],
     """Return labels 0..C-1 and class names, from `class_names` if the labels are positions in that array."""
     if columns.labels_are_positions():
         return labels.astype(np.int64), _words(columns.beside["class_names"], f"{columns.path}: class_names")
-    values, codes = np.unique(labels, return_inverse=True)
-    return codes.astype(np.int64), tuple(str(value) for value in values.tolist())
+    return class_codes(labels)
 
 
 def _rows(splits: NDArray[Any] | None, split: str | None, count: int, place: Path) -> tuple[NDArray[np.int64], str]:

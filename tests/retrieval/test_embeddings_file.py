@@ -90,6 +90,15 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
     assert read_embeddings(tmp_path / "e.npz")[0].labels.tolist() == [0, 1, 0, 2]
 
 
+@pytest.mark.parametrize("label", [np.array([7, -1, 7, -1]), np.array(["7", "", "7", "-1"])])
+def test_labels_that_are_minus_one_or_empty_are_not_a_class(tmp_path, label):
+    np.savez(tmp_path / "e.npz", **arrays(label=label))
+    notes = []
+    embeddings, _ = read_embeddings(tmp_path / "e.npz", None, notes.append)
+    assert (embeddings.labels.tolist(), embeddings.class_names) == ([0, -1, 0, -1], ("7",))
+    assert notes == [f"{tmp_path / 'e.npz'}: 2 of 4 clips have the label -1 or an empty label, which is not a class"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -297,6 +297,18 @@ class Clips:
         )  # fmt: skip
 
 
+def numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
+    """Return clips with classes numbered as in `names`; unchanged if `names` lacks a class."""
+    classes = clips.class_names
+    if not classes or classes == names or not set(classes) <= set(names):
+        return clips
+    codes = torch.tensor([names.index(name) for name in classes])
+    labels, marked = torch.cat([codes, torch.tensor([UNLABELLED])])[clips.labels], clips.all_labels
+    if marked is not None:
+        marked = torch.zeros(len(clips), len(names), dtype=torch.bool).index_copy(1, codes, marked)
+    return replace(clips, labels=labels, class_names=names, all_labels=marked)
+
+
 def _names(ids: object, count: int) -> tuple[str, ...]:
     """Return `ids` as strings; without ids, return the row numbers 0..count-1 as strings."""
     listed = ids.tolist() if isinstance(ids, np.ndarray | Tensor) else ids

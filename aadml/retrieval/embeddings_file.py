@@ -18,8 +18,10 @@ from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.feature_file.names import check_modality, in_order
 from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 from aadml.feature_extraction.foreign.numpy_files import npz_arrays
+from aadml.feature_extraction.foreign.tables import is_table
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import parse_object, texts
 from aadml.feature_extraction.ground.strings import as_text
 from aadml.feature_extraction.manifest import ALIASES
 from aadml.retrieval.frame_word import FRAME_WORD
@@ -28,6 +30,9 @@ from aadml.retrieval.galleries import check_once
 KEYS = ("label", "id", "split", "class_names")
 FORMAT = "aadml-embeddings"
 """Attribute `format` of files that `aadml embed` writes."""
+
+MODEL = "model"
+"""Attribute with the facts of the model, as JSON."""
 
 ONCE = "once"
 """Attribute that lists the modalities in which one row per label is ranked, such as sound repeated for each caption."""
@@ -40,6 +45,19 @@ def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
             return bool(file.attrs.get("format") == FORMAT)
     except InputError:
         return False
+
+
+def model_classes(path: str | os.PathLike[str]) -> list[str] | None:
+    """Return the classes of the model that computed the embeddings in a file; None if the file has no model.
+
+    Raises:
+        InputError: the file cannot be read, or its model is damaged.
+    """
+    if is_archive(Path(path)) or is_table(Path(path)):
+        return None
+    with open_hdf5(path) as file:
+        facts = file.attrs.get(MODEL)
+    return None if facts is None else texts(parse_object(as_text(facts), f"{path}: {MODEL}").get("class_names"))
 
 
 def read_embeddings(

@@ -153,16 +153,18 @@ def _of_embeddings(
     embeddings: Embeddings | Clips | str | Path | None, split: str | None, protocol: str | None, note: Note,
     options: Options, relevance: str | None,
 ) -> Evaluation:  # fmt: skip
+    dimensions: list[str] | None = None
     if isinstance(embeddings, Clips):
         embeddings = embeddings.embedded({m: embeddings.matrix(m) for m in embeddings.modalities})
     if isinstance(embeddings, Embeddings):
         vectors, chosen = embeddings, split or "all"
     else:
-        from aadml.retrieval.embeddings_file import read_embeddings
+        from aadml.retrieval.embeddings_file import model_classes, read_embeddings
 
         assert embeddings is not None
         search_beside(Path(embeddings))
         vectors, chosen = read_embeddings(embeddings, split, note)
+        dimensions = model_classes(embeddings)
         if split and chosen == "all":
             note(f"{embeddings} has no 'split', so all its {len(vectors)} clips are scored")
         checksum = checksum_of({m: vectors.matrix(m) for m in vectors.vectors})
@@ -172,4 +174,7 @@ def _of_embeddings(
         check_relevance(vectors.relevant, vectors, "the embeddings")
     if protocol:
         note(f"protocol {protocol} describes how the embeddings were computed; the embeddings are scored unchanged")
-    return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))
+    evaluation = evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))
+    if dimensions is not None and dimensions != list(vectors.class_names):
+        return replace(evaluation, label_space={})  # the dimensions are those of other classes
+    return evaluation

@@ -144,6 +144,15 @@ def class_codes(values: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[str, ...
     return codes, tuple(str(value) for value in distinct.tolist())
 
 
+LARGEST_EXACT = 2**53
+"""Largest whole number up to which floats represent all whole numbers."""
+
+
+def not_whole(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the floats among `values` (n,) that are not finite whole numbers up to LARGEST_EXACT."""
+    return values[~np.isfinite(values) | (values != np.round(values)) | (np.abs(values) > LARGEST_EXACT)]
+
+
 def unlabelled_note(codes: NDArray[np.int64]) -> list[str]:
     """Return a note on the clips without a class among the `codes` (n,) of `class_codes`; no note if all have one."""
     count = int((codes == UNLABELLED).sum())

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.arrays import class_codes, to_flags, unlabelled_note
+from aadml.comparison.arrays import class_codes, not_whole, to_flags, unlabelled_note
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.checks import check_unique
@@ -216,8 +216,10 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
         raise InputError(
             f"{where}: has shape {values.shape}; pass an array of shape ({count},), one value per row of the vectors"
         )
-    if flat.dtype.kind in "fc" and (wrong := flat[~np.isfinite(flat) | (flat != np.round(flat))]).size:
-        raise InputError(f"{where}: contains {wrong[0]}; pass integers or text")
+    if flat.dtype.kind in "fc" and (wrong := not_whole(flat)).size:
+        raise InputError(
+            f"{where}: contains {wrong[0]}, which is not a whole number up to 2**53; pass integers or text"
+        )
     if flat.dtype.kind in "SO":
         return np.asarray(_words(flat, where), dtype=str)
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat

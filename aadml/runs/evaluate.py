@@ -16,7 +16,7 @@ from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.strings import Note, listed
 from aadml.model.model import Model
 from aadml.retrieval.evaluation import evaluate as evaluate_embeddings
-from aadml.retrieval.judgments import chosen_relevance, relevance_name
+from aadml.retrieval.judgments import chosen_relevance, judgment_notes, relevance_name
 from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.results import Evaluation
 from aadml.retrieval.sampling import SEED
@@ -172,6 +172,8 @@ def _of_embeddings(
     if relevance is not None:
         vectors = replace(vectors, relevance=chosen_relevance(relevance))
         check_relevance(vectors.relevant, vectors, "the embeddings")
+        for message in judgment_notes(vectors.relevant, vectors.ids):
+            note(message)
     if protocol:
         note(f"protocol {protocol} describes how the embeddings were computed; the embeddings are scored unchanged")
     evaluation = evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))

@@ -108,7 +108,11 @@ def test_labels_that_are_minus_one_or_empty_are_not_a_class(tmp_path, label):
         ({"audio": AUDIO[:3]}, "4 visual rows, but 3 audio rows"),
         ({"visual": AUDIO[:3]}, "3 visual rows, but 4 audio rows"),
         ({"label": np.arange(3)}, r"label: has shape \(3,\); pass an array of shape \(4,\)"),
-        ({"label": np.array([0.5, 1, 2, 3])}, "label: contains 0.5; pass integers or text"),
+        (
+            {"label": np.array([0.5, 1, 2, 3])},
+            r"label: contains 0.5, which is not a whole number up to 2\*\*53; pass integers",
+        ),
+        ({"label": np.array([1e19, 2e19, 1, 2])}, r"label: contains 1e\+19, which is not a whole number up to"),
         ({"id": np.array(["a", "b", "a", "c"])}, r"id contains 'a' 2 times"),
         ({"class_names": np.array(["x"] * 8)}, r"class_names contains 'x' 8 times"),
         ({"audio": AUDIO.astype(complex)}, r"audio: has type complex128 and shape"),

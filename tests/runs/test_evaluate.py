@@ -71,6 +71,17 @@ def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(random_model, 
     assert Options(similarity="dot", gallery="disjoint").changed() == ["dot", "disjoint"]
 
 
+def test_judged_ids_without_clips_are_noted(random_model, random_run, other_file, tmp_path):
+    ids = load_run(random_run).splits.test.ids
+    (tmp_path / "qrels").write_text("".join(f"{name} 0 {name} 1\n" for name in (*ids, "other")))
+    clips = Clips.of(None, ids=ids, audio=np.eye(len(ids)), visual=np.eye(len(ids)))
+    sources = [{"model": random_run}, {"model": random_model, "data": other_file()}, {"embeddings": clips}]
+    for source in sources:
+        notes = []
+        aadml.evaluate(**source, relevance=tmp_path / "qrels", on_note=notes.append)
+        assert f"1 of {len(ids) + 1} judged ids are not ids of the clips (other)" in notes
+
+
 def test_scores_of_other_classes_have_no_label_space(other_file):
     settings = {"network.hidden": [4], "training.batch": 30}
     model = aadml.fit(other_file(), loss="triplet", epochs=1, settings=settings)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.arrays import class_codes, to_flags, unlabelled_note
+from aadml.comparison.arrays import class_codes, not_whole, to_flags, unlabelled_note
 from aadml.data.layouts.layout import LayoutArrays
 from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import read_lines
@@ -119,9 +119,11 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         numbers = all(re.fullmatch(r"-?[0-9]{1,18}", word) for word in words)
         flat = np.asarray(words, dtype=np.int64 if numbers else np.str_)
     elif flat.dtype.kind == "f":
-        wrong = flat[~np.isfinite(flat) | (flat != np.round(flat))]
+        wrong = not_whole(flat)
         if len(wrong):
-            raise InputError(f"{place} contain {wrong[0]:g}, which is not a whole number; pass whole numbers")
+            raise InputError(
+                f"{place} contain {wrong[0]:g}, which is not a whole number up to 2**53; pass integers or text"
+            )
         flat = flat.astype(np.int64)
     elif flat.dtype.kind not in "iub":
         raise InputError(f"{place} contain values of type {flat.dtype}; pass whole numbers or text")

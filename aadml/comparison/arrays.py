@@ -150,7 +150,8 @@ LARGEST_EXACT = 2**53
 
 def not_whole(values: NDArray[Any]) -> NDArray[Any]:
     """Return the floats among `values` (n,) that are not finite whole numbers up to LARGEST_EXACT."""
-    return values[~np.isfinite(values) | (values != np.round(values)) | (np.abs(values) > LARGEST_EXACT)]
+    wrong = ~np.isfinite(values) | (values != np.round(values)) | (np.abs(values) > LARGEST_EXACT)
+    return np.asarray(values[wrong])
 
 
 def unlabelled_note(codes: NDArray[np.int64]) -> list[str]:

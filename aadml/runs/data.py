@@ -15,6 +15,7 @@ from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
 from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
 from aadml.data.sources.media_sets import is_manifest, read_media, with_media
+from aadml.data.splitting.shared_clips import with_copy_notes
 from aadml.data.splitting.splits import has_one_label, require_one_label, stratified, to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
@@ -179,6 +180,7 @@ def _clustered(splits: Splits, content: FeatureFile, column: str) -> Splits:
 
 
 def _as_configured(splits: Splits, common: Common) -> Splits:
+    splits = with_copy_notes(splits)
     splits = without_unlabelled(splits) if common.unlabelled == "drop" else splits
     splits = with_texts(with_modalities(splits, common.modalities), common.texts)
     return with_relevance(splits, common.relevance)

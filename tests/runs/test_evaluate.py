@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 import aadml
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.evaluate import Options
 from aadml.runs.loading import load_run
@@ -114,3 +116,22 @@ def test_a_file_of_embeddings_without_splits_is_scored_whole_and_this_is_said(tm
     assert said[-1].startswith("the SHA-256 of the embeddings is ")
     aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=said.append)
     assert said[2:] == said[1:2]
+
+
+def test_copies_of_training_clips_are_noted_in_training_and_evaluation(other_file, tmp_path):
+    content = read_features(other_file())
+    test, train = content.rows("test")[:2], content.rows("train")[:2]
+    features = {name: values.copy() for name, values in content.features.items()}
+    for values in features.values():
+        values[test] = values[train]
+    path, notes = other_file(features=features), []
+    ids = ", ".join(content.ids[row] for row in test)
+    note = f"2 test clips have the same features as train or valid clips ({ids})"
+    training = {"method": "cca", "settings": {"method.dimension": 2}}
+    model = aadml.fit(path, runs=tmp_path / "runs", on_note=notes.append, **training)
+    aadml.evaluate(model.folder, on_note=notes.append)
+    aadml.evaluate(model, data=path, on_note=notes.append)
+    aadml.evaluate(model, data=path, split="valid", on_note=notes.append)
+    assert sum(note in line for line in notes) == 3
+    memory = aadml.fit(replace(aadml.read(path), notes=()), **training)
+    assert [note in line for line in memory.facts.data.notes] == [True]

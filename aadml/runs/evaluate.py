@@ -41,6 +41,9 @@ class Options:
 
 FULL = Options()
 
+TRIVIAL_CHANCE = 0.999
+"""Chance level of MAP from which a warning is issued."""
+
 
 @with_consent("model", "embeddings", "data")
 def evaluate(
@@ -129,11 +132,28 @@ def evaluate(
     if cluster is not None and model is None:
         raise InputError(f"evaluate: cluster '{cluster}' is a column of data, but embeddings are scored; pass a model")
     if model is None:
-        return _of_embeddings(embeddings, split, protocol, note, options, rule)
+        evaluation = _of_embeddings(embeddings, split, protocol, note, options, rule)
+    else:
+        evaluation = _of_model(
+            model, data, split, protocol, note, options, relevance=rule, cluster=cluster, allow=allow_other_features
+        )
+    for result in evaluation.directions:
+        if (chance := float(result.chance.mean())) >= TRIVIAL_CHANCE:
+            note(
+                f"warning: {result.name}: the chance level of MAP is {chance:.4f}, because nearly all clips are"
+                " relevant to each query; this MAP says nothing about the embeddings, so score clips of several classes"
+            )
+    return evaluation
+
+
+def _of_model(
+    model: Model | str | Path, data: str | Path | Splits | Clips | None, split: str | None, protocol: str | None,
+    note: Note, options: Options, *, relevance: str | None, cluster: str | None, allow: bool,
+) -> Evaluation:  # fmt: skip
     from aadml.runs.data import Rules
     from aadml.runs.protocol_scores import evaluate_under_each, score_model
 
-    rules = Rules(rule, cluster)
+    rules = Rules(relevance, cluster)
     if data is None and not isinstance(model, Model):
         run, split = Path(model), split or "test"
         return evaluate_under_each(run, [protocol], split=split, options=options, rules=rules, on_note=note)[0]
@@ -144,7 +164,7 @@ def evaluate(
     source = Splits.only_test(data) if isinstance(data, Clips) else data
     evaluation = score_model(
         model, source, split=split or "test", protocol=protocol, options=options, rules=rules,
-        allow_other_features=allow_other_features, on_note=note,
+        allow_other_features=allow, on_note=note,
     )  # fmt: skip
     return replace(evaluation, split="all") if isinstance(data, Clips) else evaluation
 

@@ -106,6 +106,14 @@ def test_embeddings_in_memory_are_scored_as_they_are(random_model):
     assert (of_clips.map_mean, of_clips.split) == (found.map_mean, "all")
 
 
+@pytest.mark.parametrize(("labels", "warnings"), [([0] * 6, 2), ([0] * 5 + [1], 0)])
+def test_a_gallery_in_which_every_clip_is_relevant_is_noted(labels, warnings):
+    vectors, notes = np.random.default_rng(0).normal(size=(6, 3)), []
+    aadml.evaluate(embeddings=Clips.of(labels, audio=vectors, visual=vectors[::-1]), on_note=notes.append)
+    expected = "the chance level of MAP is 1.0000, because nearly all clips are relevant to each query"
+    assert sum(expected in note for note in notes) == len(notes) == warnings
+
+
 def test_a_file_of_embeddings_without_splits_is_scored_whole_and_this_is_said(tmp_path):
     vectors = np.random.default_rng(0).standard_normal((12, 4)).astype("f4")
     np.savez(tmp_path / "e.npz", audio=vectors, visual=vectors, label=np.arange(12) % 3)

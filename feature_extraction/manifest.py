@@ -29,6 +29,9 @@ FURTHER_TEXT = "text_"
 LABELS_SEPARATOR = "|"
 """Separator of the classes of a clip in the column `labels`."""
 
+NO_LABEL = "-1"
+"""Label of a clip without a class, like an empty cell; feature files store this number too."""
+
 UNDIVIDED = "test"
 """Split of all clips of a manifest without the column `split`. Test clips are not used in training."""
 RECORDING = "recording"
@@ -107,12 +110,12 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
 
     The first line lists the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
     in different files. `labels` instead of `label` contains several classes, separated by `|`. If both columns are
-    missing, clips can only be extracted and embedded. Without the column `split`, all clips are test clips. A column
-    `text` or `caption` contains the text of a clip, and `caption_1`, `caption_2`, ... contain several texts. The
-    columns `start` and `end` (seconds, may be empty) cut a segment of the media. If one of these two is present, a
-    missing column `recording` is added: the first id of the same media. Further columns are stored. Media paths are
-    relative to the manifest and may be any bytes. The values of all other columns are UTF-8. `val`, `validation` and
-    `dev` are read as `valid`.
+    missing, clips can only be extracted and embedded. A label that is empty or -1 is not a class. Without the column
+    `split`, all clips are test clips. A column `text` or `caption` contains the text of a clip, and `caption_1`,
+    `caption_2`, ... contain several texts. The columns `start` and `end` (seconds, may be empty) cut a segment of the
+    media. If one of these two is present, a missing column `recording` is added: the first id of the same media.
+    Further columns are stored. Media paths are relative to the manifest and may be any bytes. The values of all other
+    columns are UTF-8. `val`, `validation` and `dev` are read as `valid`.
 
     Args:
         path: the CSV file.
@@ -256,6 +259,7 @@ def _row(cells: dict[str, str], folder: str, text: str | None) -> Row:
         media |= _texts(cells, text)
     split = known.get("split", UNDIVIDED).strip().lower()
     labels = [known["label"]] if known.get("label", "").strip() else split_labels(known.get("labels", ""))
+    labels = [label for label in labels if label.strip() != NO_LABEL]
     return Row(
         id=known["id"],
         media=media,

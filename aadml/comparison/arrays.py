@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
 
 Array = NDArray[Any] | Tensor
@@ -101,7 +102,7 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
         name: name of the argument, for the message.
 
     Returns:
-        (n,) numbers 0..C-1, -1 for None, and the C values as names.
+        (n,) numbers 0..C-1, UNLABELLED for None and as in `class_codes`, and the C values as names.
 
     Raises:
         InputError: `values` have other types or not exactly one axis, or names are mixed with numbers.
@@ -120,10 +121,43 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
         array = _of_one_kind([value for value in listed if value is not None])
     if array.ndim != 1 or array.dtype.kind not in "iuU":
         raise InputError(f"{name} have type {', '.join(kinds)} and shape {known.shape}; {advice}")
-    distinct, codes = np.unique(array, return_inverse=True)
-    numbers = np.full(len(known), -1, dtype=np.int64)
+    codes, names = class_codes(array)
+    numbers = np.full(len(known), UNLABELLED, dtype=np.int64)
     numbers[known] = codes
-    return numbers, tuple(map(str, distinct))
+    return numbers, names
+
+
+def class_codes(values: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return the class of each label, UNLABELLED for the label -1 or an empty text, and the C class names.
+
+    Args:
+        values: (n,) whole numbers, booleans or text.
+
+    Returns:
+        (n,) positions 0..C-1 among the sorted distinct labels, and these labels as names.
+    """
+    words = np.char.strip(values) if values.dtype.kind == "U" else values
+    known = ~np.isin(words, ["", str(UNLABELLED)] if values.dtype.kind == "U" else [UNLABELLED])
+    distinct, positions = np.unique(values[known], return_inverse=True)
+    codes = np.full(len(values), UNLABELLED, dtype=np.int64)
+    codes[known] = positions
+    return codes, tuple(str(value) for value in distinct.tolist())
+
+
+LARGEST_EXACT = 2**53
+"""Largest whole number up to which floats represent all whole numbers."""
+
+
+def not_whole(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the floats among `values` (n,) that are not finite whole numbers up to LARGEST_EXACT."""
+    wrong = ~np.isfinite(values) | (values != np.round(values)) | (np.abs(values) > LARGEST_EXACT)
+    return np.asarray(values[wrong])
+
+
+def unlabelled_note(codes: NDArray[np.int64]) -> list[str]:
+    """Return a note on the clips without a class among the `codes` (n,) of `class_codes`; no note if all have one."""
+    count = int((codes == UNLABELLED).sum())
+    return [f"{count} of {len(codes)} clips have the label -1 or an empty label, which is not a class"] if count else []
 
 
 def is_whole(value: object) -> bool:

@@ -69,8 +69,8 @@ class Clips:
         """Build clips from arrays.
 
         Args:
-            labels: n class names, or n whole numbers, which become the names. In a list, None marks a clip without a
-                label. None instead of a list means that no clip has a class.
+            labels: n class names, or n whole numbers, which become the names. The number -1, an empty name, and None in
+                a list mark a clip without a label. None instead of a list means that no clip has a class.
             ids: n names or whole numbers; by default the row numbers.
             present: modality -> n booleans, False where a clip lacks the modality.
             features: modality -> (n, d), a NumPy array or tensor of any float or integer type, or lists.
@@ -295,6 +295,18 @@ class Clips:
             vectors, self.labels, self.ids, similarity, self.class_names, once, {} if rows is None else rows,
             self.all_labels, self.relevance, {m: flags for m, flags in self.present.items() if m in vectors},
         )  # fmt: skip
+
+
+def numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
+    """Return clips with classes numbered as in `names`; unchanged if `names` lacks a class."""
+    classes = clips.class_names
+    if not classes or classes == names or not set(classes) <= set(names):
+        return clips
+    codes = torch.tensor([names.index(name) for name in classes])
+    labels, marked = torch.cat([codes, torch.tensor([UNLABELLED])])[clips.labels], clips.all_labels
+    if marked is not None:
+        marked = torch.zeros(len(clips), len(names), dtype=torch.bool).index_copy(1, codes, marked)
+    return replace(clips, labels=labels, class_names=names, all_labels=marked)
 
 
 def _names(ids: object, count: int) -> tuple[str, ...]:

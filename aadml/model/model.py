@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.arrays import Array, ArrayLike, Media, paths_of, to_rows
-from aadml.comparison.clips import Clips
+from aadml.comparison.clips import Clips, numbered
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality
 from aadml.feature_extraction.ground.argument_types import checked_call
@@ -182,6 +182,8 @@ class Model:
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed each modality of `clips` independently of the other modalities.
 
+        Classes are numbered as in the model if the model has all of them.
+
         Raises:
             InputError: the model lacks a modality, the width of features differs from the model's, or features were
                 passed to a model that reads media or words.
@@ -189,7 +191,7 @@ class Model:
         for modality, features in clips.features.items():
             if isinstance(features, Matrix):
                 self._check_width(features, self._known(modality))
-        return self.method.embed_clips(self.scaling.clips(clips))
+        return self.method.embed_clips(self.scaling.clips(numbered(clips, self.class_names)))
 
     @checked_call
     def rescaled(self, clips: Clips) -> "Model":

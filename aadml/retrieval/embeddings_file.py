@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.arrays import to_flags
+from aadml.comparison.arrays import class_codes, not_whole, to_flags, unlabelled_note
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.checks import check_unique
@@ -18,8 +18,10 @@ from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.feature_file.names import check_modality, in_order
 from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 from aadml.feature_extraction.foreign.numpy_files import npz_arrays
+from aadml.feature_extraction.foreign.tables import is_table
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import parse_object, texts
 from aadml.feature_extraction.ground.strings import as_text
 from aadml.feature_extraction.manifest import ALIASES
 from aadml.retrieval.frame_word import FRAME_WORD
@@ -28,6 +30,9 @@ from aadml.retrieval.galleries import check_once
 KEYS = ("label", "id", "split", "class_names")
 FORMAT = "aadml-embeddings"
 """Attribute `format` of files that `aadml embed` writes."""
+
+MODEL = "model"
+"""Attribute with the facts of the model, as JSON."""
 
 ONCE = "once"
 """Attribute that lists the modalities in which one row per label is ranked, such as sound repeated for each caption."""
@@ -40,6 +45,19 @@ def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
             return bool(file.attrs.get("format") == FORMAT)
     except InputError:
         return False
+
+
+def model_classes(path: str | os.PathLike[str]) -> list[str] | None:
+    """Return the classes of the model that computed the embeddings in a file; None if the file has no model.
+
+    Raises:
+        InputError: the file cannot be read, or its model is damaged.
+    """
+    if is_archive(Path(path)) or is_table(Path(path)):
+        return None
+    with open_hdf5(path) as file:
+        facts = file.attrs.get(MODEL)
+    return None if facts is None else texts(parse_object(as_text(facts), f"{path}: {MODEL}").get("class_names"))
 
 
 def read_embeddings(
@@ -57,11 +75,12 @@ def read_embeddings(
             each clip is ranked once in the other modalities, and its captions are relevant to it. The names `labels`,
             `ids` and `splits` are accepted too.
         split: split to read, if the file has `split`; by default "test". A file without splits is read completely.
-        on_note: called with a message about ignored arrays.
+        on_note: called with messages about ignored arrays, and about clips without a class.
 
     Returns:
-        Embeddings, and the name of the split: "all" if the file has no splits. Labels are 0..C-1. In a file without
-        `label`, each clip is a class if clips have several captions. Otherwise all labels are -1.
+        Embeddings, and the name of the split: "all" if the file has no splits. Labels are 0..C-1, and UNLABELLED where
+        `label` is -1 or empty. In a file without `label`, each clip is a class if clips have several captions.
+        Otherwise all labels are -1.
 
     Raises:
         InputError: the file is absent or malformed, lacks data or the split, or contains NaN.
@@ -82,6 +101,8 @@ def read_embeddings(
     codes, names = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
     if "label" in beside:
         codes, names = _classes(beside["label"], columns)
+        for note in [] if columns.labels_are_positions() else unlabelled_note(codes):
+            on_note(f"{place}: {note}")
     ids = beside.get("id", np.arange(count)).astype(str)
     check_unique(names, f"{place}: class_names")
     if "text" not in vectors:  # a clip with several captions has several rows
@@ -195,8 +216,10 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
         raise InputError(
             f"{where}: has shape {values.shape}; pass an array of shape ({count},), one value per row of the vectors"
         )
-    if flat.dtype.kind in "fc" and (wrong := flat[~np.isfinite(flat) | (flat != np.round(flat))]).size:
-        raise InputError(f"{where}: contains {wrong[0]}; pass integers or text")
+    if flat.dtype.kind in "fc" and (wrong := not_whole(flat)).size:
+        raise InputError(
+            f"{where}: contains {wrong[0]}, which is not a whole number up to 2**53; pass integers or text"
+        )
     if flat.dtype.kind in "SO":
         return np.asarray(_words(flat, where), dtype=str)
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat
@@ -206,8 +229,7 @@ def _classes(labels: NDArray[Any], columns: Columns) -> tuple[NDArray[np.int64],
     """Return labels 0..C-1 and class names, from `class_names` if the labels are positions in that array."""
     if columns.labels_are_positions():
         return labels.astype(np.int64), _words(columns.beside["class_names"], f"{columns.path}: class_names")
-    values, codes = np.unique(labels, return_inverse=True)
-    return codes.astype(np.int64), tuple(str(value) for value in values.tolist())
+    return class_codes(labels)
 
 
 def _rows(splits: NDArray[Any] | None, split: str | None, count: int, place: Path) -> tuple[NDArray[np.int64], str]:

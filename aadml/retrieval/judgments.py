@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from aadml.comparison.relevance import RULES, Judgments, Relevance
@@ -11,6 +11,8 @@ from aadml.feature_extraction.ground.options import as_yaml
 from aadml.feature_extraction.ground.registry import suggestion
 
 HEADER = ["query", "item", "grade"]
+_LEAST, _LARGEST = 1e-6, 1e6
+"""Range of grades above 0, of which sums and quotients are exact enough."""
 
 
 def relevance_name(relevance: str | Path | None) -> str | None:
@@ -38,7 +40,8 @@ def chosen_relevance(name: str) -> Relevance:
 def read_judgments(path: str | Path) -> Judgments:
     """Read judgments: a CSV with the columns query, item and grade, or TREC's qrels (query, 0, item, grade).
 
-    Queries and items are ids of clips. An item with a grade of 0 or below is not relevant.
+    Queries and items are ids of clips. An item with a grade of 0 or below is not relevant. Grades above 0 are from 1e-6
+    to 1e6.
 
     Raises:
         InputError: the file cannot be read, contains no judgments, or contains an invalid line or a repeated judgment.
@@ -53,7 +56,7 @@ def read_judgments(path: str | Path) -> Judgments:
         if grade is None:
             raise InputError(
                 f"{path}: line {number} is not a judgment ({as_yaml(lines[number - 1])}); write a CSV with the header "
-                "'query,item,grade', or qrels with lines 'QUERY 0 ITEM GRADE'"
+                "'query,item,grade', or qrels with lines 'QUERY 0 ITEM GRADE', and grades above 0 from 1e-6 to 1e6"
             )
         query, item, _ = row
         if item in grades.setdefault(query, {}):
@@ -62,6 +65,16 @@ def read_judgments(path: str | Path) -> Judgments:
     if not grades:
         raise InputError(f"{path}: contains no judgments; add at least one line with a judgment")
     return Judgments({query: {i: g for i, g in judged.items() if g > 0} for query, judged in grades.items()})
+
+
+def judgment_notes(relevance: Relevance, ids: Collection[str]) -> list[str]:
+    """Return a note on the judged queries and items that are not among the clips `ids`; no note for other rules."""
+    if not isinstance(relevance, Judgments):
+        return []
+    judged = dict.fromkeys(name for query, items in relevance.grades.items() for name in (query, *items))
+    absent = list(judged.keys() - set(ids))
+    shown = ", ".join(sorted(absent)[:3])
+    return [f"{len(absent)} of {len(judged)} judged ids are not ids of the clips ({shown})"] if absent else []
 
 
 def _lines(path: str | Path) -> list[str]:
@@ -83,4 +96,4 @@ def _grade(text: str) -> float | None:
         grade = float(text)
     except ValueError:
         return None
-    return grade if math.isfinite(grade) else None
+    return grade if math.isfinite(grade) and (grade <= 0 or _LEAST <= grade <= _LARGEST) else None

@@ -15,13 +15,14 @@ from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
 from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
 from aadml.data.sources.media_sets import is_manifest, read_media, with_media
+from aadml.data.splitting.shared_clips import with_copy_notes
 from aadml.data.splitting.splits import has_one_label, require_one_label, stratified, to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import OptionValues
-from aadml.retrieval.judgments import chosen_relevance
+from aadml.retrieval.judgments import chosen_relevance, judgment_notes
 
 
 def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
@@ -179,6 +180,7 @@ def _clustered(splits: Splits, content: FeatureFile, column: str) -> Splits:
 
 
 def _as_configured(splits: Splits, common: Common) -> Splits:
+    splits = with_copy_notes(splits)
     splits = without_unlabelled(splits) if common.unlabelled == "drop" else splits
     splits = with_texts(with_modalities(splits, common.modalities), common.texts)
     return with_relevance(splits, common.relevance)
@@ -213,7 +215,9 @@ def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
 
 
 def with_relevance(splits: Splits, name: str | None) -> Splits:
-    """Return data with a relevance rule, and a note on a rule other than "label"; None keeps the rule of the data.
+    """Return data with a relevance rule; None keeps the rule of the data.
+
+    Notes report a rule other than "label", and judged ids without clips.
 
     Raises:
         InputError: the rule is unknown, its file cannot be read, or the rule does not apply to the data.
@@ -221,7 +225,8 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
     scored = next((part for part in (splits.test, splits.valid, splits.train) if len(part)), splits.train)
     rule = scored.relevant if name is None else chosen_relevance(name)
     check_relevance(rule, scored, splits.name or "the data")
-    notes = () if rule is LABEL else (f"a relevant result is {rule.words}",)
+    notes = [] if rule is LABEL else [f"a relevant result is {rule.words}"]
+    notes += judgment_notes(rule, {*splits.train.ids, *splits.valid.ids, *splits.test.ids})
     return each_split(splits, lambda part: part if name is None else replace(part, relevance=rule), *notes)
 
 

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
+from aadml.comparison.clips import numbered
 from aadml.comparison.features import Modality
 from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.captions.several_texts import every_text
@@ -21,7 +22,7 @@ from aadml.feature_extraction.feature_file.output import checksummed_hdf5
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind
 from aadml.model.model import Model
-from aadml.retrieval.embeddings_file import FORMAT, ONCE, is_embeddings_file
+from aadml.retrieval.embeddings_file import FORMAT, MODEL, ONCE, is_embeddings_file
 from aadml.runs.loading import load
 from aadml.runs.model_data import check_features, read_for
 
@@ -38,11 +39,11 @@ def embed_file(
 ) -> tuple[int, str]:
     """Embed every clip of a feature file, each item of each modality separately.
 
-    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split` and `/class_names`. A row is
-    a clip, or one of its captions. `/<modality>_present` exists if clips lack the modality, `/label` if clips have
-    labels, and `/modalities` if a modality is not audio, visual or text. The attributes are `format`, `similarity`,
-    `model` (the model's facts), and `once` if sound is repeated for each caption of a clip. `aadml evaluate
-    --embeddings` reads this file.
+    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split` and `/class_names`. A row is a
+    clip, or one of its captions. `/<modality>_present` exists if clips lack the modality, `/label` if clips have
+    labels, and `/modalities` if a modality is not audio, visual or text. Classes are numbered as in the model if the
+    model has all of them. The attributes are `format`, `similarity`, `model` (the model's facts), and `once` if sound
+    is repeated for each caption of a clip. `aadml evaluate --embeddings` reads this file.
 
     Args:
         model: a model, or the path of a run or a model folder.
@@ -65,10 +66,10 @@ def embed_file(
         return _embed_media(model, features, Path(output))
     content = open_data(features)
     check_features(model, content, str(features), allow=allow_other_features, on_note=on_note)
-    clips = every_text(clips_of(content, model.modalities))
+    clips = every_text(numbered(clips_of(content, model.modalities), model.class_names))
     vectors = {m: model.embed_features(clips[m], m) for m in model.modalities}
     splits = dict(zip(content.ids, content.splits, strict=True))
-    texts = {"id": clips.ids, "split": [splits[name] for name in clips.ids], "class_names": content.class_names}
+    texts = {"id": clips.ids, "split": [splits[name] for name in clips.ids], "class_names": clips.class_names}
     present = {m: mask.numpy() for m, mask in clips.present.items()}
     _write(Path(output), model, vectors, clips.labels.numpy(), texts, present)
     return len(content.ids), model.method.similarity
@@ -120,7 +121,7 @@ def _write(
     with atomic_path(output) as temporary, checksummed_hdf5(temporary) as file:
         file.attrs["format"] = FORMAT
         file.attrs["similarity"] = model.method.similarity
-        file.attrs["model"] = json.dumps(model.facts.to_json())
+        file.attrs[MODEL] = json.dumps(model.facts.to_json())
         if once:
             file.attrs[ONCE] = list(once)
         for modality, values in vectors.items():

@@ -16,7 +16,7 @@ from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.strings import Note, listed
 from aadml.model.model import Model
 from aadml.retrieval.evaluation import evaluate as evaluate_embeddings
-from aadml.retrieval.judgments import chosen_relevance, relevance_name
+from aadml.retrieval.judgments import chosen_relevance, judgment_notes, relevance_name
 from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.results import Evaluation
 from aadml.retrieval.sampling import SEED
@@ -40,6 +40,9 @@ class Options:
 
 
 FULL = Options()
+
+TRIVIAL_CHANCE = 0.999
+"""Chance level of MAP from which a warning is issued."""
 
 
 @with_consent("model", "embeddings", "data")
@@ -129,11 +132,28 @@ def evaluate(
     if cluster is not None and model is None:
         raise InputError(f"evaluate: cluster '{cluster}' is a column of data, but embeddings are scored; pass a model")
     if model is None:
-        return _of_embeddings(embeddings, split, protocol, note, options, rule)
+        evaluation = _of_embeddings(embeddings, split, protocol, note, options, rule)
+    else:
+        evaluation = _of_model(
+            model, data, split, protocol, note, options, relevance=rule, cluster=cluster, allow=allow_other_features
+        )
+    for result in evaluation.directions:
+        if (chance := float(result.chance.mean())) >= TRIVIAL_CHANCE:
+            note(
+                f"warning: {result.name}: the chance level of MAP is {chance:.4f}, because nearly all clips are"
+                " relevant to each query; this MAP says nothing about the embeddings, so score clips of several classes"
+            )
+    return evaluation
+
+
+def _of_model(
+    model: Model | str | Path, data: str | Path | Splits | Clips | None, split: str | None, protocol: str | None,
+    note: Note, options: Options, *, relevance: str | None, cluster: str | None, allow: bool,
+) -> Evaluation:  # fmt: skip
     from aadml.runs.data import Rules
     from aadml.runs.protocol_scores import evaluate_under_each, score_model
 
-    rules = Rules(rule, cluster)
+    rules = Rules(relevance, cluster)
     if data is None and not isinstance(model, Model):
         run, split = Path(model), split or "test"
         return evaluate_under_each(run, [protocol], split=split, options=options, rules=rules, on_note=note)[0]
@@ -144,7 +164,7 @@ def evaluate(
     source = Splits.only_test(data) if isinstance(data, Clips) else data
     evaluation = score_model(
         model, source, split=split or "test", protocol=protocol, options=options, rules=rules,
-        allow_other_features=allow_other_features, on_note=note,
+        allow_other_features=allow, on_note=note,
     )  # fmt: skip
     return replace(evaluation, split="all") if isinstance(data, Clips) else evaluation
 
@@ -153,16 +173,18 @@ def _of_embeddings(
     embeddings: Embeddings | Clips | str | Path | None, split: str | None, protocol: str | None, note: Note,
     options: Options, relevance: str | None,
 ) -> Evaluation:  # fmt: skip
+    dimensions: list[str] | None = None
     if isinstance(embeddings, Clips):
         embeddings = embeddings.embedded({m: embeddings.matrix(m) for m in embeddings.modalities})
     if isinstance(embeddings, Embeddings):
         vectors, chosen = embeddings, split or "all"
     else:
-        from aadml.retrieval.embeddings_file import read_embeddings
+        from aadml.retrieval.embeddings_file import model_classes, read_embeddings
 
         assert embeddings is not None
         search_beside(Path(embeddings))
         vectors, chosen = read_embeddings(embeddings, split, note)
+        dimensions = model_classes(embeddings)
         if split and chosen == "all":
             note(f"{embeddings} has no 'split', so all its {len(vectors)} clips are scored")
         checksum = checksum_of({m: vectors.matrix(m) for m in vectors.vectors})
@@ -170,6 +192,11 @@ def _of_embeddings(
     if relevance is not None:
         vectors = replace(vectors, relevance=chosen_relevance(relevance))
         check_relevance(vectors.relevant, vectors, "the embeddings")
+        for message in judgment_notes(vectors.relevant, vectors.ids):
+            note(message)
     if protocol:
         note(f"protocol {protocol} describes how the embeddings were computed; the embeddings are scored unchanged")
-    return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))
+    evaluation = evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))
+    if dimensions is not None and dimensions != list(vectors.class_names):
+        return replace(evaluation, label_space={})  # the dimensions are those of other classes
+    return evaluation

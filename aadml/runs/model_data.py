@@ -1,20 +1,19 @@
 """Reading of data for a trained model, with a check against the training features, and division by split."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.clips import Clips, Splits, numbered
 from aadml.comparison.features import Matrix, Modality
 from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.captions.several_texts import every_text
 from aadml.data.reading import open_data
 from aadml.data.sources.media_sets import read_media, with_media
 from aadml.data.splitting.splits import clips_of
-from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
+from aadml.feature_extraction.feature_file.content import FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.manifest import SPLITS
@@ -41,7 +40,7 @@ def read_for(
     if isinstance(path, Splits):
         if any(isinstance(features, Matrix) for split in SPLITS for features in path[split].features.values()):
             check_features(model, path, path.name or "the data", allow=allow_other_features, on_note=on_note)
-        return each_split(path, lambda part: _numbered(part.keeping(model.modalities), model.class_names))
+        return each_split(path, lambda part: numbered(part.keeping(model.modalities), model.class_names))
     if model.facts.towers is not None:
         content, manifest = read_media(path, model.modalities)
         return with_media(_divided(content, str(path), model, on_note), manifest)
@@ -112,21 +111,9 @@ def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | Non
     if new and model.class_names and on_note:
         shown = ", ".join(new[:3]) + (", ..." if len(new) > 3 else "")
         on_note(f"{place}: the model was not trained on {len(new)} of the {len(names)} classes of the data ({shown})")
-    clips = _numbered(clips_of(content, model.modalities), model.class_names)
+    clips = numbered(clips_of(content, model.modalities), model.class_names)
     train, valid, test = (every_text(clips.select(torch.from_numpy(content.rows(split)))) for split in SPLITS)
     return Splits(train, valid, test, name=place, notes=content.notes(), provenance=content.provenance)
-
-
-def _numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
-    """Return clips with classes numbered as in `names`; unchanged if `names` lacks a class."""
-    classes = clips.class_names
-    if not classes or classes == names or not set(classes) <= set(names):
-        return clips
-    codes = torch.tensor([names.index(name) for name in classes])
-    labels, marked = torch.cat([codes, torch.tensor([UNLABELLED])])[clips.labels], clips.all_labels
-    if marked is not None:
-        marked = torch.zeros(len(clips), len(names), dtype=torch.bool).index_copy(1, codes, marked)
-    return replace(clips, labels=labels, class_names=names, all_labels=marked)
 
 
 def nonempty_split(splits: Splits, split: str) -> Clips:

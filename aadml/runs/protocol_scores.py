@@ -6,6 +6,7 @@ from pathlib import Path
 
 from aadml.comparison.clips import Splits
 from aadml.configuration.config import Config
+from aadml.data.splitting.shared_clips import copy_notes
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.atomic import remove_leftovers
 from aadml.feature_extraction.ground.errors import InputError
@@ -40,7 +41,8 @@ def score_model(
     """Score a model, or the model in a folder, on the data of the caller; see `aadml.evaluate`."""
     loaded = model if isinstance(model, Model) else load(model)
     splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=on_note)
-    return _scored(Subject(loaded, rules.applied(splits)), protocol or loaded.facts.protocol, split, options)
+    ruled = _ruled(splits, rules, split, on_note)
+    return _scored(Subject(loaded, ruled), protocol or loaded.facts.protocol, split, options)
 
 
 def subject_of(run: Run) -> Subject:
@@ -79,10 +81,7 @@ def evaluate_under_each(
     """
     run, say = load_run(folder), on_note or (lambda message: None)
     subject, facts = subject_of(run), run.model.facts
-    subject = replace(subject, splits=rules.applied(run.splits))
-    if rules.cluster is not None:
-        for note in subject.splits.notes[len(run.splits.notes) :]:
-            say(note)
+    subject = replace(subject, splits=_ruled(run.splits, rules, split, say))
     changed = [*options.changed(), *rules.changed()]
     evaluations = [_scored(subject, protocol or facts.protocol, split, options) for protocol in protocols]
     records = {
@@ -128,6 +127,14 @@ def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
                 store.commit(files, flush=True)
     except InputError as error:
         note(f"warning: the results were not added to the run: {error}")
+
+
+def _ruled(splits: Splits, rules: Rules, split: str, note: Note) -> Splits:
+    """Return the splits with rules applied, and call `note` with notes on the rules and on copied test clips."""
+    ruled = rules.applied(splits)
+    for text in (*(copy_notes(splits) if split == "test" else ()), *ruled.notes[len(splits.notes) :]):
+        note(text)
+    return ruled
 
 
 def _scored(subject: Subject, protocol: str, split: str, options: Options) -> Evaluation:

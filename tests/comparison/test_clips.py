@@ -24,6 +24,14 @@ def test_none_in_place_of_a_label_is_a_clip_without_one(kind):
         assert (clips(none).class_names, clips(none).labels.tolist()) == ((), [-1] * N)
 
 
+@pytest.mark.parametrize(
+    "labels", [[7, -1, 3, -1, 7, 3], np.asarray([7, -1, 3, -1, 7, 3]), ["7", "", "3", "-1", "7", "3"]]
+)
+def test_labels_that_are_minus_one_or_empty_are_not_a_class(labels):
+    made = clips(labels)
+    assert (made.class_names, made.labels.tolist()) == (("3", "7"), [1, -1, 0, -1, 1, 0])
+
+
 @pytest.mark.parametrize("ids", [["a1", *"bcdef"], range(N), np.arange(N), torch.arange(N), None, []])
 def test_ids_are_kept_as_text(ids):
     expected = ("a1", *"bcdef") if isinstance(ids, list) and ids else tuple("012345")

@@ -35,10 +35,17 @@ def test_reads_val_as_valid_whatever_its_case(tmp_path):
 
 
 def test_orders_integer_labels_as_numbers_and_others_as_text(tmp_path):
-    integers = written(tmp_path, "id,media,label,split\na,1,10,train\nb,1,9,train\nc,1,-1,train\n")
-    assert read_manifest(integers).class_names == ("-1", "9", "10")
-    mixed = written(tmp_path, "id,media,label,split\na,1,10,train\nb,1,9,train\nc,1,--1,train\n")
-    assert read_manifest(mixed).class_names == ("--1", "10", "9")
+    integers = written(tmp_path, "id,media,label,split\na,1,10,train\nb,1,9,train\nc,1,-2,train\n")
+    assert read_manifest(integers).class_names == ("-2", "9", "10")
+    mixed = written(tmp_path, "id,media,label,split\na,1,10,train\nb,1,9,train\nc,1,--2,train\n")
+    assert read_manifest(mixed).class_names == ("--2", "10", "9")
+
+
+@pytest.mark.parametrize("column", ["label", "labels"])
+def test_labels_that_are_minus_one_or_empty_are_not_a_class(tmp_path, column):
+    path = written(tmp_path, f"id,media,{column},split\na,1,3,train\nb,1,-1,train\nc,1,,train\n")
+    manifest = read_manifest(path)
+    assert (manifest.class_names, [row.labels for row in manifest.rows]) == (("3",), [("3",), (), ()])
 
 
 def test_reads_quoted_newlines_a_byte_order_mark_and_windows_lines(tmp_path):

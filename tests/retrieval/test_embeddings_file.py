@@ -90,6 +90,15 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
     assert read_embeddings(tmp_path / "e.npz")[0].labels.tolist() == [0, 1, 0, 2]
 
 
+@pytest.mark.parametrize("label", [np.array([7, -1, 7, -1]), np.array(["7", "", "7", "-1"])])
+def test_labels_that_are_minus_one_or_empty_are_not_a_class(tmp_path, label):
+    np.savez(tmp_path / "e.npz", **arrays(label=label))
+    notes = []
+    embeddings, _ = read_embeddings(tmp_path / "e.npz", None, notes.append)
+    assert (embeddings.labels.tolist(), embeddings.class_names) == ([0, -1, 0, -1], ("7",))
+    assert notes == [f"{tmp_path / 'e.npz'}: 2 of 4 clips have the label -1 or an empty label, which is not a class"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -99,7 +108,11 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
         ({"audio": AUDIO[:3]}, "4 visual rows, but 3 audio rows"),
         ({"visual": AUDIO[:3]}, "3 visual rows, but 4 audio rows"),
         ({"label": np.arange(3)}, r"label: has shape \(3,\); pass an array of shape \(4,\)"),
-        ({"label": np.array([0.5, 1, 2, 3])}, "label: contains 0.5; pass integers or text"),
+        (
+            {"label": np.array([0.5, 1, 2, 3])},
+            r"label: contains 0.5, which is not a whole number up to 2\*\*53; pass integers",
+        ),
+        ({"label": np.array([1e19, 2e19, 1, 2])}, r"label: contains 1e\+19, which is not a whole number up to"),
         ({"id": np.array(["a", "b", "a", "c"])}, r"id contains 'a' 2 times"),
         ({"class_names": np.array(["x"] * 8)}, r"class_names contains 'x' 8 times"),
         ({"audio": AUDIO.astype(complex)}, r"audio: has type complex128 and shape"),

@@ -2,8 +2,9 @@
 
 import pytest
 
+from aadml.comparison.relevance import OWN
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval.judgments import read_judgments, relevance_name
+from aadml.retrieval.judgments import judgment_notes, read_judgments, relevance_name
 
 EXPECTED = {"q1": {"a": 2.0, "b": 0.5}, "q2": {}}
 
@@ -18,7 +19,7 @@ def test_judgments_above_zero_are_relevant(tmp_path, text):
     assert read_judgments(path).grades == EXPECTED
 
 
-@pytest.mark.parametrize("grade", ["nan", "inf", "-inf", "much", ""])
+@pytest.mark.parametrize("grade", ["nan", "inf", "-inf", "much", "", "1e39", "1e-50"])
 def test_a_grade_that_is_no_finite_number_is_refused_by_its_line(tmp_path, grade):
     path = tmp_path / "judged.csv"
     path.write_text(f"query,item,grade\nq1,a,1\nq1,b,{grade}\n")
@@ -31,6 +32,14 @@ def test_an_item_that_is_judged_again_is_refused_by_its_line(tmp_path):
     path.write_text("q1 0 a 1\nq2 0 a 1\nq1 0 a 2\n")
     with pytest.raises(InputError, match="line 3 judges item 'a' for query 'q1' again"):
         read_judgments(path)
+
+
+def test_judged_ids_without_clips_are_named(tmp_path):
+    path = tmp_path / "qrels"
+    path.write_text("a 0 c 1\na 0 z 1\nb 0 d 2\ny 0 d 1\n")
+    judged = read_judgments(path)
+    assert judgment_notes(judged, "abcd") == ["2 of 6 judged ids are not ids of the clips (y, z)"]
+    assert judgment_notes(judged, "abcdyz") == judgment_notes(OWN, "a") == []
 
 
 def test_names_of_rules_stay_and_paths_become_absolute(tmp_path, monkeypatch):

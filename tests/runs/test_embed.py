@@ -10,6 +10,7 @@ import torch
 
 import aadml
 from aadml.comparison.embeddings import Embeddings
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
@@ -23,6 +24,30 @@ def made(tmp_path_factory):
     place = tmp_path_factory.mktemp("embedded") / "own.h5"
     write_features(place, synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8)))
     return aadml.fit(place, method="random")
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    """Data of three classes, and a model with one dimension per class."""
+    content = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8), difficulty=0.1)
+    return content, aadml.fit(to_splits(content), loss="triplet", epochs=1, settings={"network.hidden": [4]})
+
+
+@pytest.mark.parametrize("names", [("c", "a", "b"), ("c", "a", "other"), ("c", "a")])
+def test_label_space_is_scored_by_the_classes_of_the_model(classifier, tmp_path, names):
+    content, model = classifier
+    own = dict(zip("abc", content.class_names, strict=True))
+    labels = np.minimum(content.labels, len(names) - 1)
+    changed = replace(content, labels=labels, class_names=tuple(own.get(name, name) for name in names))
+    write_features(tmp_path / "f.h5", changed)
+    embed.embed_file(model, tmp_path / "f.h5", tmp_path / "e.h5")
+    expected = aadml.evaluate(model, data=tmp_path / "f.h5")
+    label_space = {modality: pytest.approx(values) for modality, values in expected.label_space.items()}
+    assert aadml.evaluate(embeddings=tmp_path / "e.h5").label_space == label_space
+    assert set(label_space) == (set() if "other" in names else {"audio", "visual"})
+    if label_space:
+        clips = aadml.read(tmp_path / "f.h5").test
+        assert aadml.evaluate(embeddings=model.embed_clips(clips)).label_space == label_space
 
 
 def captioned(count, first, width, classes):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 import aadml
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.evaluate import Options
 from aadml.runs.loading import load_run
@@ -71,6 +73,17 @@ def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(random_model, 
     assert Options(similarity="dot", gallery="disjoint").changed() == ["dot", "disjoint"]
 
 
+def test_judged_ids_without_clips_are_noted(random_model, random_run, other_file, tmp_path):
+    ids = load_run(random_run).splits.test.ids
+    (tmp_path / "qrels").write_text("".join(f"{name} 0 {name} 1\n" for name in (*ids, "other")))
+    clips = Clips.of(None, ids=ids, audio=np.eye(len(ids)), visual=np.eye(len(ids)))
+    sources = [{"model": random_run}, {"model": random_model, "data": other_file()}, {"embeddings": clips}]
+    for source in sources:
+        notes = []
+        aadml.evaluate(**source, relevance=tmp_path / "qrels", on_note=notes.append)
+        assert f"1 of {len(ids) + 1} judged ids are not ids of the clips (other)" in notes
+
+
 def test_scores_of_other_classes_have_no_label_space(other_file):
     settings = {"network.hidden": [4], "training.batch": 30}
     model = aadml.fit(other_file(), loss="triplet", epochs=1, settings=settings)
@@ -91,6 +104,14 @@ def test_embeddings_in_memory_are_scored_as_they_are(random_model):
     assert found.map_mean < 1
     of_clips = aadml.evaluate(embeddings=Clips.of(np.arange(20) % 2, audio=vectors.numpy(), visual=vectors.numpy()))
     assert (of_clips.map_mean, of_clips.split) == (found.map_mean, "all")
+
+
+@pytest.mark.parametrize(("labels", "warnings"), [([0] * 6, 2), ([0] * 5 + [1], 0)])
+def test_a_gallery_in_which_every_clip_is_relevant_is_noted(labels, warnings):
+    vectors, notes = np.random.default_rng(0).normal(size=(6, 3)), []
+    aadml.evaluate(embeddings=Clips.of(labels, audio=vectors, visual=vectors[::-1]), on_note=notes.append)
+    expected = "the chance level of MAP is 1.0000, because nearly all clips are relevant to each query"
+    assert sum(expected in note for note in notes) == len(notes) == warnings
 
 
 def test_a_file_of_embeddings_without_splits_is_scored_whole_and_this_is_said(tmp_path):
@@ -114,3 +135,22 @@ def test_a_run_with_a_link_is_scored_and_not_written(random_run, tmp_path):
     assert aadml.evaluate(random_run, split="valid", on_note=notes.append).split == "valid"
     assert re.search(r"the results were not added to the run: .*inductive-valid.json: is a symbolic link", notes[-1])
     assert victim.read_text() == "mine"
+
+
+def test_copies_of_training_clips_are_noted_in_training_and_evaluation(other_file, tmp_path):
+    content = read_features(other_file())
+    test, train = content.rows("test")[:2], content.rows("train")[:2]
+    features = {name: values.copy() for name, values in content.features.items()}
+    for values in features.values():
+        values[test] = values[train]
+    path, notes = other_file(features=features), []
+    ids = ", ".join(content.ids[row] for row in test)
+    note = f"2 test clips have the same features as train or valid clips ({ids})"
+    training = {"method": "cca", "settings": {"method.dimension": 2}}
+    model = aadml.fit(path, runs=tmp_path / "runs", on_note=notes.append, **training)
+    aadml.evaluate(model.folder, on_note=notes.append)
+    aadml.evaluate(model, data=path, on_note=notes.append)
+    aadml.evaluate(model, data=path, split="valid", on_note=notes.append)
+    assert sum(note in line for line in notes) == 3
+    memory = aadml.fit(replace(aadml.read(path), notes=()), **training)
+    assert [note in line for line in memory.facts.data.notes] == [True]

@@ -16,11 +16,12 @@ from aadml.data.inspection.duplicates import Duplicates, find_duplicates
 from aadml.data.inspection.retrieval_task import TASK, TaskExamination, examine_task
 from aadml.data.reading import Views, open_data
 from aadml.data.splitting.folds import first_five
+from aadml.data.splitting.shared_clips import recording_notes
 from aadml.data.splitting.split_duplicates import SAMPLE_SEED, DuplicatePair, duplicate_pairs, searched
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile, Timeline
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.manifest import RECORDING, SPLITS, open_manifest
+from aadml.feature_extraction.manifest import SPLITS, open_manifest
 
 if TYPE_CHECKING:
     from aadml.data.inspection.recipes import RecipeMatch
@@ -144,7 +145,7 @@ def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examinati
     pairs = tuple(duplicate_pairs(content, limit=not near_duplicates))
     counts = {split: len(rows) for split, rows in searched(content, limit=not near_duplicates).items()}
     warnings = chain(
-        content.notes(), _label_warnings(content), _split_warnings(content, classes), _recording_warnings(content),
+        content.notes(), _label_warnings(content), _split_warnings(content, classes), recording_notes(content),
         _repeat_warnings(duplicates),
         _value_warnings(content, modalities), _pair_warnings(pairs, counts, splits),
     )  # fmt: skip
@@ -229,14 +230,6 @@ def _split_warnings(content: FeatureFile, classes: Mapping[str, Mapping[str, int
             yield f"there are no {split} clips"
         elif absent:
             yield f"classes have no {split} clips: {first_five(absent)}"
-
-
-def _recording_warnings(content: FeatureFile) -> Iterator[str]:
-    names = content.columns.get(RECORDING, ())
-    for pair, count in find_duplicates(names, content.splits, names).across.items() if names else ():
-        first, second = (set(np.asarray(names)[content.rows(split)]) for split in pair.split("-"))
-        if count:
-            yield f"{count} recordings have clips in both splits of {pair} ({first_five(sorted(first & second))})"
 
 
 def _repeat_warnings(duplicates: Mapping[str, Duplicates]) -> Iterator[str]:

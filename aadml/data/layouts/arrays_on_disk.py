@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.arrays import to_flags
+from aadml.comparison.arrays import class_codes, not_whole, to_flags, unlabelled_note
 from aadml.data.layouts.layout import LayoutArrays
 from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import read_lines
@@ -41,7 +41,8 @@ def assemble(
         undivided: accept clips without splits, which then count as train.
 
     Returns:
-        The content, with labels recoded to 0..C-1 in the order of the original values.
+        The content, with labels recoded to 0..C-1 in the order of the original values, and a note on labels that are
+        -1 or empty.
 
     Raises:
         InputError: the clips have no splits and `undivided` is False, or arrays or class names are invalid or
@@ -56,6 +57,7 @@ def assemble(
             )
         splits = ["train"] * len(next(iter(arrays.features.values())))
     codes, values = _classes(arrays, len(splits), class_names, str(place))
+    notes = [*arrays.notes, *([] if arrays.labels is None or arrays.positional else unlabelled_note(codes))]
     hashes = {Path(source).name: file_digest(source) for source in (arrays.sources or (place,))}
     masks = {name: to_flags(mask, f"{place}: {name}_present").numpy() for name, mask in arrays.present.items()}
     features = {name: matrix(values, f"{place}: {name}") for name, values in arrays.features.items()}
@@ -68,8 +70,7 @@ def assemble(
         splits=tuple(splits),
         class_names=values,
         provenance={
-            name: {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(arrays.notes)}
-            for name in features
+            name: {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": notes} for name in features
         },
         texts=arrays.texts,
     )
@@ -97,6 +98,8 @@ def _classes(
 def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Return class numbers 0..C-1 (n,), and the C sorted label values or used one-hot columns as class names.
 
+    The label -1 or an empty text is not a class: the number is UNLABELLED.
+
     Args:
         labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text.
         place: source of the labels, for messages.
@@ -116,14 +119,15 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         numbers = all(re.fullmatch(r"-?[0-9]{1,18}", word) for word in words)
         flat = np.asarray(words, dtype=np.int64 if numbers else np.str_)
     elif flat.dtype.kind == "f":
-        wrong = flat[~np.isfinite(flat) | (flat != np.round(flat))]
+        wrong = not_whole(flat)
         if len(wrong):
-            raise InputError(f"{place} contain {wrong[0]:g}, which is not a whole number; pass whole numbers")
+            raise InputError(
+                f"{place} contain {wrong[0]:g}, which is not a whole number up to 2**53; pass integers or text"
+            )
         flat = flat.astype(np.int64)
     elif flat.dtype.kind not in "iub":
         raise InputError(f"{place} contain values of type {flat.dtype}; pass whole numbers or text")
-    values, codes = np.unique(flat, return_inverse=True)
-    return codes.astype(np.int64), tuple(str(value) for value in values.tolist())
+    return class_codes(flat)
 
 
 def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:

@@ -13,6 +13,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Features
 from aadml.comparison.stored_rows import StoredRows
 from aadml.data.splitting.folds import first_five
+from aadml.data.splitting.shared_clips import recording_notes, with_copy_notes
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.feature_file.names import in_order
 from aadml.feature_extraction.feature_file.rows import is_large
@@ -61,7 +62,8 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
         notes.append(f"classes have only one train clip: {first_five(lone)}")
     clips = clips_of(content)
     train, valid, test = (clips.select(torch.from_numpy(np.flatnonzero(splits == part))) for part in SPLITS)
-    return Splits(train, valid, test, name=name, notes=tuple(notes), provenance=content.provenance)
+    notes += recording_notes(content)
+    return with_copy_notes(Splits(train, valid, test, name=name, notes=tuple(notes), provenance=content.provenance))
 
 
 def stratified(labels: NDArray[np.int64], rows: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from aadml.data.layouts.layout import LayoutArrays
 from aadml.feature_extraction.ground.errors import InputError
 
 
-@given(arrays(np.int64, st.integers(1, 30), elements=st.integers(-1000, 1000)))
+@given(arrays(np.int64, st.integers(1, 30), elements=st.integers(-1000, 1000).filter(lambda n: n != -1)))
 def test_recoded_labels_name_the_original_values_again(labels):
     codes, names = recode(labels, "labels")
     assert [int(names[code]) for code in codes] == labels.tolist()
@@ -26,6 +26,24 @@ def test_one_hot_rows_are_columns_and_empty_columns_are_no_classes():
     assert names == ("1", "4")
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.asarray([7, -1, 3, -1]),
+        np.asarray([[7.0], [-1], [3], [-1]]),
+        np.asarray(["7", "", "3", "-1"]),
+        np.asarray([b"7", b" ", b"3", b"-1\0"], dtype=object),
+    ],
+)
+def test_labels_that_are_minus_one_or_empty_are_not_a_class(tmp_path, labels):
+    codes, names = recode(labels, "labels")
+    assert (codes.tolist(), names) == ([1, -1, 0, -1], ("3", "7"))
+    content = assembled(tmp_path, labels=labels[:3])
+    assert (content.labels.tolist(), content.class_names) == ([1, -1, 0], ("3", "7"))
+    assert content.notes() == ("1 of 3 clips have the label -1 or an empty label, which is not a class",)
+    assert assembled(tmp_path, ("three", "seven"), labels=labels[:3]).class_names == ("three", "seven")
+
+
 def test_words_are_classes_in_alphabetic_order():
     codes, names = recode(np.asarray([b"dog", b"cat\0", b"dog"], dtype=object), "labels")
     assert codes.tolist() == [1, 0, 1]
@@ -36,6 +54,7 @@ def test_words_are_classes_in_alphabetic_order():
     ("labels", "message"),
     [
         (np.asarray([0.5, 1.0]), "contain 0.5, which is not a whole number"),
+        (np.asarray([1e19, 2e19]), r"contain 1e\+19, which is not a whole number up to 2\*\*53"),
         (np.asarray([np.nan, 1.0]), "contain nan, which is not a whole number"),
         (np.asarray([[1, 1, 0]]), "row 0 has 2 classes"),
         (np.asarray([[0, 0, 0]]), "row 0 has 0 classes"),

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
+from threading import get_ident
 
 import torch
 from torch import Tensor
@@ -142,10 +143,10 @@ def _checked_build(facts: Facts, state: Mapping[str, Tensor], device: torch.devi
 @contextmanager
 def _few_parameters(most: int) -> Iterator[None]:
     """Raise ValueError if more than `most` parameters are created; a loop of a billion layers would not end."""
-    created = iter(range(most))
+    created, thread = iter(range(most)), get_ident()
 
-    def count(*_: object) -> None:
-        if next(created, None) is None:
+    def count(*_: object) -> None:  # torch calls it in every thread
+        if get_ident() == thread and next(created, None) is None:
             raise ValueError(f"it describes more than {most:,} parameters")
 
     hook = register_module_parameter_registration_hook(count)

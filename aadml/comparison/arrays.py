@@ -24,10 +24,36 @@ Media = str | Path | Sequence[str | Path]
 _PART = 1 << 22  # numbers tested at a time
 
 
-def all_finite(values: Tensor) -> bool:
-    """Return whether a matrix (n, d) has no NaN and no infinity, without copying the matrix."""
-    parts = values.split(max(1, _PART // max(1, values.shape[1])))
-    return all(bool(torch.isfinite(part).all()) for part in parts)
+def nonfinite_row(values: Tensor) -> int | None:
+    """Return the number of the first row of a matrix (n, d) with NaN or infinity; None if all numbers are finite.
+
+    The matrix is not copied.
+    """
+    size = max(1, _PART // max(1, values.shape[1]))
+    for number, part in enumerate(values.split(size)):
+        if not bool(torch.isfinite(part).all()):
+            return number * size + int((~torch.isfinite(part)).any(1).nonzero()[0])
+    return None
+
+
+def require_finite_embeddings(vectors: Tensor, modality: str, names: Sequence[object]) -> Tensor:
+    """Return the embeddings (n, e) of n items, if all are finite.
+
+    Args:
+        vectors: the embeddings.
+        modality: modality of the items, for the message.
+        names: n names or numbers of the items, for the message.
+
+    Raises:
+        InputError: an embedding has NaN or infinity, because the features of the item or the weights are extreme.
+    """
+    row = nonfinite_row(vectors)
+    if row is not None:
+        raise InputError(
+            f"the {modality} embedding of {names[row]} contains NaN or infinity; correct extreme features of this item "
+            "(`aadml inspect`), or use another model"
+        )
+    return vectors
 
 
 def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Tensor], Array]]:
@@ -52,11 +78,8 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
         raise InputError(
             f"{name} has shape {tuple(numbers.shape)}; pass one row (d,) or many rows (n, d), with d at least 1"
         )
-    wrong = ~torch.isfinite(rows).all(1)
-    if bool(wrong.any()):
-        raise InputError(
-            f"{name}: row {int(wrong.nonzero()[0])} contains NaN or infinity (in float32); pass finite numbers"
-        )
+    if (row := nonfinite_row(rows)) is not None:
+        raise InputError(f"{name}: row {row} contains NaN or infinity (in float32); pass finite numbers")
 
     def back(result: Tensor) -> Array:
         output = result[0] if single else result

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from aadml.comparison.arrays import all_finite
+from aadml.comparison.arrays import nonfinite_row
 from aadml.comparison.features import Direction, Modality, check_present
 from aadml.comparison.relevance import Relevance, relevance_of
 from aadml.feature_extraction.ground.errors import InputError
@@ -68,8 +68,11 @@ class Embeddings:
                 raise InputError(f"embeddings: {modality} has shape {tuple(vectors.shape)}; pass vectors ({number}, d)")
             if rows is not None:
                 _check_rows(modality, rows, count, len(vectors))
-            if not all_finite(vectors):
-                raise InputError(f"embeddings: the {modality} vectors contain NaN or infinity; pass finite vectors")
+            if (row := nonfinite_row(vectors)) is not None:
+                raise InputError(
+                    f"embeddings: the {modality} vectors contain NaN or infinity, first at row {row}; pass finite "
+                    "vectors"
+                )
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from aadml.comparison.arrays import all_finite
+from aadml.comparison.arrays import nonfinite_row
 from aadml.comparison.stored_rows import StoredRows
 from aadml.feature_extraction.feature_file.names import check_modality
 from aadml.feature_extraction.ground.errors import InputError
@@ -76,8 +76,7 @@ def check_features(modality: str, features: Features, count: int) -> None:
                 f"clips: the {modality} features have type {features.dtype} and shape {tuple(features.shape)}; pass "
                 "floats (n, d)"
             )
-        if not all_finite(features):
-            row = int((~torch.isfinite(features)).any(1).nonzero()[0])
+        if (row := nonfinite_row(features)) is not None:
             raise InputError(
                 f"clips: the {modality} features contain NaN or infinity, first at row {row}; pass finite features"
             )

@@ -1,23 +1,30 @@
 """Offline loading of models from model folders and finished runs, and checks of their files."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
+from threading import get_ident
 
 import torch
 from torch import Tensor
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.contracts import require_result
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.feature_extraction.ground.options import OptionValues, keywords, sections, without_removed
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
+from aadml.feature_extraction.ground.options import OptionValues, keywords, schema, sections, without_removed
 from aadml.feature_extraction.ground.registry import lookup
+from aadml.feature_extraction.ground.validation import checked
 from aadml.methods import METHODS
-from aadml.methods.inputs import STANDARD, Inputs, load_scaling
+from aadml.methods.inputs import STANDARD, Inputs, Scaling, load_scaling
 from aadml.methods.method import Context, Method, MethodFactory
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.towers.tower_method import towered
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.learner import mismatch
 from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
@@ -73,7 +80,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
     """
     record, data = _read_checked(folder)
     tensors = unpack_tensors(data, folder / WEIGHTS).tensors
-    with named_in(folder / FACTS):
+    with named_in(folder / FACTS), _mismatch_in(folder):
         model = rebuild_model(record.facts, tensors, device)
     return replace(model, folder=folder, record=record.evaluation, audit=record.audit)
 
@@ -81,27 +88,108 @@ def load_model(folder: Path, device: torch.device) -> Model:
 def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
     """Build a model from its facts and the tensors of its weight file, with only the parts that embedding needs.
 
+    Sizes are compared before a network is allocated, since the facts may come from a stranger.
+
     Raises:
         InputError: the method is unknown, or cannot be built from the stored arguments.
+        ValueError, TypeError, KeyError, RuntimeError: the tensors are not those of the model that the facts describe.
     """
+    state, scaling = _under("method.", tensors), load_scaling(_under("inputs.", tensors), facts.inputs)
+    _check_scaling(scaling, facts)
+    is_own = METHODS.is_own(facts.method.name)
+    with rebuilding():
+        method = _checked_build(facts, state, device) if is_own else _build(facts, device)
+    method.load(state)
+    model = Model(method, scaling, facts)
+    if is_own:
+        _check_embedding(model)
+    return model
+
+
+def _check_embedding(model: Model) -> None:
+    for modality, dimension in model.facts.dimensions.items():
+        try:
+            if dimension:
+                model.embed_features(torch.zeros(1, dimension), modality)
+        except InputError as error:  # its remedy, to fit the method, is not one for a file
+            raise RuntimeError(f"{modality} cannot be embedded: {cause(error)}") from error
+
+
+def _build(facts: Facts, device: torch.device) -> Method:
     context = Context(
         facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips, facts.features,
         architecture=facts.architecture,
     )  # fmt: skip
-    name, training = facts.method.name, facts.training
-    with rebuilding():
-        arguments = _typed_arguments(facts.method)
-        method = build_method(name, arguments, training, context, towers=facts.towers, inputs=facts.inputs)
-    method.load(_under("method.", tensors))
-    return Model(method, load_scaling(_under("inputs.", tensors), facts.inputs), facts)
+    arguments = _typed_arguments(facts.method)
+    return build_method(facts.method.name, arguments, facts.training, context, towers=facts.towers, inputs=facts.inputs)
+
+
+def _checked_build(facts: Facts, state: Mapping[str, Tensor], device: torch.device) -> Method:
+    """Build a method after a trial without memory, which compares names and shapes with the tensors of `state`.
+
+    A network with adapters is built without a trial: its weights are in another file.
+    """
+    towers = (facts.architecture.tower(modality) for modality in facts.modalities)
+    if not any(tower is not None and tower.adapted for tower in towers):
+        meta = torch.device("meta")
+        with meta, _few_parameters(4 * len(state) + 1000), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            trial = _build(facts, meta)
+            if isinstance(trial, LearnedMethod):
+                trial.load({name: value.to(meta) for name, value in state.items()})
+    return _build(facts, device)
+
+
+@contextmanager
+def _few_parameters(most: int) -> Iterator[None]:
+    """Raise ValueError if more than `most` parameters are created; a loop of a billion layers would not end."""
+    created, thread = iter(range(most)), get_ident()
+
+    def count(*_: object) -> None:  # torch calls it in every thread
+        if get_ident() == thread and next(created, None) is None:
+            raise ValueError(f"it describes more than {most:,} parameters")
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def _check_scaling(scaling: Scaling, facts: Facts) -> None:
+    for modality, dimension in facts.dimensions.items():
+        for part in (scaling.shift, scaling.scale) if dimension else ():
+            if modality not in part or part[modality].shape != (dimension,):
+                raise ValueError(f"the scaling of {modality} is not one of {dimension} dimensions")
+
+
+@contextmanager
+def _mismatch_in(folder: Path) -> Iterator[None]:
+    """Raise DamagedFileError for the errors of a model whose facts and weights differ; torch has no class for them."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, TypeError, KeyError, RuntimeError, AttributeError, IndexError, MemoryError) as error:
+        raise DamagedFileError(
+            f"{folder / FACTS}: describes another model than {WEIGHTS} contains ({mismatch(error)}); restore both "
+            "files from a copy"
+        ) from error
 
 
 def _typed_arguments(method: MethodFacts) -> OptionValues:
     """Return the arguments of a method, with the plain values of sections replaced by objects."""
     entry = lookup(METHODS, method.name, "method")
     kinds = {key: section.kind for key, section in sections(entry).items()}
-    arguments = vars(without_removed(entry, method.arguments, "method", name=method.name)).items()
-    return OptionValues(**{k: stored_section(k, kinds[k], value) if k in kinds else value for k, value in arguments})
+    options = schema(entry)
+
+    def typed(key: str, value: object) -> object:
+        if key in kinds:
+            return stored_section(key, kinds[key], value)
+        return checked(options[key].kind, value, f"{FACTS}: method.{key}") if key in options else value
+
+    arguments = vars(without_removed(entry, method.arguments, "method", name=method.name))
+    return OptionValues(**{key: typed(key, value) for key, value in arguments.items()})
 
 
 def verify_model(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aadml.comparison.arrays import Array, ArrayLike, Media, paths_of, to_rows
+from aadml.comparison.arrays import Array, ArrayLike, Media, paths_of, require_finite_embeddings, to_rows
 from aadml.comparison.clips import Clips, numbered
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality
@@ -110,8 +110,8 @@ class Model:
             arrays by modality.
 
         Raises:
-            InputError: no items are passed, a modality or a width differs from the model's, a value is NaN or infinite,
-                or the features of media cannot be extracted.
+            InputError: no items are passed, a modality or a width differs from the model's, a value or an embedding is
+                NaN or infinite, or the features of media cannot be extracted.
 
         Example:
             >>> clips = aadml.read("synthetic:ave").test
@@ -325,11 +325,12 @@ class Model:
             texts, alone = named
             with trusting(self.trusted), named_in(self.folder / FACTS if self.folder else ""):
                 features = media_features(self.facts, modality, texts)
-            embedded = self.embed_features(features, modality)
+            embedded = require_finite_embeddings(self.embed_features(features, modality), modality, texts)
             return (embedded[0] if alone else embedded).numpy()
         rows, back = to_rows(values, name)
         self._check_width(rows, modality)
-        return back(self.embed_features(rows, modality))
+        embedded = self.embed_features(rows, modality)
+        return back(require_finite_embeddings(embedded, modality, [f"row {n}" for n in range(len(rows))]))
 
     def embed_features(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items of one modality independently, without checks: (n, d) -> (n, e) float32 on the CPU."""

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.comparison.arrays import all_finite
+from aadml.comparison.arrays import nonfinite_row
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores
@@ -228,8 +228,7 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
                 f"{side}: the vectors have shape {tuple(vectors.shape)}; "
                 "pass vectors of shape (n, d), with n and d above 0"
             )
-        if not all_finite(vectors):
-            row = int((~torch.isfinite(vectors)).any(1).nonzero()[0])
+        if (row := nonfinite_row(vectors)) is not None:
             raise InputError(f"{side}: row {row} contains NaN or infinity; pass finite vectors")
     if similarity == FRAME_WORD:
         return MatrixScores(frame_word_scores(queries.detach().cpu(), gallery.detach().cpu()).numpy())

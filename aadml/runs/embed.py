@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
+from aadml.comparison.arrays import require_finite_embeddings
 from aadml.comparison.clips import numbered
 from aadml.comparison.features import Modality
 from aadml.data.captions.captioned_sets import is_captioned
@@ -58,7 +59,8 @@ def embed_file(
 
     Raises:
         InputError: the model or the features cannot be read, or the output would overwrite a file of another kind.
-            Another cause: the features differ from the training features in modalities, dimensions or extractors.
+            Other causes: the features differ from the training features in modalities, dimensions or extractors, or
+            an embedding is not finite.
     """
     refuse_other_kind(output, "a file of embeddings", is_embeddings_file)
     model = model if isinstance(model, Model) else load(model)
@@ -67,7 +69,7 @@ def embed_file(
     content = open_data(features)
     check_features(model, content, str(features), allow=allow_other_features, on_note=on_note)
     clips = every_text(numbered(clips_of(content, model.modalities), model.class_names))
-    vectors = {m: model.embed_features(clips[m], m) for m in model.modalities}
+    vectors = {m: require_finite_embeddings(model.embed_features(clips[m], m), m, clips.ids) for m in model.modalities}
     splits = dict(zip(content.ids, content.splits, strict=True))
     texts = {"id": clips.ids, "split": [splits[name] for name in clips.ids], "class_names": clips.class_names}
     present = {m: mask.numpy() for m, mask in clips.present.items()}

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aadml.comparison.arrays import require_finite_embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
@@ -194,7 +195,8 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
     for modality, items in source.present.items():
         if len(rows):
             places = torch.from_numpy(_places(clips[items.rows], rows))
-            vectors[modality] = index.encoder.embed(items.features[places], modality)
+            embedded = index.encoder.embed(items.features[places], modality)
+            vectors[modality] = require_finite_embeddings(embedded, modality, [source.items[n].id for n in rows])
     return ValidationQueries(vectors, tuple(source.items[n].label for n in rows), np.full(len(rows), -1))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aadml.comparison.arrays import require_finite_embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.jobs.failures import Failure
 from aadml.search.best_moment import MomentVectors
@@ -54,7 +55,7 @@ def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEnco
         before: items of the index; None creates the index.
 
     Raises:
-        InputError: a column name is not possible, or the index cannot be written.
+        InputError: a column name is not possible, an embedding is not finite, or the index cannot be written.
     """
     columns = columns_of(source.columns())
     digests = _digests(source, json.dumps(columns))
@@ -109,21 +110,27 @@ def _entries(
             has = np.flatnonzero(rows >= 0)
             if len(has):
                 features = some.features[torch.from_numpy(rows[has])]
-                embedded = (features if source.embedded else encoder.embed(features, modality)).numpy()
-                for place, vector in zip(has, embedded, strict=True):
+                embedded = features if source.embedded else encoder.embed(features, modality)
+                names = [source.items[n].id for n in part[has]]
+                finite = require_finite_embeddings(embedded, modality, names).numpy()
+                for place, vector in zip(has, finite, strict=True):
                     vectors[place][modality] = vector
         for n, by_modality in zip(part, vectors, strict=True):
-            moments = _moments(source, encoder, {m: places[m][n] for m in by_modality})
+            moments = _moments(source, encoder, source.items[n].id, {m: places[m][n] for m in by_modality})
             yield Entry(source.items[n], digests[n], by_modality, moments)
 
 
-def _moments(source: IndexSource, encoder: IndexEncoder, rows: Mapping[Modality, int]) -> dict[Modality, MomentVectors]:
+def _moments(
+    source: IndexSource, encoder: IndexEncoder, name: str, rows: Mapping[Modality, int]
+) -> dict[Modality, MomentVectors]:
     """Embed the features over time of an item, each interval like a clip."""
     moments = {}
     for modality, row in rows.items():
         timeline = source.present[modality].timeline
         if timeline is not None and timeline.times is not None:
             stretch = slice(int(timeline.offsets[row]), int(timeline.offsets[row + 1]))
-            vectors = encoder.embed(torch.from_numpy(timeline.values[stretch]), modality).numpy()
-            moments[modality] = MomentVectors(timeline.times[stretch], vectors)
+            vectors = encoder.embed(torch.from_numpy(timeline.values[stretch]), modality)
+            times = timeline.times[stretch]
+            names = [f"{name} at {time:g} s" for time in times]
+            moments[modality] = MomentVectors(times, require_finite_embeddings(vectors, modality, names).numpy())
     return moments

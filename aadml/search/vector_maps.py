@@ -88,6 +88,8 @@ def _computed(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray
     every = chain.from_iterable(verified_rows(database, f"vector_{modality}"))
     rows = list(islice(every, 0, None, max(1, step)))
     vectors = np.frombuffer(b"".join(content for _, content in rows), dtype="<f4").reshape(len(rows), -1)
+    if not np.isfinite(vectors).all():
+        raise damage(f"the vectors of {modality} contain NaN or infinity")
     return np.asarray([number for number, _ in rows], dtype=np.int64), principal(torch.from_numpy(vectors.copy()))
 
 

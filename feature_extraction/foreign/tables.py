@@ -45,6 +45,7 @@ _PROTOCOLS = ("s3", "gs", "gcs", "az", "abfs", "http", "https", "hf", "memory")
 Other protocols of fsspec follow references to further files, or run templates of a file.
 """
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+_PLAIN_NAME = re.compile(r"(?!\.)[^/\\:\0]+")
 _SAVED = ("dataset_dict.json", "state.json")
 _SUFFIXES = (".parquet", ".tar", ".tgz", ".tar.gz")
 _IDS = ("query-id", "corpus-id", "id", "_id")
@@ -300,7 +301,7 @@ class TablePart:
 def _parts(path: Path) -> Iterator[TablePart]:
     optional("pyarrow", str(path), "aadml[parquet]")
     if any((path / name).is_file() for name in _SAVED):
-        _refuse_compressed(path)
+        _refuse_compressed(_saved_files(path), str(path))
         saved = optional("datasets", str(path), "aadml[datasets]").load_from_disk(path)
         for split, part in (saved if isinstance(saved, dict) else {"": saved}).items():
             yield TablePart(split, part.features.arrow_schema, partial(_saved_rows, part))
@@ -317,10 +318,39 @@ def _parts(path: Path) -> Iterator[TablePart]:
             yield TablePart(split, table.schema, partial(_all_columns, table))
 
 
-def _refuse_compressed(path: Path) -> None:
-    """Raise ValueError if a data set has compressed values, which `datasets` never writes."""
-    arrow = optional("pyarrow", str(path), "aadml[parquet]")
-    for file in path.rglob("*.arrow"):
+def _saved_files(path: Path) -> list[Path]:
+    """Return the data files of a data set of `datasets`, as listed in its JSON files.
+
+    Raises:
+        ValueError: a name of a split or file is a path, which could be outside the folder, or occurs twice.
+    """
+    divided, single = (path / name for name in _SAVED)
+    states = [single] if single.is_file() else []
+    if divided.is_file():
+        splits = _plain_names(json.loads(divided.read_bytes())["splits"], divided)
+        states += [path / split / single.name for split in splits]
+    files = []
+    for state in states:
+        names = [file["filename"] for file in json.loads(state.read_bytes())["_data_files"]]
+        files += [state.with_name(name) for name in _plain_names(names, state, ".arrow")]
+    return files
+
+
+def _plain_names(names: Iterable[object], place: Path, suffix: str = "") -> list[str]:
+    plain: dict[str, None] = {}
+    for name in names:
+        if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or not name.endswith(suffix):
+            raise ValueError(f"{place.name} has '{name}' instead of the plain name of a file or split")
+        if name in plain:
+            raise ValueError(f"{place.name} has '{name}' twice")
+        plain[name] = None
+    return list(plain)
+
+
+def _refuse_compressed(files: Iterable[Path], source: str) -> None:
+    """Raise ValueError if a file of a data set has compressed values, which `datasets` never writes."""
+    arrow = optional("pyarrow", source, "aadml[parquet]")
+    for file in files:
         with arrow.memory_map(str(file)) as content:
             for message in arrow.ipc.MessageReader.open_stream(content):
                 if message.type != "schema" and _is_compressed(message.metadata.to_pybytes()):

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.comparison.arrays import to_codes, to_rows
+from aadml.comparison import arrays
+from aadml.comparison.arrays import nonfinite_row, require_finite_embeddings, to_codes, to_rows
 from aadml.feature_extraction.ground.errors import InputError
 
 N = 6
@@ -85,3 +86,16 @@ def test_a_tensor_of_any_float_type_and_layout_is_taken_without_its_graph():
         assert not rows.requires_grad
         expected = values.detach().float() if isinstance(values, torch.Tensor) else torch.tensor(values.copy()).float()
         assert torch.equal(rows, expected)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("row", [0, 2, 5, 6])
+def test_the_first_row_that_is_not_finite_is_found_in_any_part(monkeypatch, value, row):
+    monkeypatch.setattr(arrays, "_PART", 9)
+    values = torch.zeros(7, 3)
+    assert nonfinite_row(values) is None
+    values[row, 1] = values[6, 2] = value
+    assert nonfinite_row(values) == row
+    names = [f"clip {n}" for n in range(7)]
+    with pytest.raises(InputError, match=rf"the audio embedding of clip {row} contains NaN or infinity; correct"):
+        require_finite_embeddings(values, "audio", names)

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import tarfile
 import tempfile
 from pathlib import Path
@@ -328,6 +329,82 @@ def test_a_saved_data_set_with_compressed_values_is_refused(kind, rows, tmp_path
         DamagedFileError, match=r"a: cannot be read as a table \(data-00000-of-00001.arrow is compressed"
     ):
         open_data(tmp_path / "a")
+
+
+def other_state(folder, **changed):
+    place = folder / "train" / "state.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | changed))
+
+
+def other_splits(folder, *splits):
+    (folder / "dataset_dict.json").write_text(json.dumps({"splits": splits}))
+
+
+def of_another_suffix(folder):
+    (file,) = (folder / "train").glob("*.arrow")
+    file.rename(file.with_name("data.bin"))
+    other_state(folder, _data_files=[{"filename": "data.bin"}])
+
+
+def read_twice(folder):
+    other_state(folder, _data_files=[{"filename": "data-00000-of-00001.arrow"}] * 2)
+
+
+def of_another_folder(folder):
+    other_state(folder, _data_files=[{"filename": "../../private/test/data-00000-of-00001.arrow"}])
+
+
+def of_an_absolute_path(folder):
+    place = folder.parent / "private" / "test" / "data-00000-of-00001.arrow"
+    other_state(folder, _data_files=[{"filename": str(place)}])
+
+
+def split_of_another_folder(folder):
+    other_splits(folder, "train", "../private/test")
+
+
+def split_of_a_parent(folder):
+    other_splits(folder, "train", "..")
+
+
+def split_of_an_address(folder):
+    other_splits(folder, "train", "simplecache::memory:")
+
+
+def split_without_a_name(folder):
+    other_splits(folder, "train", 3)
+
+
+ESCAPES = {
+    of_another_suffix: "state.json has 'data.bin' instead of the plain name",
+    read_twice: "state.json has 'data-00000-of-00001.arrow' twice",
+    of_another_folder: "state.json has '../../private/",
+    of_an_absolute_path: "state.json has '/",
+    split_of_another_folder: "dataset_dict.json has '../private/test' instead",
+    split_of_a_parent: "dataset_dict.json has '..' instead",
+    split_of_an_address: "dataset_dict.json has 'simplecache::memory:' instead",
+    split_without_a_name: "dataset_dict.json has '3' instead",
+}
+
+
+@pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.__name__)
+def test_a_saved_data_set_of_other_files_than_its_own_is_refused(escape, rows, tmp_path, monkeypatch):
+    for name in ("a", "private"):
+        write_dataset(tmp_path / name, rows)
+    assert tables.table_keys(tmp_path / "a")
+    escape(tmp_path / "a")
+    monkeypatch.setattr("datasets.load_from_disk", lambda _: pytest.fail("the files were read"))
+    with pytest.raises(DamagedFileError, match=re.escape(ESCAPES[escape])) as refused:
+        open_data(tmp_path / "a")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_saved_data_set_of_one_split_is_checked(rows, tmp_path):
+    write_dataset(tmp_path / "a", rows)
+    assert "split" not in tables.table_keys(tmp_path / "a" / "train")
+    of_another_suffix(tmp_path / "a")
+    with pytest.raises(DamagedFileError, match=r"'data\.bin' instead of the plain name"):
+        tables.table_keys(tmp_path / "a" / "train")
 
 
 def test_damaged_tables_end_in_one_line(rows, tmp_path):

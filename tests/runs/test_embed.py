@@ -124,3 +124,18 @@ def test_sound_with_several_captions_is_ranked_once_a_clip_from_the_file_too(mad
         file.attrs["once"] = ["text"]
     with pytest.raises(InputError, match=r"e\.h5: once: text: a row of clip '.+' differs from another row"):
         aadml.evaluate(embeddings=tmp_path / "e.h5")
+
+
+def test_an_embedding_that_is_not_finite_is_refused_and_nothing_is_written(tmp_path):
+    made = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8))
+    write_features(tmp_path / "own.h5", made)
+    model = aadml.fit(tmp_path / "own.h5", method="cca", settings={"method.dimension": 2})
+    weights = next(iter(model.method.projection.weights.values()))
+    weights[0, 0], weights[1, 0] = torch.inf, torch.nan
+    with pytest.raises(InputError, match=rf"the audio embedding of {made.ids[0]} contains NaN or infinity; correct"):
+        embed.embed_file(model, tmp_path / "own.h5", tmp_path / "e.h5")
+    assert [place.name for place in tmp_path.iterdir()] == ["own.h5"]
+    with pytest.raises(InputError, match="the audio embedding of row 0 contains NaN"):
+        model.embed(audio=made.features["audio"])
+    with pytest.raises(InputError, match="the audio vectors contain NaN or infinity, first at row 0"):
+        model.embed_clips(aadml.read(tmp_path / "own.h5").test)

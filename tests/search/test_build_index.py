@@ -136,3 +136,25 @@ def test_an_output_that_cannot_be_a_file_is_refused_before_anything_is_decoded(t
     with pytest.raises(InputError, match="loop: is in a loop of symbolic links; pass the path of a file to write"):
         aadml.index("clips.csv", "loop")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clips.csv", "loop"]
+
+
+def test_an_embedding_that_is_not_finite_is_refused_and_the_index_is_unchanged(features, tmp_path):
+    source, index = tmp_path / "f.h5", tmp_path / "i"
+    made = read_features(features)
+    values = made.features["audio"].copy()
+    values[70, :2] = 3e38, -3e38  # finite, but their cosine is not
+    shutil.copy(features, source)
+    model = aadml.fit(features, method="cca", settings={"method.dimension": 2, "inputs.clamp": 0})
+    model.method.projection.weights["audio"] *= 1e20
+    folder = model.save(tmp_path / "model")
+    Index.build(source, index, model=folder).close()
+    write_features(source, replace(made, features={**made.features, "audio": values}))
+    split = np.where(np.arange(len(made.ids)) == 70, "valid", np.array(made.splits))
+    write_features(tmp_path / "valid.h5", replace(read_features(source), splits=tuple(split)))
+    with pytest.raises(InputError, match=rf"the audio embedding of {made.ids[70]} contains NaN or infinity"):
+        Index.build(features, tmp_path / "other", model=folder, calibrate=tmp_path / "valid.h5")
+    before = sorted(tmp_path.iterdir()), index.read_bytes()
+    for output in (index, tmp_path / "new"):
+        with pytest.raises(InputError, match=rf"the audio embedding of {made.ids[70]} contains NaN or infinity"):
+            Index.build(source, output, model=folder)
+        assert (sorted(tmp_path.iterdir()), index.read_bytes()) == before

@@ -125,3 +125,9 @@ def test_a_damaged_map_is_refused_and_named_by_verify(source, tmp_path, damage):
         index.layout("audio")
     (named,) = aadml.verify(tmp_path / "i")
     assert "map_audio" in named
+
+
+def test_vectors_that_are_not_finite_are_damage(tmp_path):
+    create(tmp_path / "i", FACTS, COLUMNS, [entry("a", 1.0), entry("b", float("nan"))])
+    with Index(tmp_path / "i") as index, pytest.raises(DamagedFileError, match="the vectors of audio contain NaN"):
+        index.layout("audio")

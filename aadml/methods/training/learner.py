@@ -15,6 +15,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality, Source
 from aadml.comparison.processes import group
 from aadml.data.sources.padding import sent
+from aadml.feature_extraction.ground.errors import cause
 from aadml.methods.method import Embedder
 from aadml.methods.training.settings import Training
 from aadml.methods.training.train_scores import map_scores
@@ -264,6 +265,12 @@ class ResizedBuffers(nn.Module):
             if stored is not None and stored.shape != buffer.shape:
                 setattr(self, name, buffer.new_zeros(stored.shape))
         super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def mismatch(error: Exception) -> str:
+    """Return the cause of an error of `load_state_dict`: the first entry of torch's list of tensors that differ."""
+    first = str(error).partition("state_dict for ")[2].partition("\n")[2]
+    return cause(ValueError(first) if first else error)
 
 
 def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.Generator, epoch: Epoch) -> Batch:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -12,10 +13,10 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.comparison.processes import group
 from aadml.data.captions.several_texts import of_epoch
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.methods.training.compilation import compiled_objectives
-from aadml.methods.training.learner import Epoch, Learner, Stage, Validation, batch_of
+from aadml.methods.training.learner import Epoch, Learner, Stage, Validation, batch_of, mismatch
 from aadml.methods.training.optimization import Optimization, Step
 from aadml.methods.training.precision import computed_in, resolved
 from aadml.methods.training.session import Checkpoint, EpochWeights, Record, Session, numbers
@@ -286,15 +287,29 @@ class _Loop:
         if checkpoint is None:
             return
         weights = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
-        self.learner.load_state_dict(weights)
-        self.optimization.load({k: v for k, v in checkpoint.tensors.items() if not k.startswith("learner.")})
+        with _saved_by_this_config():
+            self.learner.load_state_dict(weights)
+            self.optimization.load({k: v for k, v in checkpoint.tensors.items() if not k.startswith("learner.")})
         self.progress = read_as(_Progress, checkpoint.facts, "the state of the training run")
 
 
 def _load_best(learner: Learner, session: Session) -> None:
     best = _of_first(session.best())
     if best is not None:
-        learner.load_state_dict(dict(best.tensors))
+        with _saved_by_this_config():
+            learner.load_state_dict(dict(best.tensors))
+
+
+@contextmanager
+def _saved_by_this_config() -> Iterator[None]:
+    """Raise DamagedFileError for stored weights of another learner."""
+    try:
+        yield
+    except (RuntimeError, ValueError, KeyError) as error:
+        raise DamagedFileError(
+            f"the weights that the run stored do not fit its config ({mismatch(error)}); restore the folder of the run "
+            "from a copy, or train anew"
+        ) from error
 
 
 def _of_first(checkpoint: Checkpoint | None) -> Checkpoint | None:

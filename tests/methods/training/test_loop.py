@@ -9,11 +9,11 @@ from itertools import chain
 import pytest
 import torch
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods.training.learner import Stage
-from aadml.methods.training.session import Callbacks, Session
+from aadml.methods.training.session import Callbacks, Checkpoint, Session
 from aadml.methods.training.settings import Training
 from tests.methods.trainings import KilledError, Linear, Recorder, Scripted, Two, Watched, clips, run
 
@@ -269,3 +269,21 @@ def test_embeddings_that_are_one_point_are_told_by_their_modality():
     _, session = run(Training(epochs=3, batch=8), learner=Pointed())
     (told,) = (warning for warning in session.warnings if "collapsed" in warning)
     assert "the visual embeddings collapsed " in told
+
+
+def test_a_stored_state_of_another_learner_is_refused_in_one_line():
+    _, session = run(session=Recorder())
+    wider = {key: torch.zeros(7, 5) if value.ndim == 2 else value for key, value in session.state.tensors.items()}
+    check_refused(Recorder(state=Checkpoint(wider, session.state.facts)))
+
+
+def test_stored_best_weights_of_another_learner_are_refused_in_one_line():
+    session = Recorder()
+    session.best = lambda: Checkpoint({"unknown": torch.zeros(1)}, {"epoch": 1})
+    check_refused(session)
+
+
+def check_refused(session):
+    with pytest.raises(DamagedFileError, match=r"do not fit its config .*; restore the folder of the run") as refused:
+        run(session=session)
+    assert "\n" not in str(refused.value)

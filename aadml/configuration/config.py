@@ -17,6 +17,7 @@ from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.options import REQUIRED, Option, OptionValues, as_yaml, plain, schema, sections
 from aadml.feature_extraction.ground.registry import lookup, suggestion
 from aadml.feature_extraction.ground.validation import built, checked, checked_options
+from aadml.feature_extraction.ground.strings import listed
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs
 from aadml.methods.towers.options import PretrainedOptions
@@ -151,6 +152,13 @@ class Config:
         if self.training.precision != AUTO:
             return self
         return replace(self, training=replace(self.training, precision=precision))
+
+    def continuing(self, stored: Training) -> "Config":
+        """Return the config with the precision and the criterion that a run of the config has chosen."""
+        config, names = self.trained_in(stored.precision), listed(self.training.criterion)
+        if len(names) == 1 or stored.criterion not in names:
+            return config
+        return replace(config, training=replace(config.training, criterion=stored.criterion))
 
     def yaml(self) -> str:
         """Return the config as YAML, for repeating the run."""

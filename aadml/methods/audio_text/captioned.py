@@ -62,7 +62,7 @@ class AudioText(LearnedMethod):
         self.start = start
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError if the clips have no sound or no captions, or the learner or its device rejects the clips."""
+        """Raise InputError if the clips have no sound or no captions, or the learner or its device rejects them."""
         _captions(train)
         super().check_clips(train)
 

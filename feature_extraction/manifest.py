@@ -109,13 +109,14 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read and check a manifest.
 
     The first line lists the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
-    in different files. `labels` instead of `label` contains several classes, separated by `|`. If both columns are
-    missing, clips can only be extracted and embedded. A label that is empty or -1 is not a class. Without the column
-    `split`, all clips are test clips. A column `text` or `caption` contains the text of a clip, and `caption_1`,
-    `caption_2`, ... contain several texts. The columns `start` and `end` (seconds, may be empty) cut a segment of the
-    media. If one of these two is present, a missing column `recording` is added: the first id of the same media.
-    Further columns are stored. Media paths are relative to the manifest and may be any bytes. The values of all other
-    columns are UTF-8. `val`, `validation` and `dev` are read as `valid`.
+    in different files. Clips of sound alone or of pictures alone need only one of `audio` and `visual`. `labels`
+    instead of `label` contains several classes, separated by `|`. If both columns are missing, clips can only be
+    extracted and embedded. A label that is empty or -1 is not a class. Without the column `split`, all clips are test
+    clips. A column `text` or `caption` contains the text of a clip, and `caption_1`, `caption_2`, ... contain several
+    texts. The columns `start` and `end` (seconds, may be empty) cut a segment of the media. If one of these two is
+    present, a missing column `recording` is added: the first id of the same media. Further columns are stored. Media
+    paths are relative to the manifest and may be any bytes. The values of all other columns are UTF-8. `val`,
+    `validation` and `dev` are read as `valid`.
 
     Args:
         path: the CSV file.
@@ -184,12 +185,11 @@ def _check_header(header: list[str], place: str) -> None:
         raise InputError(
             f"{place}: column '{_shown(name)}' occurs {count} times; rename or remove the repeated columns"
         )
-    media = ["media"] if "media" in header else ["audio", "visual"]
-    absent = [name for name in ["id", *media] if name not in header]
-    if absent:
+    if "id" not in header or not {"media", "audio", "visual"} & set(header):
+        absent = "media" if "id" in header else "id"
         columns = ", ".join(_shown(name) for name in header[:12])
         raise InputError(
-            f"{place}: column '{absent[0]}' is missing (columns found: {columns}); pass a manifest with the columns "
+            f"{place}: column '{absent}' is missing (columns found: {columns}); pass a manifest with the columns "
             f"{_WANTED}, or convert this table with `aadml manifest`"
         )
     if {"label", "labels"} <= set(header):

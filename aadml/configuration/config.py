@@ -16,6 +16,7 @@ from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.options import REQUIRED, Option, OptionValues, as_yaml, plain, schema, sections
 from aadml.feature_extraction.ground.registry import lookup, suggestion
+from aadml.feature_extraction.ground.strings import listed
 from aadml.feature_extraction.ground.validation import built, checked, checked_options
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs
@@ -152,6 +153,13 @@ class Config:
             return self
         return replace(self, training=replace(self.training, precision=precision))
 
+    def continuing(self, stored: Training) -> "Config":
+        """Return the config with the precision and the criterion that a run of the config has chosen."""
+        config, names = self.trained_in(stored.precision), listed(self.training.criterion)
+        if len(names) == 1 or stored.criterion not in names:
+            return config
+        return replace(config, training=replace(config.training, criterion=stored.criterion))
+
     def yaml(self) -> str:
         """Return the config as YAML, for repeating the run."""
         return strict_yaml.dump(self.values, sort_keys=False, allow_unicode=True, width=110)
@@ -254,7 +262,7 @@ class ConfigFile:
         full = self._expanded(wanted)
         values = full.values
         known = ["method", *schema(Common), *FIXED, TOWERS, TUNING, *wanted, *(["recipe"] if "loss" in wanted else [])]
-        for key in values:
+        for key in sorted(values, key=lambda name: name != "loss"):  # a loss also sets other sections
             if key not in known:
                 within = full._section_of(key)
                 advice = f"did you mean '{within}.{key}'?" if within else suggestion(key, known)
@@ -279,7 +287,7 @@ class ConfigFile:
             values[key] = self._entry(key, defaults[key]) if is_named(wanted[key].kind) else values[key]
         if isinstance(modalities := values.get("modalities"), str):
             values["modalities"] = [name.strip() for name in modalities.split(",")]
-        values = expand_loss({"loss": defaults["loss"], **values} if "loss" in wanted else values)
+        values = expand_loss({"loss": defaults["loss"], **values}) if "loss" in wanted else values
         if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
             del values["proxy"]  # "--loss NAME" also sets the proxy, which this method does not have
         return ConfigFile({**defaults, **values})

@@ -1,5 +1,6 @@
 """Names of metrics ("map", "recall@10", "package.module:name@5"), and their keys in the JSON."""
 
+from collections.abc import Collection
 from typing import Literal
 
 from aadml.feature_extraction.ground.errors import InputError
@@ -54,3 +55,12 @@ def place_of(metric: str) -> tuple[str, ...]:
     if cutoff is None and name in ALWAYS:
         return (name.replace("-", "_"),)
     return ("running_map",) if metric == "running" else ("metrics", metric)
+
+
+def names_at(places: Collection[tuple[str, ...]]) -> list[str]:
+    """Return "map" and the names of the metrics at some keys in the JSON of a direction."""
+    cutoffs = sorted({place[-1] for place in places if place[-1].isdecimal()}, key=int)
+    with_cutoff = [f"{name}@{cutoff}" for name in (*AT_CUTOFFS, *NORMALIZED) for cutoff in cutoffs]
+    others = [place[1] for place in places if place[0] == "metrics"]
+    names = (*ALWAYS, *OTHER_GALLERIES, "running", *with_cutoff, *others)
+    return [name for name in names if name == "map" or place_of(name) in places]

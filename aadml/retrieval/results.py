@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.figures import draw_curves, panels
 from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.retrieval.first_ranks import FirstRanks
-from aadml.retrieval.metric_names import CHANCE_OF, Gallery
+from aadml.retrieval.metric_names import CHANCE_OF, Gallery, names_at
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, Figures, PerQuery, PerUnit, ScopeCurve
 from aadml.retrieval.sampling import QuerySample
 from aadml.retrieval.scores import Indices
@@ -269,7 +269,11 @@ class Evaluation:
         if name in (results := {result.name: result for result in self.directions}):
             return results[name]
         if (value := self.record().figure(name)) is None:
-            raise KeyError(f"{name} was not computed; choose a direction ({', '.join(results)}) or a computed metric")
+            computed = names_at(next(iter(self.record().directions.values())).figures)
+            raise KeyError(
+                f"{name:.80} was not computed; choose a direction ({', '.join(results)}) or a computed metric "
+                f"({', '.join(computed)}); aadml.evaluate computes others with metrics=[...]"
+            )
         return value
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ def config_warnings(config: Config) -> list[str]:
 
 def training_warnings(prepared: Prepared) -> list[str]:
     """Return notes on the data, and warnings on unused clips, options without effect, and a reduced teacher batch."""
-    notes = [*prepared.splits.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
+    notes = [*prepared.splits.notes, *prepared.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
     neighbors = getattr(prepared.config.sections, "neighbors", None)
     if neighbors and neighbors.space == "dcca" and neighbors.positives != "none":
         notes += smaller_batch(prepared.splits.train.per_epoch)

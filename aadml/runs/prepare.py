@@ -12,6 +12,7 @@ from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues
+from aadml.feature_extraction.ground.strings import listed
 from aadml.feature_extraction.hub.towers import check_tower
 from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 from aadml.methods.inputs import fit_scaling
@@ -21,7 +22,7 @@ from aadml.methods.training.settings import AUTO
 from aadml.model.facts import Facts, MethodFacts, TrainingData, fingerprint
 from aadml.model.files import build_method
 from aadml.model.model import Model
-from aadml.retrieval.metric_functions import check_cutoff
+from aadml.retrieval.metric_names import split_name
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash
 
@@ -31,16 +32,18 @@ class Prepared:
     """Training run that is ready to begin, with checked config and data.
 
     Attributes:
-        config: complete config, with the precision of this machine instead of "auto".
+        config: complete config, with the precision of this machine instead of "auto", and a single criterion.
         splits: the divided data.
         sha256: SHA-256 of the data.
         model: model with fitted scaling and untrained method.
+        notes: notes for the user on choices by the size of the data.
     """
 
     config: Config
     splits: Splits
     sha256: str
     model: Model
+    notes: tuple[str, ...] = ()
 
 
 def prepare(config: Config, splits: Splits | None = None) -> Prepared:
@@ -57,15 +60,34 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
         check_towers(config)
         splits = load_splits(config)
     sha256 = data_hash(splits)
+    wanted, items = listed(config.training.criterion), _gallery(splits.valid)
+    config = replace(config, training=config.training.chosen_on(items))
     model = untrained_model(config, splits, group.own_device(chosen_device(config.common.device, "config")))
     model.method.check_clips(splits.train)
-    if config.training.criterion != AUTO and len(splits.valid):
-        check_cutoff(config.training.criterion, len(splits.valid))
+    criterion = config.training.criterion
+    _check_criterion(criterion, items if model.method.takes_missing else min(items, len(splits.valid.whole)))
     config = config.trained_in(model.method.precision)
     counts = {split: len(splits[split]) for split in ("train", "valid", "test")}
     data = TrainingData(Path(splits.name).name, sha256, counts, splits.notes)
     facts = replace(model.facts, training=config.training, data=data)
-    return Prepared(config, splits, sha256, replace(model, facts=facts))
+    fallback = f"training.criterion is {criterion} instead of {wanted[0]}, as there are only {items} validation clips"
+    notes = () if criterion == wanted[0] else (fallback,)
+    return Prepared(config, splits, sha256, replace(model, facts=facts), notes)
+
+
+def _gallery(clips: Clips) -> int:
+    """Return the size of the smallest gallery of clips; equal ids mean the same item."""
+    return min([len(set(clips.ids)), *(len(clips.rows(modality)) for modality in clips.modalities)])
+
+
+def _check_criterion(criterion: str, items: int) -> None:
+    """Raise InputError if the cutoff of the criterion is above the number of validation clips, if there are any."""
+    cutoff = None if criterion == AUTO else split_name(criterion)[1]
+    if cutoff is not None and 0 < items < cutoff:
+        raise InputError(
+            f"training.criterion is {criterion}, but there are {items} validation clips; set training.criterion to a "
+            f"metric with a cutoff below {items}, or to map"
+        )
 
 
 def check_towers(config: Config) -> None:

@@ -192,7 +192,7 @@ def train_into(
     """
     stored = _stored_config(read_manifest(folder)) if is_run(folder) else None
     if stored:
-        config = config.trained_in(stored.training.precision)  # precision of the first process
+        config = config.continuing(stored.training)  # choices of the first process
     prepared = prepare(config, splits)
     config = prepared.config
     for metric in scoring.metrics:

@@ -133,7 +133,7 @@ def _check_same_config(job: Job) -> None:
     if not is_run(job.folder) or CONFIG not in read_manifest(job.folder).files:
         return
     stored = read_config(job.folder)
-    wanted = job.config.trained_in(stored.training.precision)
+    wanted = job.config.continuing(stored.training)
     if stored.yaml() == wanted.yaml():
         return
     keys = [key for key in {**stored.values, **wanted.values} if stored.values.get(key) != wanted.values.get(key)]

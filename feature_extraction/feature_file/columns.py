@@ -60,11 +60,16 @@ class Columns:
             clips: number of clips.
 
         Raises:
-            InputError: `text_row` does not contain a clip for every text.
+            InputError: `text_row` does not contain a clip for every text, or texts (n, k, d) do not have n clips.
         """
         texts, rows = self.features.get("text"), self.beside.get(TEXT_ROW)
         if texts is None or (rows is None and texts.ndim != 3):
             return None
+        if rows is None and len(texts) != clips:
+            raise InputError(
+                f"{self.path}: 'text' has {len(texts)} rows, but there are {clips} clips; store the texts of clip i in "
+                f"row i, or add {TEXT_ROW}, the clip number of each text"
+            )
         if rows is None:
             rows, texts = np.repeat(np.arange(len(texts)), texts.shape[1]), texts.reshape(-1, texts.shape[2])
         is_index = rows.dtype.kind in "iu" and rows.shape == texts.shape[:1]

@@ -333,7 +333,8 @@ def test_a_null_character_in_an_argument_is_refused(aadml, tmp_path, monkeypatch
         (["--loss", "aa-triplet", "--k", 1000],
          "proxy.k is 1000, but the largest class has 20 clips; pass at most 19"),
         (["--criterion", "recall@16"],
-         "metric recall@16: the gallery has 15 items; use a cutoff up to 15, or the metric map"),
+         "training.criterion is recall@16, but there are 15 validation clips; set training.criterion to a metric with "
+         "a cutoff below 15, or to map"),
         (["--config", "pairs", "--set", "neighbors.positives=own", "--set", "neighbors.k=60"],
          "neighbors.k is 60, but there are 60 clips; pass at most 59"),
     ],

@@ -100,6 +100,16 @@ def test_what_does_not_exist_is_answered_with_what_does(setting, hint):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("loss.margin", 1), ("loss", 5), ("loss", "aa-hard-triplet"), ("proxy.k", 2), ("selection.k", 2), ("network", {})],
+)
+def test_a_section_that_a_method_does_not_have_is_refused_before_its_content_is_read(key, value):
+    section = key.partition(".")[0]
+    with pytest.raises(InputError, match=f"^{section}: method cca has no such key; choose from method, "):
+        assemble(method="cca", settings={key: value})
+
+
 def test_an_unknown_loss_is_answered_with_the_nearest():
     with pytest.raises(InputError, match="did you mean 'triplet'"):
         config(loss="tripplet")

@@ -65,6 +65,12 @@ def test_an_empty_cell_names_no_file(tmp_path):
     assert read_manifest(path).rows[0].media == {"audio": "", "visual": ""}
 
 
+@pytest.mark.parametrize("modality", ["audio", "visual"])
+def test_a_manifest_of_sounds_or_of_pictures_alone_needs_no_column_of_the_other(tmp_path, modality):
+    row = read_manifest(written(tmp_path, f"id,{modality},label,split\na,1.wav,x,train\n")).rows[0]
+    assert row.media == {"audio": "", "visual": ""} | {modality: str(tmp_path / "1.wav")}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -73,9 +79,8 @@ def test_an_empty_cell_names_no_file(tmp_path):
         ("id,media,label,split\n", "has a header but no rows"),
         (
             "id,label\na,x\n",
-            "column 'audio' is missing (columns found: id, label); pass a manifest with the columns id,",
+            "column 'media' is missing (columns found: id, label); pass a manifest with the columns id,",
         ),
-        ("id,audio,label,split\na,1,x,train\n", "column 'visual' is missing"),
         ("id;media;label;split\na;1;x;train\n", "column 'id' is missing"),
         ("id,id,media,label,split\na,a,1,x,train\n", "column 'id' occurs 2 times; rename or"),
         ("id,id,id,media\na,a,a,1\n", "column 'id' occurs 3 times"),

@@ -22,7 +22,7 @@ def test_an_outside_metric_is_a_column_and_what_it_gives_is_checked(tmp_path, mo
     consent_to("own_metrics_of_records:half", "own_metrics_of_records:wrong")
     record = evaluate(embeddings(), extra=["own_metrics_of_records:half@2"]).record()
     assert record.figure("own_metrics_of_records:half@2") == 0.5
-    with pytest.raises(InputError, match=r"own_metrics_of_records:wrong returned .*; a metric is"):
+    with pytest.raises(InputError, match=r"own_metrics_of_records:wrong returned .*; define a metric as"):
         evaluate(embeddings(), extra=["own_metrics_of_records:wrong"])
 
 

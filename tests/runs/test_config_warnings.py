@@ -74,6 +74,7 @@ def test_a_small_batch_of_the_teacher_is_noted_where_the_teacher_trains(space, p
     train = type("Train", (), {"whole": range(9), "per_epoch": clips, "__len__": lambda self: 9})()
     prepared = SimpleNamespace(
         splits=SimpleNamespace(notes=("a note",), train=train, valid=[1]),
+        notes=(),
         config=SimpleNamespace(sections=SimpleNamespace(neighbors=neighbors), training=Training()),
         model=SimpleNamespace(method=SimpleNamespace(takes_missing=True, learner=None)),
     )

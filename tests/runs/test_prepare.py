@@ -87,6 +87,52 @@ def test_every_method_says_whether_it_takes_missing_modalities():
     assert found == set(TAKE_MISSING)
 
 
+def pairs_of(valid, **present):
+    counts = (40, valid, 10)
+    return Splits(*(
+        Clips.of(None, ids=range(100 * i, 100 * i + n), audio=torch.rand(n, 5), visual=torch.rand(n, 4),
+                 present={m: torch.arange(n) < c for m, c in present.items()} if i == 1 else None)
+        for i, n in enumerate(counts)
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("valid", "present", "chosen", "count"),
+    [(100, {}, "recall@10", 0), (99, {}, "map", 99), (9, {}, "map", 9), (120, {"visual": 30}, "map", 30),
+     (0, {}, "recall@10", 0)],
+)  # fmt: skip
+def test_the_first_criterion_whose_cutoff_suits_the_validation_clips_is_chosen_and_noted(valid, present, chosen, count):
+    notes = []
+    model = aadml.fit(pairs_of(valid, **present), config="pairs", settings=SMALL, epochs=1, on_note=notes.append)
+    assert model.facts.training.criterion == chosen
+    line = f"training.criterion is map instead of recall@10, as there are only {count} validation clips"
+    assert [note for note in notes if "instead of" in note] == ([line] if count else [])
+
+
+@pytest.mark.parametrize(("present", "items"), [({}, 12), ({"visual": 8}, 8)])
+def test_a_criterion_of_the_user_beyond_the_validation_clips_is_refused_before_training(present, items):
+    steps = []
+    with pytest.raises(InputError) as caught:
+        aadml.fit(pairs_of(12, **present), config="pairs", settings=SMALL, criterion="recall@13", on_plan=steps.append)
+    assert (str(caught.value), steps) == (
+        f"training.criterion is recall@13, but there are {items} validation clips; set training.criterion to a metric "
+        f"with a cutoff below {items}, or to map",
+        [],
+    )
+    kept = aadml.fit(pairs_of(12), config="pairs", settings=SMALL, criterion="recall@11", epochs=1)
+    assert kept.facts.training.criterion == "recall@11"
+
+
+def test_a_study_continues_a_run_that_has_chosen_its_criterion():
+    from aadml.configuration.from_arguments import assemble
+
+    config, other = (assemble(config="pairs", settings=s) for s in ((), {"training.criterion": "recall@5"}))
+    for chosen in ("recall@10", "map"):
+        stored = replace(config.training, criterion=chosen)
+        assert config.continuing(stored).training == stored
+        assert other.continuing(stored) == other
+
+
 @pytest.mark.parametrize("name", ["cca", "acmr", "dscmr"])
 def test_a_method_that_needs_all_modalities_learns_from_the_clips_that_have_them_and_says_so(name):
     widths = {m: WIDTHS[m] for m in ("visual", "flow")}

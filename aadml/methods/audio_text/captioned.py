@@ -7,6 +7,7 @@ from safetensors.torch import load
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Matrix
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.ground.checksummed_json import FileSum, unseal
 from aadml.feature_extraction.ground.errors import InputError
@@ -17,6 +18,8 @@ from aadml.methods.training.learned_method import LearnedMethod
 from aadml.methods.training.learner import Learner
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
+
+_WANTED = "pass an AudioCaps or Clotho folder, packed HDF5 files, or a manifest with captions"
 
 
 class CaptionedLearner(Learner):
@@ -58,6 +61,11 @@ class AudioText(LearnedMethod):
         super().__init__(learner, context, settings)
         self.start = start
 
+    def check_clips(self, train: Clips) -> None:
+        """Raise InputError if the clips have no sound or no captions, or the learner or its device rejects them."""
+        _captions(train)
+        super().check_clips(train)
+
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
         """Build the vocabulary of `train`, then train; see `aadml.methods.training.loop.train`.
 
@@ -65,15 +73,8 @@ class AudioText(LearnedMethod):
             InputError: the clips have no sound that can be decoded or no captions, the word vectors or the run `start`
                 do not fit the networks, or training fails (see `aadml.methods.training.loop.train`).
         """
-        for modality in ("audio", "text"):
-            if modality not in train.modalities:
-                raise InputError(
-                    f"the data have no {modality}; pass an AudioCaps or Clotho folder, packed HDF5 files, "
-                    "or a manifest with captions"
-                )
-        captions = train["text"]
-        assert isinstance(captions, Captions)
-        self.learner.learn_words(captions)
+        _captions(valid)
+        self.learner.learn_words(_captions(train))
         if self.start:
             _load_run(self.learner, Path(self.start))
         prepare, settled = self.learner.prepared, self.learner.settled
@@ -86,6 +87,24 @@ class AudioText(LearnedMethod):
             InputError: no sound can be decoded, or the method is not fitted.
         """
         return self.learner.embed_clips(with_sound(self.learner.prepared(clips)))
+
+
+def _captions(clips: Clips) -> Captions:
+    """Return the captions of clips of sound and captions.
+
+    Raises:
+        InputError: the clips have no sound or no captions, or vectors instead.
+    """
+    for modality in ("audio", "text"):
+        if modality not in clips.modalities:
+            raise InputError(f"the data have no {modality}; {_WANTED}")
+    captions = clips["text"]
+    if isinstance(clips["audio"], Matrix) or not isinstance(captions, Captions):
+        raise InputError(
+            f"the data contain features, but this method trains on sound and captions; {_WANTED}, or train on the "
+            "features (--config pairs)"
+        )
+    return captions
 
 
 def _load_run(learner: Learner, run: Path) -> None:

@@ -1,7 +1,7 @@
 """The `training` section of a config."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -9,7 +9,9 @@ from annotated_types import Interval
 
 from aadml.comparison.options import Count, CountOrZero, LearningRate, Momentum, Share
 from aadml.feature_extraction.ground.option_types import Choice, OnlyWith, Tuning
+from aadml.feature_extraction.ground.strings import listed
 from aadml.retrieval.metric_functions import check_criterion
+from aadml.retrieval.metric_names import split_name
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -52,7 +54,8 @@ class Training:
         select: "best" keeps the epoch of the best validation score, and "last" keeps the last epoch.
         criterion: validation score for choosing the epoch, for plateaus and for patience. "auto" uses the score of the
             method (mean MAP for most). Any other value is a metric of `aadml list metrics` ("recall@10"), averaged over
-            the directions; larger values of the metric must be better.
+            the directions; larger values of the metric must be better. Of several metrics ("recall@10,map"), the first
+            is used whose cutoff is at most a tenth of the validation clips, else the last.
         patience: epochs without a rise of the validation score after which a stage of training ends; 0 for no limit.
         train_map: epochs between two evaluations of the training clips (MAP, training loss and validation loss). These
             values are only logged; training does not depend on them. 0 for no evaluation of training clips.
@@ -66,7 +69,7 @@ class Training:
             step. Results then differ by rounding.
 
     Raises:
-        InputError: `criterion` is not a single metric, or is better when smaller.
+        InputError: `criterion` contains a name that is not a single metric, or is better when smaller.
     """
 
     removed_options: ClassVar[Mapping[str, int]] = {"micro_batch": 0, "valid_every": 1}
@@ -95,4 +98,14 @@ class Training:
 
     def __post_init__(self) -> None:
         if self.criterion != AUTO:
-            check_criterion(self.criterion)
+            for name in listed(self.criterion) or [self.criterion]:
+                check_criterion(name)
+
+    def chosen_on(self, clips: int) -> "Training":
+        """Return the settings with a single criterion for a number of validation clips; see `criterion`.
+
+        Without validation clips, the first metric is kept.
+        """
+        *preferred, last = listed(self.criterion)
+        fitting = (name for name in preferred if not clips or 10 * (split_name(name)[1] or 0) <= clips)
+        return replace(self, criterion=next(fitting, last))

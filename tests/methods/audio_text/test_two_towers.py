@@ -244,6 +244,20 @@ def test_data_without_captions_are_refused(tones, context, small):
         made("audio-text", context, TRAINING, **small).fit(silent, silent, Session())
 
 
+@pytest.mark.parametrize("name", ["audio-text", "3cmlf", "xie"])
+@pytest.mark.parametrize("side", ["audio", "text"])
+def test_features_instead_of_sound_or_captions_are_refused_before_training(tones, context, small, name, side):
+    features = dict(tones.train.features) | {side: torch.randn(len(tones.train), 8)}
+    vectors = replace(tones.train, features=features)
+    method = made(name, context, TRAINING, **(small if name != "xie" else {}))
+    message = r"contain features, but this method trains on sound and captions; .* \(--config pairs\)$"
+    with pytest.raises(InputError, match=message):
+        method.check_clips(vectors)
+    for train, valid in ((vectors, tones.valid), (tones.train, vectors)):
+        with pytest.raises(InputError, match=message):
+            method.fit(train, valid, Session())
+
+
 def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp_path):
     first = fitted(tones, context, small)
     weights = pack_tensors(Checkpoint({f"method.{k}": v for k, v in first.state().items()}))

@@ -60,12 +60,17 @@ class Columns:
             clips: number of clips.
 
         Raises:
-            InputError: `text_row` does not contain a clip for every text.
+            InputError: `text_row` does not contain a clip for every text, or texts (n, k, d) are not of `clips` clips.
         """
         texts, rows = self.features.get("text"), self.beside.get(TEXT_ROW)
         if texts is None or (rows is None and texts.ndim != 3):
             return None
         if rows is None:
+            if len(texts) != clips:
+                raise InputError(
+                    f"{self.path}: text has {len(texts)} rows for {clips} clips; store the texts of clip i in row i, or "
+                    f"texts (m, d) with {TEXT_ROW} (m,)"
+                )
             rows, texts = np.repeat(np.arange(len(texts)), texts.shape[1]), texts.reshape(-1, texts.shape[2])
         is_index = rows.dtype.kind in "iu" and rows.shape == texts.shape[:1]
         if not is_index or not np.isin(rows, np.arange(clips)).all():

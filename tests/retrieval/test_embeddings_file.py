@@ -157,6 +157,12 @@ def test_rows_of_captions_that_cannot_be_are_refused(tmp_path, rows):
         read_embeddings(tmp_path / "e.npz")
 
 
+def test_several_captions_of_fewer_clips_are_refused(tmp_path):
+    np.savez(tmp_path / "e.npz", audio=AUDIO, text=np.stack([AUDIO[:3]] * 2, 1))
+    with pytest.raises(InputError, match="text has 3 rows for 4 clips"):
+        read_embeddings(tmp_path / "e.npz")
+
+
 @pytest.mark.parametrize("kind", ["npz", "h5"])
 def test_modalities_of_other_names_and_masks_are_read(tmp_path, kind):
     flow = AUDIO + 2.0

@@ -52,6 +52,9 @@ def test_several_texts_are_those_of_a_third_axis_or_of_text_row(tmp_path):
             f"{tmp_path / 'c.npz'}: text_row contains {given}, but must contain 3 clip numbers from 0 to 1, one for "
             "each text; correct these numbers"
         )
+    for clips in (2, 4):  # fewer and more clips than rows of texts
+        with pytest.raises(InputError, match=rf"c\.npz: text has 3 rows for {clips} clips; store the texts of clip i"):
+            columns(tmp_path, text=np.arange(30.0).reshape(3, 2, 5)).several_texts(clips)
     with pytest.raises(InputError, match="but must contain 0 clip numbers from 0 to 1, one"):
         columns(tmp_path, text=np.array(1.0), text_row=np.array([0])).several_texts(2)
 

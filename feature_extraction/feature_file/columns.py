@@ -68,8 +68,8 @@ class Columns:
         if rows is None:
             if len(texts) != clips:
                 raise InputError(
-                    f"{self.path}: text has {len(texts)} rows for {clips} clips; store the texts of clip i in row i, or "
-                    f"texts (m, d) with {TEXT_ROW} (m,)"
+                    f"{self.path}: text has {len(texts)} rows for {clips} clips; store the texts of clip i in row i, "
+                    f"or texts (m, d) with {TEXT_ROW} (m,)"
                 )
             rows, texts = np.repeat(np.arange(len(texts)), texts.shape[1]), texts.reshape(-1, texts.shape[2])
         is_index = rows.dtype.kind in "iu" and rows.shape == texts.shape[:1]

@@ -33,7 +33,7 @@ def test_an_imitation_of_the_papers_files_follows_the_options(tmp_path):
     assert open_data(tmp_path / "p.h5").splits == tuple(sorted(content.splits, key=("train", "test").index))
     drawn = "the split was drawn at random (0.5/0/0.5, seed 0): 800 train, 0 valid, 800 test"
     assert {drawn, "drawn, like VGGish after its last ReLU"} <= set(notes)
-    with pytest.raises(InputError, match="synthetic features have no views to choose"):
+    with pytest.raises(InputError, match="cannot be chosen for synthetic features"):
         convert("synthetic:pairs", tmp_path / "q.h5", layout="split-keys", audio="x")
 
 
@@ -87,6 +87,18 @@ def test_a_file_of_the_user_is_not_replaced_and_class_names_are_read(tmp_path, m
     with pytest.raises(InputError, match="is not a feature file"):
         convert(source, target)
     assert target.read_text() == "of the user"
+
+
+def test_features_of_another_source_are_not_replaced(tmp_path):
+    for name, offset in (("a", 0.0), ("b", 0.5)):
+        np.savez(tmp_path / f"{name}.npz", audio=np.arange(8.0).reshape(4, 2) + offset, visual=np.eye(4) + offset)
+    convert(tmp_path / "a.npz", tmp_path / "f.h5")
+    before = (tmp_path / "f.h5").read_bytes()
+    with pytest.raises(InputError, match=r"f\.h5: is a feature file that shares no vector with .*b\.npz, and is not"):
+        convert(tmp_path / "b.npz", tmp_path / "f.h5")
+    assert (tmp_path / "f.h5").read_bytes() == before
+    convert(tmp_path / "a.npz", tmp_path / "f.h5", split="random:0.5/0/0.5", seed=1)  # the same source, other options
+    assert (tmp_path / "f.h5").read_bytes() != before
 
 
 def test_every_step_has_its_note(tmp_path, make_content):

@@ -160,7 +160,7 @@ def test_words_search_the_sounds_of_one_model_and_the_pictures_of_another(pictur
     assert {hit.id for hit in found.hits[:2]} == {results.hits[0].id for results in single.values()}
     with pytest.raises(InputError, match="compares audio with visual"):
         index.search(audio=folder / "0.wav", to="visual")
-    with pytest.raises(InputError, match="--to is missing"):
+    with pytest.raises(InputError, match="the modality to search is missing"):
         index.search(audio=folder / "0.wav")
 
 

@@ -342,6 +342,8 @@ class _Matrices(Mapping[Modality, Tensor]):
 class Splits:
     """Three disjoint parts of a data set: `train` to fit on, `valid` to select on, `test` to report.
 
+    Without validation clips, pass `train` to `aadml.fit`, which sets some aside, and `test` to `aadml.evaluate`.
+
     Attributes:
         train: clips to fit on.
         valid: clips to select epochs and options on.

@@ -56,12 +56,15 @@ def require_finite_embeddings(vectors: Tensor, modality: str, names: Sequence[ob
     return vectors
 
 
-def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Tensor], Array]]:
+def to_rows(
+    values: ArrayLike | Media, name: str, *, is_matrix: bool = False
+) -> tuple[Tensor, Callable[[Tensor], Array]]:
     """Return numbers as a matrix, and a function that converts results back.
 
     Args:
         values: (d,) or (n, d).
         name: name of the argument, for the message.
+        is_matrix: whether only (n, d) is accepted.
 
     Returns:
         (n, d) float32 on the CPU, and a function that returns a result (n, e) with the type and number of rows of
@@ -74,10 +77,9 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
     numbers = _tensor(values, name)
     single = numbers.ndim == 1
     rows = (numbers[None] if single else numbers).detach().cpu().float()
-    if rows.ndim != 2 or not rows.shape[1]:
-        raise InputError(
-            f"{name} has shape {tuple(numbers.shape)}; pass one row (d,) or many rows (n, d), with d at least 1"
-        )
+    if rows.ndim != 2 or not rows.shape[1] or (single and is_matrix):
+        shapes = "rows (n, d)" if is_matrix else "one row (d,) or many rows (n, d)"
+        raise InputError(f"{name} has shape {tuple(numbers.shape)}; pass {shapes}, with d at least 1")
     if (row := nonfinite_row(rows)) is not None:
         raise InputError(f"{name}: row {row} contains NaN or infinity (in float32); pass finite numbers")
 

@@ -87,11 +87,13 @@ class Clips:
         if present is not None and not isinstance(present, Mapping):
             raise InputError(f"present has type {type(present).__name__}; pass {{modality: n booleans}}")
         masks = {name: to_flags(flags, f"present: {name}") for name, flags in (present or {}).items()}
-        matrices = {name: to_rows(values, name)[0] for name, values in features.items()}
-        if labels is None:
-            labels = [None] * len(next(iter(matrices.values()), ()))
-        codes, names = to_codes(labels, "labels")
-        return cls(matrices, torch.from_numpy(codes), _names(ids, len(codes)), names, present=masks)
+        matrices = {name: to_rows(values, name, is_matrix=True)[0] for name, values in features.items()}
+        counts = {name: len(matrix) for name, matrix in matrices.items()}
+        codes, class_names = to_codes([None] * next(iter(counts.values()), 0) if labels is None else labels, "labels")
+        names = _names(ids, len(codes))
+        counts |= {"labels": len(codes)} if labels is not None else {}
+        _check_counts(counts | ({"ids": len(names)} if ids is not None else {}))
+        return cls(matrices, torch.from_numpy(codes), names, class_names, present=masks)
 
     def __post_init__(self) -> None:
         count = len(self.ids)
@@ -309,6 +311,16 @@ def numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
     return replace(clips, labels=labels, class_names=names, all_labels=marked)
 
 
+def _check_counts(counts: Mapping[str, int]) -> None:
+    """Raise InputError if arguments (name -> number of rows) are not all of the same number of clips."""
+    for name, count in counts.items():
+        if count != (expected := next(iter(counts.values()))):
+            raise InputError(
+                f"clips: there are {expected} rows of {next(iter(counts))}, but {count} rows of {name}; pass one row "
+                "per clip"
+            )
+
+
 def _names(ids: object, count: int) -> tuple[str, ...]:
     """Return `ids` as strings; without ids, return the row numbers 0..count-1 as strings."""
     listed = ids.tolist() if isinstance(ids, np.ndarray | Tensor) else ids
@@ -341,6 +353,8 @@ class _Matrices(Mapping[Modality, Tensor]):
 @dataclass(frozen=True, repr=False)
 class Splits:
     """Three disjoint parts of a data set: `train` to fit on, `valid` to select on, `test` to report.
+
+    Without validation clips, pass `train` to `aadml.fit`, which sets some aside, and `test` to `aadml.evaluate`.
 
     Attributes:
         train: clips to fit on.

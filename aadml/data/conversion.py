@@ -16,6 +16,7 @@ from aadml.data.splitting.split_duplicates import without_duplicates
 from aadml.data.splitting.splits import without_classes, without_incomplete_classes
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.feature_file.reading import is_feature_file
+from aadml.feature_extraction.feature_file.replacement import refuse_other_vectors
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.atomic import refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError
@@ -65,7 +66,7 @@ def convert(
 
     Raises:
         InputError: the source cannot be read as features, an option is invalid or does not apply, or the target cannot
-            be written.
+            be written or is a feature file of other vectors.
     """
     imitated = layout is not None and str(source).startswith(SYNTHETIC)
     if imitated:
@@ -81,6 +82,7 @@ def convert(
         source, layout=None if imitated else layout, audio=audio, visual=visual, text=text, views=views,
         class_names=names, undivided=split is not None,
     )  # fmt: skip
+    refuse_other_vectors(target, content.features, str(source))
     steps: list[Callable[[FeatureFile], tuple[FeatureFile, list[str]]]] = []
     if split is not None:
         content = divided(content, split, seed)

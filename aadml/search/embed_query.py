@@ -31,11 +31,7 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
     Raises:
         InputError: not exactly one input is passed, or the input cannot be read or compared with the items.
     """
-    passed = {name: value for name, value in inputs.items() if value is not None}
-    if len(passed) != 1:
-        problem = f"{' and '.join(passed)} were passed together" if passed else "nothing was passed"
-        raise InputError(f"query: {problem}; pass exactly one of audio, visual, clip and text")
-    ((kind, value),) = passed.items()
+    kind, value = single_query(inputs)
     if kind != "clip":
         check(encoder, kind, to)
         return {kind: _embedded(encoder, kind, value, to)}
@@ -53,13 +49,23 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
     return vectors
 
 
+def single_query(inputs: Mapping[str, QueryInput | None]) -> tuple[str, QueryInput]:
+    """Return the kind and the value of a query. Raise InputError unless exactly one input is not None."""
+    passed = {name: value for name, value in inputs.items() if value is not None}
+    if len(passed) != 1:
+        problem = f"{' and '.join(passed)} were passed together" if passed else "nothing was passed"
+        raise InputError(f"query: {problem}; pass exactly one of audio, visual, clip and text")
+    ((kind, value),) = passed.items()
+    return kind, value
+
+
 def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
     """Raise InputError if an encoder does not compare queries of `modality` with items of `to`."""
     if encoder.can_query(modality, to):
         return
     if modality == "text":
         raise InputError(
-            f"--text: this index does not compare words with {to}; build an index with a model that embeds text"
+            f"text: this index does not compare words with {to}; build an index with a model that embeds text"
         )
     if isinstance(encoder, PlainEncoder):
         raise InputError(
@@ -75,7 +81,7 @@ def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
 def _embedded(encoder: IndexEncoder, modality: Modality, value: QueryInput, to: Modality) -> Tensor:
     if isinstance(value, str | Path):
         if modality == "text" and not str(value).strip():
-            raise InputError("--text: no words were passed; pass at least one word")
+            raise InputError("text: no words were passed; pass at least one word")
         return embed_media(encoder, modality, [str(value)], to)
     rows, _ = to_rows(value, modality)
     # a query by text is compared with other modalities if no item has text

@@ -69,7 +69,10 @@ class ModelEncoder:
             InputError: the model has no folder.
         """
         if self.model.folder is None:
-            raise InputError("index: the model has no folder; save the model with `model.save(folder)` first")
+            raise InputError(
+                "index: the model is only in memory, but an index refers to a saved model; save the model with "
+                'model.save("NAME"), and pass model="NAME"'
+            )
         return ModelReference(path=near(self.model.folder, folder), digest=digest_of(self.model))
 
 

@@ -42,7 +42,7 @@ def matching(
     """
     if len(where) > LONGEST:
         raise InputError(
-            f"--where: the condition has {len(where)} characters; shorten the condition to at most {LONGEST}"
+            f"where: the condition has {len(where)} characters; shorten the condition to at most {LONGEST}"
         )
     tables = tables_of(database)
     until = time.thread_time() + seconds
@@ -55,7 +55,7 @@ def matching(
         query = f"SELECT number FROM {tables} WHERE number IN (SELECT number FROM {tables} WHERE ({where}\n))"
         numbers = np.fromiter((row[0] for row in database.execute(query, tuple(parameters))), dtype=np.int64)
     except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"--where {where[:80]!r}: {_reason(database, error, seconds)}") from error
+        raise InputError(f"where {where[:80]!r}: {_reason(database, error, seconds)}") from error
     finally:
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, largest)
         database.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, pattern)

@@ -26,7 +26,7 @@ from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
 from aadml.search.captions import as_clips, clips_of_captions
 from aadml.search.checksums import ItemChecks, check_facts
-from aadml.search.embed_query import check, embed_query
+from aadml.search.embed_query import check, embed_query, single_query
 from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
 from aadml.search.export import export
@@ -273,6 +273,7 @@ class Index:
         """
         self.refresh()
         inputs = {"audio": audio, "visual": visual, "clip": clip, "text": text}
+        single_query(inputs)
         targets = [self._target(to)] if to or text is None else self._compared_with("text")
         depth = k if len(targets) == 1 else max(k, DEPTH)
         results = []
@@ -486,7 +487,7 @@ class Index:
 
     def _target(self, to: Modality | None) -> Modality:
         if to is None and len(self.modalities) != 1:
-            raise InputError(f"--to is missing; choose from {', '.join(self.modalities)}")
+            raise InputError(f"the modality to search is missing; choose `to` from {', '.join(self.modalities)}")
         target = to or self.modalities[0]
         self._gallery(target)
         return target

@@ -46,12 +46,15 @@ async def uploaded(request: Request, limits: ClientLimits) -> AsyncIterator[Path
     """Receive the body of a request into a file in a temporary folder, and yield the path of the file.
 
     Raises:
-        HTTPException: the body is empty, too large, too slow, or incomplete.
+        HTTPException: the body is a form, empty, too large, too slow, or incomplete.
     """
     size = request.headers.get("content-length", "0")
     if not size.isascii() or not size.isdecimal() or int(size) > limits.bytes:
         await discard(request, limits.seconds)
         raise _too_large(limits)
+    if request.headers.get("content-type", "").lower().startswith("multipart/"):
+        await discard(request, limits.seconds)
+        raise _closing(415, "the body is a form; send the file itself as the body (curl --data-binary @FILE)")
     suffix = Path(unquote(request.headers.get("x-name", ""))).suffix.lower()
     with TemporaryDirectory(prefix="aadml-question-") as folder:
         path = Path(folder) / f"question{suffix if suffix in MEDIA_SUFFIXES | PICTURE_SUFFIXES else ''}"

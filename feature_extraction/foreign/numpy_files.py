@@ -53,8 +53,10 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     place = _regular(path)
     try:
         with place.open("rb") as file:
-            return read_npy(file, place.stat().st_size)
+            return read_npy(file, place.stat().st_size, f"{place}:")
     except DAMAGED as error:
+        if isinstance(error, InputError):
+            raise
         raise DamagedFileError(f"{place}: cannot be read as npy ({cause(error)}); pass an npy file") from error
 
 
@@ -90,27 +92,34 @@ def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[
                 arrays[key] = None
                 if wanted is None or key in wanted:
                     with archive.open(member) as file:
-                        arrays[key] = read_npy(file, member.file_size)
+                        arrays[key] = read_npy(file, member.file_size, f"{place}: array '{key}'")
             return arrays
     except DAMAGED as error:
+        if isinstance(error, InputError):
+            raise
         raise DamagedFileError(f"{place}: cannot be read as npz ({cause(error)}); pass an npz file") from error
 
 
-def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:
+def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:
     """Read an array from an open npy file.
 
     Args:
         file: file at its start.
         size: size of the file in bytes.
+        subject: subject of the message about Python objects.
 
     Raises:
-        ValueError: the header declares a different size or Python objects. A damaged file raises any of `DAMAGED`.
+        InputError: the file contains Python objects.
+        ValueError: the header declares a different size. A damaged file raises any of `DAMAGED`.
     """
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     shape, fortran, kind = read(file)
     if kind.hasobject:
-        raise ValueError("it contains Python objects, which are never loaded")
+        raise InputError(
+            f"{subject} contains Python objects, which are never loaded; save text or numbers, for example with "
+            "values.astype(str), or with column.to_numpy(str) in pandas"
+        )
     if any(length < 0 for length in shape) or math.prod(shape) * kind.itemsize != size - file.tell():
         raise ValueError(f"it declares {kind} {shape}, but stores {size - file.tell():,} bytes")
     values = np.frombuffer(file.read(size), dtype=kind)

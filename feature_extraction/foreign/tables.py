@@ -589,6 +589,8 @@ def damage_in_tar(path: Path) -> Iterator[None]:
     try:
         yield
     except (*DAMAGED, lzma.LZMAError) as error:
+        if isinstance(error, InputError):
+            raise
         raise DamagedFileError(
             f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass an intact tar"
         ) from error
@@ -604,8 +606,10 @@ def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
             clips[file.clip] = columns[file.column][file.clip] = None
             if file.column in wanted:
                 is_array = file.kind == "npy"
-                value = read_npy(file.content, file.size) if is_array else file.content.read().decode().strip()
-                columns[file.column][file.clip] = value
+                subject = f"{path}: clip '{file.clip:.80}' has {file.column}.npy, which"
+                columns[file.column][file.clip] = (
+                    read_npy(file.content, file.size, subject) if is_array else file.content.read().decode().strip()
+                )
     for name, values in columns.items():
         if len(values) < len(clips):
             absent = next(clip for clip in clips if clip not in values)

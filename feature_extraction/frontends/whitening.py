@@ -203,7 +203,7 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
             opened = archive.extractfile(member) if member else None
             if member is None or opened is None:
                 raise InputError(f"{path}: contains no {name}.npy; pass the published archive")
-            return np.asarray(read_npy(opened, member.size), dtype=np.float64)
+            return np.asarray(read_npy(opened, member.size, f"{path}: {name}.npy"), dtype=np.float64)
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise

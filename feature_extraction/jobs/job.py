@@ -8,6 +8,7 @@ from typing import get_args
 
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
 from aadml.feature_extraction.engines import engine_of
+from aadml.feature_extraction.feature_file.replacement import refuse_other_clips
 from aadml.feature_extraction.foreign.tables import is_remote
 from aadml.feature_extraction.ground.atomic import refuse_links
 from aadml.feature_extraction.ground.errors import InputError
@@ -23,7 +24,7 @@ from aadml.feature_extraction.jobs.shard_names import shard_path
 from aadml.feature_extraction.jobs.trial import try_out
 from aadml.feature_extraction.jobs.weights import fetch
 from aadml.feature_extraction.jobs.windows import read_windows, windowed
-from aadml.feature_extraction.manifest import Manifest, open_manifest
+from aadml.feature_extraction.manifest import RECORDING, Manifest, open_manifest
 from aadml.feature_extraction.media import Damaged, Limits
 from aadml.feature_extraction.weights.hub_names import PREFIX
 
@@ -100,7 +101,8 @@ def extract(
 
     Raises:
         InputError: the manifest, an argument or an option is invalid, an extractor fails on noise, weights are not
-            available, a transformation cannot be fitted, or the output cannot be written.
+            available, a transformation cannot be fitted, or the output cannot be written or is a feature file of other
+            clips.
     """
     require_seconds("max seconds", max_seconds)
     if damaged not in get_args(Damaged):
@@ -112,9 +114,10 @@ def extract(
     if place != Path(output):
         refuse_links(place)
     refuse_foreign(place)
+    names = (name for row in rows.rows for name in (row.id, row.columns.get(RECORDING, row.id)))
+    refuse_other_clips(place, names, rows.path)
     engine_of(engine)
-    names = {"audio": audio, "visual": visual, "text": text}
-    extractors = choose_extractors(names, options, weights, recipe, rows)
+    extractors = choose_extractors({"audio": audio, "visual": visual, "text": text}, options, weights, recipe, rows)
     for each in extractors:
         try_out(each)
     if windows is not None:

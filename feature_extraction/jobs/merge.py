@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file.content import FeatureFile, PendingFit, Shard, Texts
 from aadml.feature_extraction.feature_file.reading import open_features
+from aadml.feature_extraction.feature_file.replacement import refuse_other_clips
 from aadml.feature_extraction.feature_file.rows import Cursor, FeatureRows, ModalityRows, gathered
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
@@ -66,7 +67,8 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
 
     Raises:
         InputError: shards are missing, unreadable, repeated, of several jobs or of different features, every clip
-            failed, a transformation cannot be fitted, or the output is one of the shards or cannot be written.
+            failed, a transformation cannot be fitted, or the output is one of the shards, cannot be written, or is a
+            feature file of other clips.
     """
     place = Path(output)
     refuse_foreign(place)
@@ -80,6 +82,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         assembled = _joined(parts)
         failed = sorted(pair for part in parts for pair in part.shard.failures)
         failures = tuple(Failure(*described) for _, described in failed)
+        refuse_other_clips(place, assembled.head.ids, "the shards")
         write(place, assembled, failures)
     dimensions = {name: rows.pooled.shape[1] for name, rows in assembled.rows.items()}
     return Merged(len(parts), len(assembled.head.ids), dimensions, failures)

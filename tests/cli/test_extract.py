@@ -216,6 +216,19 @@ def test_a_read_only_place_is_an_input_error(clips, tmp_path):
     assert "cannot be written" in done.stderr
 
 
+def test_features_of_other_clips_are_not_replaced(aadml, tmp_path):
+    assert aadml("convert", "synthetic:pairs", tmp_path / "f.h5")[0] == 0
+    (tmp_path / "manifest.csv").write_text("id,media,split\na,gone.mp4,train\n")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    code, _, error = aadml("extract", tmp_path / "manifest.csv", "-o", tmp_path / "f.h5")
+    assert (code, error) == (
+        2,
+        f"{tmp_path / 'f.h5'}: is a feature file that shares no clip with {tmp_path / 'manifest.csv'}, and is not "
+        "overwritten; choose another output, or remove this file",
+    )
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 @pytest.mark.parametrize("place", [".", "..", "/"])
 def test_the_status_of_a_folder_is_refused(aadml, place):
     code, _, error = aadml("status", place)
@@ -231,7 +244,9 @@ def test_features_of_an_earlier_call_are_said_to_be_kept(aadml, tmp_path):
         1,
         f"aadml: no features could be extracted; {tmp_path / 'f.h5'} was not written",
     )
-    assert aadml("convert", "synthetic:ave", tmp_path / "f.h5")[0] == 0
+    columns = {"id": ["a", "b"], "label": [0, 0], "split": ["train", "test"]}
+    np.savez(tmp_path / "f.npz", audio=np.eye(2), visual=np.eye(2), **columns)
+    assert aadml("convert", tmp_path / "f.npz", tmp_path / "f.h5")[0] == 0
     code, _, err = aadml(*arguments)
     kept = f"aadml: no features could be extracted; {tmp_path / 'f.h5'} keeps the features of an earlier call"
     assert (code, err.splitlines()[-1]) == (1, kept)

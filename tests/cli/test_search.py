@@ -26,6 +26,7 @@ def test_from_features_to_hits(aadml, features, small_run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        ([], "nothing was passed; pass exactly one of"),
         (["--to", "visual"], "nothing was passed; pass exactly one of"),
         (
             ["--audio", "a.wav", "--visual", "b.png", "--to", "visual"],
@@ -34,7 +35,7 @@ def test_from_features_to_hits(aadml, features, small_run, tmp_path):
         (["--audio", "no such.wav", "--to", "audio"], "no such.wav: does not exist"),
         (["--text", "rain", "--to", "visual"], "does not compare words with"),
         (["--audio", "a.wav", "--to", "visual"], "built without a model"),
-        (["--audio", "a.wav"], "--to is missing; choose from audio, visual"),
+        (["--audio", "a.wav"], "the modality to search is missing; choose `to` from audio, visual"),
     ],
 )
 def test_a_wrong_question_is_one_line(aadml, features, tmp_path, arguments, says):

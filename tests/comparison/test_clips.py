@@ -114,6 +114,21 @@ def test_arguments_of_other_types_are_refused(call, message):
         call(clips())
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"labels": CODES[:-1]}, "clips: there are 6 rows of audio, but 5 rows of labels; pass one row per clip"),
+        ({"visual": FEATURES[1:]}, "clips: there are 6 rows of audio, but 5 rows of visual"),
+        ({"labels": None, "visual": FEATURES[1:]}, "clips: there are 6 rows of audio, but 5 rows of visual"),
+        ({"labels": None, "ids": range(7)}, "clips: there are 6 rows of audio, but 7 rows of ids"),
+        ({"audio": FEATURES[:, 0]}, r"audio has shape \(6,\); pass rows \(n, d\), with d at least 1"),
+    ],
+)
+def test_arrays_of_other_lengths_and_vectors_are_named(options, said):
+    with pytest.raises(InputError, match=f"^{said}"):
+        clips(**options)
+
+
 @pytest.mark.parametrize("key", [[N], [-N - 1], np.array([True, False]), ["audio"], [None]])
 def test_rows_out_of_range_are_refused(key):
     with pytest.raises(InputError, match=r"pass rows in 0\.\.5, or a mask of 6 booleans"):

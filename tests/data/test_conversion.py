@@ -89,6 +89,18 @@ def test_a_file_of_the_user_is_not_replaced_and_class_names_are_read(tmp_path, m
     assert target.read_text() == "of the user"
 
 
+def test_features_of_another_source_are_not_replaced(tmp_path):
+    for name, offset in (("a", 0.0), ("b", 0.5)):
+        np.savez(tmp_path / f"{name}.npz", audio=np.arange(8.0).reshape(4, 2) + offset, visual=np.eye(4) + offset)
+    convert(tmp_path / "a.npz", tmp_path / "f.h5")
+    before = (tmp_path / "f.h5").read_bytes()
+    with pytest.raises(InputError, match=r"f\.h5: is a feature file that shares no vector with .*b\.npz, and is not"):
+        convert(tmp_path / "b.npz", tmp_path / "f.h5")
+    assert (tmp_path / "f.h5").read_bytes() == before
+    convert(tmp_path / "a.npz", tmp_path / "f.h5", split="random:0.5/0/0.5", seed=1)  # the same source, other options
+    assert (tmp_path / "f.h5").read_bytes() != before
+
+
 def test_every_step_has_its_note(tmp_path, make_content):
     source, notes = tmp_path / "f.h5", []
     content = make_content([0, 0, 1, 1, 2, 0], ["train", "test", "train", "test", "train", "test"])

@@ -80,7 +80,7 @@ def test_what_shares_no_space_is_refused(index, pictures):
 @pytest.mark.parametrize(
     ("similarity", "says"),
     [
-        ("cosine", "index: the model has no folder; save the model"),
+        ("cosine", r'only in memory, .*; save the model with model.save\("NAME"\), and pass model="NAME"'),
         ("frame-word", "compares frames with words, but an"),
     ],
 )
@@ -90,6 +90,17 @@ def test_a_model_that_an_index_cannot_use_is_refused(features, tmp_path, monkeyp
     with pytest.raises(InputError, match=says):
         aadml.index(features, tmp_path / "i", model=model)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_hint_for_a_model_in_memory_leads_to_an_index(features, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = aadml.fit(features, method="random")
+    model.save("NAME")
+    with pytest.raises(InputError, match='pass model="NAME"'):
+        aadml.index(features, "i", model=model)
+    aadml.index(features, "i", model="NAME")
+    with Index("i") as index:
+        assert index.encoder.model.method.similarity == model.method.similarity
 
 
 def test_another_model_in_its_place_is_refused(pictures, tmp_path):
@@ -149,7 +160,7 @@ def test_words_search_the_sounds_of_one_model_and_the_pictures_of_another(pictur
     assert {hit.id for hit in found.hits[:2]} == {results.hits[0].id for results in single.values()}
     with pytest.raises(InputError, match="compares audio with visual"):
         index.search(audio=folder / "0.wav", to="visual")
-    with pytest.raises(InputError, match="--to is missing"):
+    with pytest.raises(InputError, match="the modality to search is missing"):
         index.search(audio=folder / "0.wav")
 
 

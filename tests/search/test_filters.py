@@ -59,7 +59,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("where", HOSTILE)
 def test_anything_but_reading_columns_is_refused_in_one_line(index, where):
-    with pytest.raises(InputError, match="--where") as error:
+    with pytest.raises(InputError, match=r"^where") as error:
         matching_ids(index, where)
     assert "\n" not in str(error.value).replace(where, "")
     assert read(index) == (["a", "b", "c"], [1, 2, 3])
@@ -79,7 +79,7 @@ def test_a_pattern_is_short_because_one_match_cannot_be_interrupted(index):
     where = f"id LIKE '%{'b%' * 100}'"
     with pytest.raises(InputError, match="pattern") as refused:
         matching_ids(index, where)
-    assert str(refused.value).startswith(f"--where {where[:80]!r}: the condition is invalid (")
+    assert str(refused.value).startswith(f"where {where[:80]!r}: the condition is invalid (")
 
 
 def test_a_condition_has_up_to_two_thousand_characters_and_five_seconds(index):

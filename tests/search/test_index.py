@@ -63,7 +63,7 @@ def test_without_a_model_a_modality_asks_for_itself_alone(features, tmp_path):
         index.search(visual=stored.features["visual"][5], to="audio")
     with pytest.raises(InputError, match="does not compare words with"):
         index.search(text="rain", to="audio")
-    with pytest.raises(InputError, match="--to is missing; choose from audio, visual"):
+    with pytest.raises(InputError, match="the modality to search is missing; choose `to` from audio, visual"):
         index.search(visual=stored.features["visual"][5])
     like = index.like(found.hits[1].number, "audio", to="audio", k=1)
     assert like.hits[0].number == found.hits[1].number

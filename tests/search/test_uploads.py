@@ -50,6 +50,14 @@ def test_hostile_and_huge_uploads_are_refused_and_the_server_stays(site):
     assert site.ask("/facts")[0] == 200
 
 
+def test_a_form_is_refused_with_the_remedy(site):
+    form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\nsound\r\n--x--\r\n'
+    kind = "Multipart/form-data; boundary=x"
+    status, content, _ = site.ask("/search?kind=audio&to=audio", "POST", form, Content_Type=kind)
+    message = "the body is a form; send the file itself as the body (curl --data-binary @FILE)"
+    assert (status, json.loads(content)["error"]) == (415, message)
+
+
 def test_who_sends_too_much_before_it_listens_hears_why(site):
     for _ in range(20):  # it was a matter of luck
         assert site.ask("/search?kind=audio&to=audio", "POST", b"x" * 3_000_000)[0] == 413

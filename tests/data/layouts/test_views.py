@@ -46,5 +46,5 @@ def test_real_views_are_read(shared_data):
 
 
 def test_pickled_arrays_are_never_loaded(tmp_path):
-    with pytest.raises(InputError, match="cannot be read as npz"):
+    with pytest.raises(InputError, match="array 'x_train' contains Python objects, which are never loaded; save text"):
         open_data(views(tmp_path, x_train=np.asarray([{}, 1], dtype=object)), audio="x", visual="y")

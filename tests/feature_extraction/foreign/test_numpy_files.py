@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import tarfile
 import zipfile
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from aadml.data.reading import open_data
 from aadml.feature_extraction.foreign.numpy_files import npy_array, npz_arrays, npz_keys, refuse_zip_bomb
+from aadml.feature_extraction.foreign.tables import table_arrays
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.weights.tensor_files import read_tensors
@@ -62,7 +64,6 @@ def test_gives_back_what_numpy_wrote(tmp_path, save):
         ([("a.npy", npy((10**12,)))], "it declares float64 (1000000000000,), but stores 0 bytes"),
         ([("a.npy", npy((4,), content=bytes(24)))], "it declares float64 (4,), but stores 24 bytes"),
         ([("a.npy", npy((-4, -1), content=bytes(32)))], "it declares float64 (-4, -1)"),
-        ([("a.npy", npy((1,), kind="|O", content=b"N."))], "Python objects, which are never loaded"),
         ([("a.npy", b"\x93NUMPY\x01\x00\x10\x00" + b"(" * 16)], "cannot be read as npz"),
         ([("a.npy", b"")], "cannot be read as npz"),
         ([("a.npy", npy((1,), content=bytes(8)))] * 2, "it has 2 members with 1 names"),
@@ -76,6 +77,26 @@ def test_what_was_made_to_harm_is_answered_by_one_line(tmp_path, members, messag
     assert str(caught.value).startswith(f"{path}: cannot be read as npz (")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_array_of_objects_is_named_with_its_remedy(tmp_path):
+    labels = np.array(["dog", "cat"], dtype=object)  # as pandas holds text
+    np.savez(tmp_path / "a.npz", audio=np.ones((2, 3)), label=labels)
+    np.save(tmp_path / "a.npy", labels)
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(tmp_path / "a.npy", "7.label.npy")
+    for file, read, subject in (
+        ("a.npz", npz_arrays, ": array 'label'"),
+        ("a.npy", npy_array, ":"),
+        ("a.tar", table_arrays, ": clip '7' has label.npy, which"),
+    ):
+        with pytest.raises(InputError) as caught:
+            read(tmp_path / file, *([["label"]] if read is table_arrays else []))
+        assert str(caught.value) == (
+            f"{tmp_path / file}{subject} contains Python objects, which are never loaded; save text or numbers, for "
+            "example with values.astype(str), or with column.to_numpy(str) in pandas"
+        )
+    assert npz_arrays(tmp_path / "a.npz", ["audio"]).keys() == {"audio"}
 
 
 @pytest.mark.parametrize("read", [npz_arrays, npz_keys, read_tensors, open_data, read_embeddings])

@@ -1,0 +1,68 @@
+"""Checks that an output replaces no feature file of other clips."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.reading import open_features
+from aadml.feature_extraction.feature_file.rows import ModalityRows
+from aadml.feature_extraction.ground.errors import InputError
+
+
+def refuse_other_clips(path: str | os.PathLike[str], names: Iterable[str], source: str) -> None:
+    """Raise InputError if `path` is a readable feature file without any clip or recording of `source`.
+
+    Args:
+        path: output path.
+        names: ids and recordings of the clips of `source`.
+        source: origin of the new content, for the message.
+    """
+    _refuse(path, lambda content, _: not _names(content).isdisjoint(names), f"clip with {source}")
+
+
+def refuse_other_vectors(
+    path: str | os.PathLike[str], features: Mapping[str, NDArray[np.float32]], source: str
+) -> None:
+    """Raise InputError if `path` is a readable feature file without any vector of `source`.
+
+    Args:
+        path: output path.
+        features: by modality, vectors (n, d) of `source`; vectors of zeros are not compared.
+        source: origin of the new content, for the message.
+    """
+
+    def share(_: FeatureFile, rows: Mapping[str, ModalityRows]) -> bool:
+        for modality in rows.keys() & features.keys():
+            vectors = _vectors(features[modality])
+            if any(not vectors.isdisjoint(_vectors(block)) for block in rows[modality].pooled.blocks()):
+                return True
+        return False
+
+    _refuse(path, share, f"vector with {source}")
+
+
+def _refuse(
+    path: str | os.PathLike[str], share: Callable[[FeatureFile, Mapping[str, ModalityRows]], bool], shared: str
+) -> None:
+    """Raise InputError if a readable feature file has clips, and `share` returns False."""
+    try:
+        with open_features(path) as (content, rows):
+            may_replace = not content.ids or share(content, rows)
+    except InputError:  # no feature file, or a damaged file
+        return
+    if not may_replace:
+        raise InputError(
+            f"{path}: is a feature file that shares no {shared}, and is not overwritten; choose another output, or "
+            "remove this file"
+        )
+
+
+def _names(content: FeatureFile) -> set[str]:
+    return {*content.ids, *content.columns.get("recording", ())}
+
+
+def _vectors(values: NDArray[np.float32]) -> set[bytes]:
+    return {row.tobytes() for row in np.ascontiguousarray(values, dtype=np.float32) if row.any()}

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.feature_file.replacement import refuse_other_clips, refuse_other_vectors
+from aadml.feature_extraction.feature_file.writing import write_features
+from aadml.feature_extraction.ground.errors import InputError
+
+WINDOWS = ("a@0.0-1.0", "a@1.0-2.0")
+
+
+@pytest.fixture
+def path(tmp_path):
+    features = {"audio": np.array([[0, 0], [1, 2]], np.float32), "visual": np.ones((2, 3), np.float32)}
+    labels, columns = np.zeros(2, np.int64), {"recording": ("a", "a")}
+    content = FeatureFile(features, labels, WINDOWS, ("train", "test"), ("x",), columns=columns)
+    write_features(tmp_path / "f.h5", content)
+    return tmp_path / "f.h5"
+
+
+@pytest.mark.parametrize("names", [["a"], ["b", WINDOWS[1]]])
+def test_a_file_of_a_clip_or_recording_may_be_replaced(path, names):
+    refuse_other_clips(path, names, "m.csv")
+
+
+@pytest.mark.parametrize("names", [["b"], []])
+def test_a_file_of_other_clips_is_kept(path, names):
+    with pytest.raises(InputError, match=r"f\.h5: is a feature file that shares no clip with m\.csv, and is not"):
+        refuse_other_clips(path, names, "m.csv")
+
+
+def test_a_file_with_an_equal_vector_may_be_replaced(path):
+    refuse_other_vectors(path, {"audio": np.array([[1, 2], [5, 6]], np.float64), "flow": np.zeros((2, 3))}, "a.npz")
+
+
+@pytest.mark.parametrize("features", [{"audio": [[0, 0], [2, 1]]}, {"visual": [[1, 2]]}, {"flow": [[1, 2]]}, {}])
+def test_a_file_without_an_equal_vector_is_kept(path, features):
+    with pytest.raises(InputError, match=r"f\.h5: is a feature file that shares no vector with a\.npz, and is not"):
+        refuse_other_vectors(path, {m: np.array(rows, np.float32) for m, rows in features.items()}, "a.npz")
+
+
+def test_a_missing_damaged_or_empty_file_may_be_replaced(path):
+    refuse_other_clips(path.with_name("none.h5"), [], "m.csv")
+    path.write_bytes(path.read_bytes()[:2000])
+    refuse_other_clips(path, [], "m.csv")
+    path.write_bytes(b"")
+    refuse_other_vectors(path, {}, "a.npz")

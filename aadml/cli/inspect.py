@@ -30,6 +30,7 @@ def command(path: str, as_json: bool, **options: Any) -> None:
     from dataclasses import asdict
 
     import aadml
+    from aadml.feature_extraction.foreign.tables import shown_address
 
     contents: Any = aadml.inspect(path, **options)
     if as_json:
@@ -38,7 +39,7 @@ def command(path: str, as_json: bool, **options: Any) -> None:
     if path.startswith("mteb:"):
         click.echo("\n".join(_task_lines(contents)))
         return
-    for line in _lines(path, contents):
+    for line in _lines(shown_address(path), contents):
         click.echo(line)
     for warning in contents.warnings:
         click.echo(f"warning: {warning}", err=True)

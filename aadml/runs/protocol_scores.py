@@ -40,7 +40,8 @@ def score_model(
     """Score a model, or the model in a folder, on the data of the caller; see `aadml.evaluate`."""
     loaded = model if isinstance(model, Model) else load(model)
     splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=on_note)
-    return _scored(Subject(loaded, rules.applied(splits)), protocol or loaded.facts.protocol, split, options)
+    source = None if isinstance(data, Splits) else data
+    return _scored(Subject(loaded, rules.applied(splits, source)), protocol or loaded.facts.protocol, split, options)
 
 
 def subject_of(run: Run) -> Subject:
@@ -79,7 +80,7 @@ def evaluate_under_each(
     """
     run, say = load_run(folder), on_note or (lambda message: None)
     subject, facts = subject_of(run), run.model.facts
-    subject = replace(subject, splits=rules.applied(run.splits))
+    subject = replace(subject, splits=rules.applied(run.splits, run.config.data))
     if rules.cluster is not None:
         for note in subject.splits.notes[len(run.splits.notes) :]:
             say(note)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import read_as
@@ -107,7 +108,7 @@ def calibrate_index(
         index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))
         numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
-    curves = _curves(index, queries, precision, str(data or OF_INDEX), on_note or (lambda _: None))
+    curves = _curves(index, queries, precision, shown_address(data or OF_INDEX), on_note or (lambda _: None))
     record = replace(record, clips=len(queries), curves=[asdict(curve) for curve in curves])
     with writing(path) as database:
         write_facts(database, replace(facts, calibration=record, state=facts.state.next()))

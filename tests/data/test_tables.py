@@ -378,5 +378,7 @@ def test_links_in_a_tar_are_left_out_and_objects_refused(rows, tmp_path):
 def test_the_columns_of_parts_that_differ_are_listed(tmp_path):
     write_parquet(tmp_path / "test-0.parquet", {"id": ["a"], "label": ["x"]})
     write_parquet(tmp_path / "train-0.parquet", {"id": ["b"]})
-    with pytest.raises(InputError, match="train has the columns id, but another part has id, label; store equal"):
+    with pytest.raises(
+        InputError, match="train has the columns id, but another part has id, label; store the same columns"
+    ):
         tables.table_keys(tmp_path)

@@ -161,7 +161,7 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
     Raises:
         InputError: the file cannot be read as features, or the features do not fit the index.
     """
-    source = accepted(of_features(place, Path(place)), encoder, str(place))
+    source = accepted(of_features(place, Path(place)), encoder, shown_address(place))
     check_widths(source, encoder.facts.dimensions, place)
     return source
 
@@ -178,7 +178,7 @@ def check_widths(source: IndexSource, widths: Mapping[Modality, int], place: str
         dimensions, width = items.features.shape[1], widths.get(modality)
         if width not in (None, dimensions):
             raise InputError(
-                f"{place}: {modality} has {dimensions} dimensions, but the index has {width}; pass "
+                f"{shown_address(place)}: {modality} has {dimensions} dimensions, but the index has {width}; pass "
                 "features of the extractor of the index"
             )
 

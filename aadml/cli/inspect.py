@@ -30,6 +30,7 @@ def command(path: str, as_json: bool, **options: Any) -> None:
     from dataclasses import asdict
 
     import aadml
+    from aadml.feature_extraction.foreign.tables import shown_address
 
     contents: Any = aadml.inspect(path, **options)
     if as_json:
@@ -38,7 +39,7 @@ def command(path: str, as_json: bool, **options: Any) -> None:
     if path.startswith("mteb:"):
         echo(*_task_lines(contents))
         return
-    echo(*_lines(path, contents))
+    echo(*_lines(shown_address(path), contents))
     for warning in contents.warnings:
         echo(f"warning: {warning}", err=True)
 

@@ -12,6 +12,7 @@ import click
 from aadml.cli.progress import continues, note
 from aadml.cli.settings import flags_of
 from aadml.cli.terminal import echo, echo_json
+from aadml.feature_extraction.ground.consent import addresses_in
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
@@ -114,5 +115,14 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
 
 
 def command_line() -> str:
-    """Return the line of the current command, quoted for a shell; within `aadml demo`, the line that demo prints."""
-    return shlex.join(["aadml", *click.get_current_context().find_root().obj])
+    """Return the line of the current command, quoted for a shell; within `aadml demo`, the line that demo prints.
+
+    Addresses lose user, query and fragment, because jobs and pages keep the line.
+    """
+    from aadml.feature_extraction.foreign.tables import shown_address
+
+    words = []
+    for word in click.get_current_context().find_root().obj:
+        address = next(addresses_in(word), "")
+        words.append(word.removesuffix(address) + shown_address(address))
+    return shlex.join(["aadml", *words])

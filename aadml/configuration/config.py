@@ -11,6 +11,7 @@ from annotated_types import Interval, Len, MinLen
 from aadml.comparison.options import Count, Seed
 from aadml.configuration import strict_yaml
 from aadml.configuration.overrides import Settings, expand_loss, named, setting_pairs, with_setting
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.option_types import Choice
@@ -159,6 +160,11 @@ class Config:
         if len(names) == 1 or stored.criterion not in names:
             return config
         return replace(config, training=replace(config.training, criterion=stored.criterion))
+
+    @property
+    def shown(self) -> "Config":
+        """The config for pages and trackers. The address of its data lacks user, query and fragment."""
+        return self.on(shown_address(self.common.data)) if self.common.data else self
 
     def yaml(self) -> str:
         """Return the config as YAML, for repeating the run."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import LABEL
 from aadml.configuration.config import Config
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import refuse_links, refuse_other_kind, write_text
 from aadml.feature_extraction.ground.errors import InputError
@@ -78,7 +79,7 @@ def write_report(
         raise InputError(
             "report: allow_other_features applies only to data other than those of the run; pass data as well"
         )
-    name = REPORT if data is None else f"report-{file_name(Path(data).stem)}.html"
+    name = REPORT if data is None else f"report-{file_name(Path(shown_address(data)).stem)}.html"
     target = Path(output) if output else folder / name
     if not output:
         refuse_links(target)
@@ -114,7 +115,7 @@ def _title(facts: Facts, data: str | Path | None = None) -> str:
     method = facts.method.name
     loss = facts.label.removeprefix(method).removeprefix("-")
     trained = f"{method} with loss {loss}" if loss else method
-    return f"{Path(data).name if data else facts.data.name}: {trained}"
+    return f"{Path(shown_address(data)).name if data else facts.data.name}: {trained}"
 
 
 def _summary(
@@ -278,4 +279,4 @@ def _provenance(config: Config, environment: Environment) -> Section:
         ("device", f"{environment.device} ({environment.device_name}, {environment.threads} threads)"),
         ("versions", versions),
     ]
-    return Section("How the run was made", page.properties(rows) + page.details("config.yaml", config.yaml()))
+    return Section("How the run was made", page.properties(rows) + page.details("config.yaml", config.shown.yaml()))

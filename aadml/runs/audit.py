@@ -184,8 +184,9 @@ def _splits(data: str | Path | Splits) -> Splits:
         return data
     from aadml.data.reading import open_data
     from aadml.data.splitting.splits import to_splits
+    from aadml.feature_extraction.foreign.tables import shown_address
 
-    return to_splits(open_data(data), name=str(data))
+    return to_splits(open_data(data), name=shown_address(data))
 
 
 def _check_readable(order: Order, data: str | Path | Splits) -> None:

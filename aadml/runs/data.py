@@ -19,6 +19,7 @@ from aadml.data.splitting.shared_clips import with_copy_notes
 from aadml.data.splitting.splits import has_one_label, require_one_label, stratified, to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import OptionValues
@@ -102,19 +103,19 @@ def _noting_validation(splits: Splits, common: Common) -> Splits:
 
 
 def _divided(config: Config, content: FeatureFile) -> Splits:
-    data, common = config.data, config.common
+    place, common = shown_address(config.data), config.common
     unseen, count = common.unseen_classes, common.train_per_class
     drawn = unseen is None and "valid" not in content.splits
     if unseen is not None:
-        splits = disjoint_classes(content, unseen, validation=common.validation, seed=common.seed, name=data)
+        splits = disjoint_classes(content, unseen, validation=common.validation, seed=common.seed, name=place)
     else:
-        splits = to_splits(content, validation=common.validation, seed=common.seed, name=data)
+        splits = to_splits(content, validation=common.validation, seed=common.seed, name=place)
         splits = splits if drawn else _noting_validation(splits, common)
     if common.cluster is not None:
         splits = _clustered(splits, content, common.cluster)
     if count is None:
         return splits
-    require_one_label(content, data, "train_per_class")
+    require_one_label(content, place, "train_per_class")
     share, unlabelled = common.validation if drawn else None, common.unlabelled == "keep"
     return few_a_class(splits, count, validation=share, seed=common.seed, keep_unlabelled=unlabelled)
 
@@ -131,14 +132,18 @@ class Rules:
     relevance: str | None = None
     cluster: str | None = None
 
-    def applied(self, splits: Splits) -> Splits:
+    def applied(self, splits: Splits, source: str | Path | None = None) -> Splits:
         """Apply the rules that are not None to data.
+
+        Args:
+            splits: the data.
+            source: source of the data; None for the name of the data.
 
         Raises:
             InputError: see `with_relevance` and `with_clusters`.
         """
         splits = splits if self.relevance is None else with_relevance(splits, self.relevance)
-        return splits if self.cluster is None else with_clusters(splits, self.cluster)
+        return splits if self.cluster is None else with_clusters(splits, self.cluster, source)
 
     def changed(self) -> list[str]:
         """Return the rules that are not None, as parts of a file name."""
@@ -148,8 +153,13 @@ class Rules:
 OF_RUN = Rules()
 
 
-def with_clusters(splits: Splits, column: str) -> Splits:
+def with_clusters(splits: Splits, column: str, source: str | Path | None = None) -> Splits:
     """Return data with groups of clips, which intervals resample. Clips with equal values in a column form a group.
+
+    Args:
+        splits: the data.
+        column: name of the column.
+        source: source of the data; None for the name of the data.
 
     Raises:
         InputError: the data cannot be read or have no such column, or a test clip has no value in the column.
@@ -159,7 +169,8 @@ def with_clusters(splits: Splits, column: str) -> Splits:
             f"cluster: there is no column '{column}', because {splits.name or 'a data set in memory'} has no columns; "
             "pass a feature file, or omit cluster"
         )
-    content = read_media(splits.name, ())[0] if is_manifest(splits.name) else open_data(splits.name)
+    place = source or splits.name
+    content = read_media(place, ())[0] if is_manifest(place) else open_data(place)
     return _clustered(splits, content, column)
 
 
@@ -367,4 +378,4 @@ def read(
             "sound; leave out cleaning and captions"
         )
     content = open_data(path, layout=layout, views=views)
-    return to_splits(content, validation=validation, seed=seed, name=str(path))
+    return to_splits(content, validation=validation, seed=seed, name=shown_address(path))

@@ -20,6 +20,7 @@ from aadml.data.splitting.splits import clips_of
 from aadml.feature_extraction.feature_file.columns import LISTED
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.feature_file.output import checksummed_hdf5
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind
 from aadml.model.model import Model
@@ -67,7 +68,7 @@ def embed_file(
     if model.facts.towers is not None or is_captioned(features):
         return _embed_media(model, features, Path(output))
     content = open_data(features)
-    check_features(model, content, str(features), allow=allow_other_features, on_note=on_note)
+    check_features(model, content, shown_address(features), allow=allow_other_features, on_note=on_note)
     clips = every_text(numbered(clips_of(content, model.modalities), model.class_names))
     vectors = {m: require_finite_embeddings(model.embed_features(clips[m], m), m, clips.ids) for m in model.modalities}
     splits = dict(zip(content.ids, content.splits, strict=True))

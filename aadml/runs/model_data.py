@@ -14,6 +14,7 @@ from aadml.data.reading import open_data
 from aadml.data.sources.media_sets import read_media, with_media
 from aadml.data.splitting.splits import clips_of
 from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.manifest import SPLITS
@@ -43,18 +44,18 @@ def read_for(
         return each_split(path, lambda part: numbered(part.keeping(model.modalities), model.class_names))
     if model.facts.towers is not None:
         content, manifest = read_media(path, model.modalities)
-        return with_media(_divided(content, str(path), model, on_note), manifest)
+        return with_media(_divided(content, shown_address(path), model, on_note), manifest)
     options = model.facts.method.arguments
     reads_sound = takes_captions(options)
     if reads_sound != is_captioned(path):
         kind = "contains features, not captioned sound" if reads_sound else "is captioned sound"
         needed = "captioned sound" if reads_sound else f"features of {', '.join(model.modalities)} (`aadml extract`)"
-        raise InputError(f"{path} {kind}; pass data that the model reads: {needed}")
+        raise InputError(f"{shown_address(path)} {kind}; pass data that the model reads: {needed}")
     if reads_sound:
         return read_captioned(path, options)
-    content = open_data(path)
-    check_features(model, content, str(path), allow=allow_other_features, on_note=on_note)
-    return _divided(content, str(path), model, on_note)
+    content, place = open_data(path), shown_address(path)
+    check_features(model, content, place, allow=allow_other_features, on_note=on_note)
+    return _divided(content, place, model, on_note)
 
 
 def check_features(

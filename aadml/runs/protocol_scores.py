@@ -41,7 +41,7 @@ def score_model(
     """Score a model, or the model in a folder, on the data of the caller; see `aadml.evaluate`."""
     loaded = model if isinstance(model, Model) else load(model)
     splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=on_note)
-    ruled = _ruled(splits, rules, split, on_note)
+    ruled = _ruled(splits, rules, None if isinstance(data, Splits) else data, split, on_note)
     return _scored(Subject(loaded, ruled), protocol or loaded.facts.protocol, split, options)
 
 
@@ -81,7 +81,7 @@ def evaluate_under_each(
     """
     run, say = load_run(folder), on_note or (lambda message: None)
     subject, facts = subject_of(run), run.model.facts
-    subject = replace(subject, splits=_ruled(run.splits, rules, split, say))
+    subject = replace(subject, splits=_ruled(run.splits, rules, run.config.data, split, say))
     changed = [*options.changed(), *rules.changed()]
     evaluations = [_scored(subject, protocol or facts.protocol, split, options) for protocol in protocols]
     records = {
@@ -129,9 +129,9 @@ def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
         note(f"warning: the results were not added to the run: {error}")
 
 
-def _ruled(splits: Splits, rules: Rules, split: str, note: Note) -> Splits:
+def _ruled(splits: Splits, rules: Rules, source: str | Path | None, split: str, note: Note) -> Splits:
     """Return the splits with rules applied, and call `note` with notes on the rules and on copied test clips."""
-    ruled = rules.applied(splits)
+    ruled = rules.applied(splits, source)
     for text in (*(copy_notes(splits) if split == "test" else ()), *ruled.notes[len(splits.notes) :]):
         note(text)
     return ruled

@@ -11,7 +11,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +68,13 @@ class RunStore:
         self._logged += len(line)
 
     def commit(
-        self, files: Mapping[str, bytes], *, drop: Iterable[str] = (), seconds: float | None = None, flush: bool = False
+        self,
+        files: Mapping[str, bytes],
+        *,
+        drop: Iterable[str] = (),
+        seconds: float | None = None,
+        flush: bool = False,
+        private: Collection[str] = (),
     ) -> None:
         """Add new files and the appended log lines to the run.
 
@@ -77,6 +83,7 @@ class RunStore:
             drop: names of files to remove from the run.
             seconds: seconds spent fitting so far; None keeps the last value.
             flush: whether to flush everything to the disk now.
+            private: names of files that only their owner may read.
 
         Raises:
             InputError: the folder cannot be written, or the disk is full. The last commit stays valid, but files that
@@ -89,7 +96,7 @@ class RunStore:
         flush = flush or time.monotonic() - self._flushed_at >= FLUSH_SECONDS
         try:
             for name, data in files.items():
-                write_bytes(self.folder / name, data, durable=False)
+                write_bytes(self.folder / name, data, durable=False, private=name in private)
             self._unflushed |= set(files)
             if flush:
                 self._flush(changed.files)

@@ -96,7 +96,7 @@ def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Not
     run = f"{time.strftime('%Y%m%d-%H%M%S')}-{file_name(config.label())}-seed{config.common.seed}"
     try:
         with redirect_stdout(sys.stderr):  # standard output is for results
-            log_epoch = start(run, dict(_flat("", config.values)), closing)
+            log_epoch = start(run, dict(_flat("", config.shown.values)), closing)
     except InputError:
         raise
     except Exception as error:  # trackers have no common class of errors

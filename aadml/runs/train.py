@@ -225,7 +225,9 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
         return
     device = chosen_device(prepared.config.common.device, "config")
     about = environment(prepared.splits, prepared.sha256, device)
-    store.commit({CONFIG: prepared.config.yaml().encode(), ENVIRONMENT: to_bytes(asdict(about))})
+    config = prepared.config
+    secret = () if config == config.shown else (CONFIG,)
+    store.commit({CONFIG: config.yaml().encode(), ENVIRONMENT: to_bytes(asdict(about))}, private=secret)
 
 
 def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:

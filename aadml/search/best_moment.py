@@ -90,7 +90,8 @@ def _moments(rows: Sequence[tuple[int, bytes, bytes]], table: str, number: int) 
     if not rows:
         return None
     ((_, stored_times, content),) = rows
-    count, rest = divmod(len(stored_times), 8)
+    is_valid = isinstance(stored_times, bytes) and isinstance(content, bytes)
+    count, rest = divmod(len(stored_times), 8) if is_valid else (0, 0)
     if rest or not count or len(content) % (4 * count):
         raise damage(f"{table}, number {number}")
     times, values = np.frombuffer(stored_times, dtype="<f8"), np.frombuffer(content, dtype="<f4")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from aadml.comparison.options import Count
 from aadml.feature_extraction.feature_file.names import MODALITIES
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError
@@ -170,7 +171,10 @@ def _written(path: Path, source: str | Path) -> tuple[IndexFacts, Known]:
         facts, known = read_facts(database, path), known_items(database)
     before = located(facts.source.path, path.parent)
     if near(before, path.parent) != near(source, path.parent):
-        raise InputError(f"{path}: is the index of {before}, not of {source}; pass another output, or remove the index")
+        raise InputError(
+            f"{path}: is the index of {before}, not of {shown_address(source)}; pass another output, or remove the "
+            "index"
+        )
     return facts, known
 
 
@@ -241,7 +245,7 @@ def _of_features(
     left = [modality for modality in clips.content.features if modality not in clips.present]
     if left and on_note:
         on_note(f"an index stores only {', '.join(MODALITIES)}; these modalities are left out: {', '.join(left)}")
-    return clips if encoder is None else accepted(clips, encoder, str(place), allow=allow, on_note=on_note)
+    return clips if encoder is None else accepted(clips, encoder, shown_address(place), allow=allow, on_note=on_note)
 
 
 def _fitted_encoder(clips: IndexSource) -> PlainEncoder:

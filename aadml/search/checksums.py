@@ -7,6 +7,7 @@ before its rows are used. An index of version 1 has no checksums and is not veri
 """
 
 import hashlib
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -25,6 +26,29 @@ _ITEMS = ("item", "extra")
 _VECTORS = tuple(f"vector_{name}" for name in MODALITIES)
 _MOMENTS = tuple(f"moment_{name}" for name in MODALITIES)
 _MAPS = tuple(f"map_{name}" for name in MODALITIES)
+
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_CALL = re.compile(r"quoted\s*\(")
+_WORD = re.compile(
+    "create|table|index|on|integer|text|numeric|blob|primary|key|not|null|unique|without|rowid|quoted|meta|name|value|item"
+    "|item_label|number|id|split|label|audio|visual|digest|checksum|part|block|content|times|vector|cells|modality|facts"
+    r"|centers|own|extra|extra_\d+|(vector|moment|map)_[a-z]+"
+)
+
+
+def check_schema(database: sqlite3.Connection) -> None:
+    """Check that a database has only plain tables and indexes of their columns, with the names that aadml writes.
+
+    Views, triggers, virtual tables, checks and computed values are refused, because SQLite would run their statements,
+    which may have no end.
+
+    Raises:
+        sqlite3.DatabaseError: the schema has another statement.
+    """
+    for name, statement in database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"):
+        text = _QUOTED.sub(" quoted ", str(statement).lower())
+        if _CALL.search(text) or not all(map(_WORD.fullmatch, re.findall(r"[^\s(),]+", text))):
+            raise damage(f"'{name:.80}' is not a plain table")
 
 
 def has_checksums(database: sqlite3.Connection) -> bool:

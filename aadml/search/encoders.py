@@ -17,7 +17,7 @@ from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.consent import trusting
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.feature_extraction.ground.options import OptionValues
 from aadml.methods.inputs import Inputs, Scaling, load_scaling
@@ -152,13 +152,19 @@ def load_encoder(
         model: the model or its current path, if the model was moved.
 
     Raises:
-        InputError: the model cannot be loaded, or the index was built with another model or without a model.
+        InputError: the model cannot be loaded, the index was built with another model or without a model, or the record
+            is damaged.
     """
     if isinstance(record, PlainRecord):
         if model is not None:
             raise InputError(
                 "--model: this index was built without a model; omit --model, or build another index with the model"
             )
+        for name, width in record.dimensions.items():
+            if any(len(record.scaling.get(f"{part}.{name}", ())) != width for part in ("shift", "scale")):
+                raise DamagedFileError(
+                    f"{folder}: the scaling of the {name} features of the index is damaged; build the index again"
+                )
         state = {name: torch.tensor(values) for name, values in record.scaling.items()}
         return plain_encoder(record.features, record.dimensions, load_scaling(state, Inputs()))
     place = folder / record.path

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from aadml.data.reading import is_address
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
 
@@ -137,10 +138,10 @@ def write_facts(database: sqlite3.Connection, facts: IndexFacts) -> None:
 def near(path: str | Path, folder: Path) -> str:
     """Return the relative path of a file inside `folder`, or the absolute path of any other file.
 
-    Addresses stay unchanged.
+    Addresses stay unchanged, but lose user, query and fragment, which may contain secrets.
     """
     if is_address(path):
-        return str(path)
+        return shown_address(path)
     absolute = os.path.abspath(path)  # noqa: PTH100 - does not resolve links
     relative = os.path.relpath(absolute, folder.absolute())
     return absolute if relative.startswith("..") else relative

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from aadml.comparison.arrays import require_finite_embeddings
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import read_as
@@ -108,7 +109,7 @@ def calibrate_index(
         index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))
         numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
-    curves = _curves(index, queries, precision, str(data or OF_INDEX), on_note or (lambda _: None))
+    curves = _curves(index, queries, precision, shown_address(data or OF_INDEX), on_note or (lambda _: None))
     record = replace(record, clips=len(queries), curves=[asdict(curve) for curve in curves])
     with writing(path) as database:
         write_facts(database, replace(facts, calibration=record, state=facts.state.next()))
@@ -161,7 +162,7 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
     Raises:
         InputError: the file cannot be read as features, or the features do not fit the index.
     """
-    source = accepted(of_features(place, Path(place)), encoder, str(place))
+    source = accepted(of_features(place, Path(place)), encoder, shown_address(place))
     check_widths(source, encoder.facts.dimensions, place)
     return source
 
@@ -178,7 +179,7 @@ def check_widths(source: IndexSource, widths: Mapping[Modality, int], place: str
         dimensions, width = items.features.shape[1], widths.get(modality)
         if width not in (None, dimensions):
             raise InputError(
-                f"{place}: {modality} has {dimensions} dimensions, but the index has {width}; pass "
+                f"{shown_address(place)}: {modality} has {dimensions} dimensions, but the index has {width}; pass "
                 "features of the extractor of the index"
             )
 

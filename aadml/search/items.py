@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -14,15 +14,22 @@ from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.checksums import damage, verified_rows
 from aadml.search.exact_search import Gallery
-from aadml.search.store import Item, columns_in, quoted, tables_of
+from aadml.search.store import CAPTION_COLUMNS, Item, columns_in, quoted, tables_of
 
 Galleries = dict[Modality, tuple[NDArray[np.int64], Gallery]]
 """Modality -> numbers of the items in the order of their ids (n,), and their vectors."""
 
 
 def labels_of(database: sqlite3.Connection) -> dict[int, str]:
-    """Read the labels of the items by number."""
-    return dict(database.execute("SELECT number, label FROM item"))
+    """Read the labels of the items by number.
+
+    Raises:
+        sqlite3.DatabaseError: a label is not a text.
+    """
+    labels = dict(database.execute("SELECT number, label FROM item"))
+    if not all(isinstance(label, str) for label in labels.values()):
+        raise damage("the labels of the items")
+    return labels
 
 
 def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[Item]:
@@ -30,6 +37,7 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
 
     Raises:
         InputError: the index lacks an item with one of the numbers.
+        sqlite3.DatabaseError: a value of an item has a wrong type.
     """
     names = columns_in(database)
     selected = ", ".join(["id, audio, visual, split, label", *map(quoted, names)])
@@ -38,9 +46,25 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
         row = database.execute(query, (number,)).fetchone()
         if row is None:
             raise InputError(f"clip number {number} is not in this index; pass the number of a hit")
+        if not _is_item(row) or not _is_caption_number(dict(zip(names, row[5:], strict=True)).get(CAPTION_COLUMNS[1])):
+            raise damage(f"item {number}")
         media = {m: os.fsdecode(path) for m, path in zip(("audio", "visual"), row[1:3], strict=True) if path}
         columns = {name: "" if value is None else str(value) for name, value in zip(names, row[5:], strict=True)}
         yield Item(row[0], media, row[3], row[4], columns)
+
+
+def _is_item(row: Sequence[object]) -> bool:
+    """Return whether the values of an item have their types: id, audio, visual, split, label, further columns."""
+    name, audio, visual, split, label, *columns = row
+    return (
+        all(isinstance(value, str) for value in (name, split, label))
+        and all(value is None or isinstance(value, str | bytes) for value in (audio, visual))
+        and all(value is None or isinstance(value, str | int | float) for value in columns)
+    )
+
+
+def _is_caption_number(value: object) -> bool:
+    return value in (None, "") or (str(value).isdecimal() and len(str(value)) <= 18)
 
 
 def galleries_of(database: sqlite3.Connection, similarity: str) -> Galleries:

@@ -4,8 +4,8 @@ import hashlib
 import json
 import sqlite3
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,11 +17,12 @@ from aadml.comparison.features import Modality
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.feature_file.content import Texts
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import Row, is_text
 from aadml.model.media import raw_media
+from aadml.search.checksums import check_schema, damage
 from aadml.search.encoders import ModelEncoder, embed_media
 from aadml.search.sources import IndexSource, Present, Work, listed, may_have, readable
 
@@ -38,9 +39,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
     name = json.dumps(asdict(encoder.record(index.parent)), sort_keys=True)
     present: dict[Modality, Present] = {}
     failures: list[Failure] = []
-    with closing(sqlite3.connect(work.folder / "vectors.sqlite", isolation_level=None)) as cache:
-        cache.execute("PRAGMA journal_mode = WAL")
-        cache.execute("CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, content BLOB NOT NULL)")
+    with _vector_cache(work.folder / "vectors.sqlite") as cache:
         for modality in (m for m in ("audio", "visual") if m in encoder.facts.modalities):
             keys, missing = _keys(manifest.rows, modality, name)
             failed = _embed_missing(manifest.rows, keys, modality, encoder, cache, work)
@@ -48,10 +47,30 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
             vectors = dict(cache.execute("SELECT key, content FROM vector"))
             embedded = [n for n, key in keys.items() if key in vectors]
             if embedded:
-                values = np.stack([np.frombuffer(vectors[keys[n]], dtype="<f4") for n in embedded])
+                blobs = [vectors[keys[n]] for n in embedded]
+                if {*map(type, blobs)} != {bytes} or len({*map(len, blobs)}) > 1 or len(blobs[0]) % 4:
+                    raise damage(f"the {modality} vectors")
+                values = np.stack([np.frombuffer(blob, dtype="<f4") for blob in blobs])
                 present[modality] = Present(np.asarray(embedded, dtype=np.int64), torch.from_numpy(values))
     source = IndexSource(items, present, failures=tuple(failures), embedded=True)
     return readable(_with_texts(source, manifest.rows, encoder), place)
+
+
+@contextmanager
+def _vector_cache(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the cache of vectors, which is created if needed.
+
+    Raises:
+        InputError: the cache is damaged, has statements of its own, or cannot be written.
+    """
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as cache:
+            check_schema(cache)
+            cache.execute("PRAGMA journal_mode = WAL")
+            cache.execute("CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, content BLOB NOT NULL)")
+            yield cache
+    except sqlite3.DatabaseError as error:
+        raise DamagedFileError(f"{path}: cannot be used as a cache of vectors ({error}); remove this file") from error
 
 
 def _with_texts(source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder) -> IndexSource:

@@ -17,6 +17,7 @@ from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile, Texts, Timeline
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES
@@ -152,12 +153,13 @@ def of_features(
     present = {m: _present(content, m, moments=moments) for m in MODALITIES if m in content.features}
     if not present and content.texts is None:
         raise InputError(
-            f"{place}: has only {', '.join(content.features) or 'clips without features'}, but an index stores "
-            f"{', '.join(MODALITIES)}; pass features of at least one of these modalities"
+            f"{shown_address(place)}: has only {', '.join(content.features) or 'clips without features'}, but an index "
+            f"stores {', '.join(MODALITIES)}; pass features of at least one of these modalities"
         )
     if moments and all(some.timeline is None for some in present.values()):
         raise InputError(
-            f"--moments: {place} has no features over time; extract features with `aadml extract --sequence`"
+            f"--moments: {shown_address(place)} has no features over time; extract features with `aadml extract "
+            "--sequence`"
         )
     source = IndexSource(items, present, content.provenance, content=content)
     return source if content.texts is None else source.with_texts(content.texts)

@@ -124,7 +124,8 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open an index.
 
     Raises:
-        InputError: the file cannot be opened, is not an index, or has an unknown version.
+        InputError: the file cannot be opened, is not an index, has an unknown version, or would run statements of its
+            own.
     """
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: is not a file; pass the file of an index")
@@ -139,10 +140,12 @@ def connect(path: Path) -> sqlite3.Connection:
             kind, version = (
                 database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
             )
+            if is_readable := kind == APPLICATION and 1 <= version <= VERSION:
+                checksums.check_schema(database)
         except BaseException:
             database.close()
             raise
-    if kind != APPLICATION or not 1 <= version <= VERSION:
+    if not is_readable:
         database.close()
         if kind != APPLICATION:
             raise InputError(f"{path}: is not an index of aadml; pass a file of `aadml index`")

@@ -70,12 +70,14 @@ def vector_map(database: sqlite3.Connection, modality: Modality) -> VectorMap:
     numbers, places = _stored(database, modality) if is_stored else _computed(database, modality)
     query = "SELECT number, label FROM item WHERE number IN (SELECT value FROM json_each(?))"
     labels = dict(database.execute(query, (json.dumps(numbers.tolist()),)))
+    if not all(isinstance(label, str) for label in labels.values()):
+        raise damage("the labels of the items")
     return VectorMap(numbers, places, tuple(labels.get(number, "") for number in numbers.tolist()))
 
 
 def _stored(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     rows = [*chain.from_iterable(verified_rows(database, f"map_{modality}"))]
-    if any(len(content) != 8 for _, content in rows):
+    if any(not isinstance(content, bytes) or len(content) != 8 for _, content in rows):
         raise damage(f"the map of {modality}")
     places = np.frombuffer(b"".join(content for _, content in rows), dtype="<f4")
     return np.asarray([number for number, _ in rows], dtype=np.int64), places.reshape(-1, 2)
@@ -87,7 +89,10 @@ def _computed(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray
     step = -(-count // MOST_POINTS)
     every = chain.from_iterable(verified_rows(database, f"vector_{modality}"))
     rows = list(islice(every, 0, None, max(1, step)))
-    vectors = np.frombuffer(b"".join(content for _, content in rows), dtype="<f4").reshape(len(rows), -1)
+    blobs = [content for _, content in rows]
+    if {*map(type, blobs)} - {bytes} or len({*map(len, blobs)}) > 1 or any(len(blob) % 4 for blob in blobs[:1]):
+        raise damage(f"the {modality} vectors")
+    vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), -1)
     if not np.isfinite(vectors).all():
         raise damage(f"the vectors of {modality} contain NaN or infinity")
     return np.asarray([number for number, _ in rows], dtype=np.int64), principal(torch.from_numpy(vectors.copy()))

@@ -52,7 +52,7 @@ def write_ablation(
     keys = next(position for position, name in enumerate(table.columns) if name.startswith("MAP "))
     results = StudyPart("Table", result_tables(table, keys), table.notes, {"results": table})
     first, *others = _figures(ablation, scores)
-    config = page.details("config of the first cell", ablation.cells[0].config.yaml())
+    config = page.details("config of the first cell", ablation.cells[0].config.shown.yaml())
     seeds = f"Seeds {', '.join(map(str, ablation.seeds))}. Every run is a folder in runs/."
     varied = ", ".join(axis.key for axis in ablation.axes)
     title = f"{data_name(scores, execution.folder)}: ablation of {varied}"

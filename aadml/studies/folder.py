@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from aadml.data.reading import is_address
+from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.atomic import refuse_links, write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
@@ -86,7 +87,7 @@ def _keep_to(folder: Path, data: str) -> None:
     Raises:
         InputError: the data are missing or differ from the data of the runs, or `data.json` is damaged.
     """
-    drawn = is_address(data)
+    drawn, data = is_address(data), shown_address(data)
     if not drawn and not Path(data).exists():
         raise InputError(f"{data}: does not exist; check the path of the data")
     path, sha256 = folder / DATA, _fingerprint(Path(data))

@@ -3,6 +3,7 @@
 Source of the tables of vectors: Xie et al., DCASE 2022 (`contrastive-negative-sampling`).
 """
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ Vector = NDArray[np.float32]
 PAD = 0
 _NEARLY_ORTHOGONAL = 0.25
 _TRIES = 200
+_DIGITS = 19  # of a number of words or dimensions
 
 
 @dataclass(frozen=True)
@@ -45,16 +47,18 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
         Word -> (d,) float32; the first vector if a word is repeated.
 
     Raises:
-        InputError: the file cannot be read, is truncated, or is malformed.
+        InputError: the file cannot be read, is truncated, is malformed, or has a returned vector that is not finite.
     """
     wanted = None if words is None else {word.encode() for word in words}
     vectors: dict[str, Vector] = {}
     try:
         with Path(path).open("rb") as file:
             header = file.readline(1 << 20)
+            _check_counts(header, os.fstat(file.fileno()).st_size, str(path))
             reader = _binary(file, header, str(path)) if _is_binary(file, header) else _text(file, header, str(path))
             for word, values in reader:
                 if wanted is None or word in wanted:
+                    _check_finite(values, word, str(path))
                     vectors.setdefault(word.decode("utf-8", errors="replace"), np.array(values, dtype=np.float32))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from error
@@ -146,7 +150,24 @@ def _is_binary(file: BinaryIO, header: bytes) -> bool:
 def _counts(header: bytes) -> list[int]:
     """Return the numbers of words and dimensions in the first line; [] if the line is a word with its vector."""
     parts = header.split()
-    return [int(part) for part in parts] if len(parts) == 2 and all(part.isdigit() for part in parts) else []
+    numbers = [int(part) for part in parts if part.isdigit() and len(part) <= _DIGITS]
+    return numbers if len(parts) == len(numbers) == 2 else []
+
+
+def _check_counts(header: bytes, size: int, path: str) -> None:
+    """Raise DamagedFileError if a file of `size` bytes cannot contain as many words or dimensions as its header."""
+    if any(2 * number > size for number in _counts(header)):
+        count, dimension = _counts(header)
+        raise DamagedFileError(
+            f"{path}: states {count:,} words of {dimension:,} dimensions, but has only {size:,} bytes; download the "
+            "file again"
+        )
+
+
+def _check_finite(values: Vector, word: bytes, path: str) -> None:
+    if not np.isfinite(values).all():
+        name = word.decode("utf-8", errors="backslashreplace")
+        raise DamagedFileError(f"{path}: the vector of {name!a:.80} is not finite; download the file again")
 
 
 def _binary(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vector]]:
@@ -170,7 +191,8 @@ def _text(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vec
     for number, line in enumerate(lines, start=1):
         word, *values = line.rstrip(b"\r\n ").split(b" ")
         try:
-            vector = np.array([float(value) for value in values], dtype=np.float32)
+            with np.errstate(over="ignore"):  # an infinite value is refused if the word is returned
+                vector = np.array([float(value) for value in values], dtype=np.float32)
         except ValueError as error:
             raise InputError(f"{path}: word {number} has an invalid value ({error}); pass a Word2Vec file") from error
         if len(vector) != dimension or dimension < 1:

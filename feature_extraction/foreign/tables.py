@@ -46,6 +46,10 @@ Other protocols of fsspec follow references to further files, or run templates o
 """
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _PLAIN_NAME = re.compile(r"(?!\.)[^/\\:\0]+")
+_ADDRESS = re.compile(
+    r"(?:(?P<protocol>[^:/?#]+://)(?:(?P<user>[^/?#]*)@)?)?(?P<place>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?",
+    re.DOTALL,
+)
 _SAVED = ("dataset_dict.json", "state.json")
 _SUFFIXES = (".parquet", ".tar", ".tgz", ".tar.gz")
 _IDS = ("query-id", "corpus-id", "id", "_id")
@@ -161,19 +165,29 @@ def _download(address: str, place: Path) -> None:
         copy_of(content, place, shown_address(address))
 
 
-def shown_address(source: str) -> str:
-    """Return an address without user, query and fragment, which may contain secrets."""
-    parts = urlsplit(source)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+def shown_address(source: str | os.PathLike[str]) -> str:
+    """Return a source for messages and files: an address without user, query and fragment, which may contain secrets.
+
+    A path and the name of synthetic features stay unchanged.
+    """
+    if not is_remote(source):
+        return str(source)
+    parts = _parts_of(str(source))
+    return f"{parts['protocol'] or ''}{parts['place']}"
 
 
 def _without_secrets(text: str, source: str) -> str:
     """Return a text in which user, query and fragment of an address are replaced."""
-    parts = urlsplit(source)
     text = text.replace(source, shown_address(source))
-    for secret in (parts.netloc.rpartition("@")[0], parts.query, parts.fragment):
-        text = text.replace(secret, "...") if secret else text
+    for secret in filter(None, _parts_of(source).group("user", "query", "fragment")):
+        text = text.replace(secret, "...")
     return text
+
+
+def _parts_of(source: str) -> re.Match[str]:
+    match = _ADDRESS.fullmatch(source)
+    assert match is not None  # every text matches
+    return match
 
 
 def copy_of(file: IO[bytes], place: Path, shown: str) -> None:

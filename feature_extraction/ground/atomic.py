@@ -12,7 +12,7 @@ from aadml.feature_extraction.ground.errors import InputError
 
 
 @contextmanager
-def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[Path]:
+def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path` that replaces `path` on success and is removed on failure.
 
     The permissions of a replaced file are kept. A symbolic link stays, and its target is written.
@@ -21,6 +21,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         path: final path. Its folder is created if needed.
         durable: whether the content is flushed to the disk before the rename, so that a power cut leaves no
             incomplete file.
+        private: whether only the owner may read and write the file.
 
     Yields:
         The temporary path, in the same folder, with the same suffix.
@@ -37,7 +38,8 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         temporary = final.parent / f".{final.stem[:80]}.{secrets.token_hex(4)}.partial{final.suffix}"
         temporary.touch(0o600, exist_ok=False)
         yield temporary
-        temporary.chmod(final.stat().st_mode & 0o777 if final.exists() else 0o666 & ~_umask())
+        if not private:
+            temporary.chmod(final.stat().st_mode & 0o777 if final.exists() else 0o666 & ~_umask())
         if durable:
             flush_to_disk(temporary)
         temporary.replace(final)
@@ -102,9 +104,9 @@ def _require_file_path(final: Path) -> None:
         raise InputError(f"{final}: cannot be written, because {lowest} is not a folder; choose another path")
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True) -> None:
-    """Write `data` to `path`, completely or not at all; see `atomic_path` for `durable` and the errors."""
-    with atomic_path(path, durable=durable) as temporary:
+def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True, private: bool = False) -> None:
+    """Write `data` to `path`, completely or not at all; see `atomic_path` for the options and the errors."""
+    with atomic_path(path, durable=durable, private=private) as temporary:
         handle = os.open(temporary, os.O_WRONLY)
         try:
             append_all(handle, data)

@@ -58,7 +58,7 @@ def consent_to(*typed: object, paths: bool = False) -> None:
     """
     for value in typed:
         if isinstance(value, str):
-            _addresses.update(_addresses_in(value))
+            _addresses.update(addresses_in(value))
             _names.update(() if paths else _names_in(value))
         elif isinstance(value, Mapping):
             consent_to(*value.values(), paths=paths)
@@ -66,7 +66,7 @@ def consent_to(*typed: object, paths: bool = False) -> None:
             consent_to(*value, paths=paths)
 
 
-def _addresses_in(text: str) -> Iterator[str]:
+def addresses_in(text: str) -> Iterator[str]:
     """Yield the address in "ADDRESS", "--data=ADDRESS" or "--set=data=ADDRESS"."""
     while text:
         if _ADDRESS.match(text):

@@ -163,7 +163,7 @@ def test_the_making_of_a_run_in_full():
         device_name="H100", data=SimpleNamespace(name="folder/f.h5", sha256="0123456789abcdef" * 4),
         clips={"train": 9, "test": 3},
     )  # fmt: skip
-    section = run_page._provenance(SimpleNamespace(yaml=lambda: "seed: 0\n"), environment)
+    section = run_page._provenance(SimpleNamespace(shown=SimpleNamespace(yaml=lambda: "seed: 0\n")), environment)
     assert words(section.content) == (
         "data\nfolder/f.h5 (SHA-256 0123456789abcdef...)\nclips\n9 train, 3 test\ncommit\nnot in a repository\ndevice\n"
         "cuda:0 (H100, 4 threads)\nversions\npython 3.11, torch 2.5\nconfig.yaml\nseed: 0"

@@ -10,8 +10,9 @@ import pytest
 
 import aadml
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.search import Index, encoders
+from aadml.search.facts import PlainRecord
 from tests.feature_extraction.hub import tiny
 from tests.sound_files import tone, write_wav
 
@@ -174,3 +175,10 @@ def test_the_network_of_a_query_is_loaded_once(index, pictures, monkeypatch):
             opened.search(text=WORDS, to="visual")
             opened.search(visual=pictures / f"{number}.png", to="visual")
     assert len(built) == 2
+
+
+@pytest.mark.parametrize("scaling", [{}, {"shift.audio": [], "scale.audio": []}, {"shift.audio": [0.0] * 2}])
+def test_a_scaling_that_does_not_fit_the_features_is_refused(tmp_path, scaling):
+    record = PlainRecord(features={}, dimensions={"audio": 2}, scaling=scaling)
+    with pytest.raises(DamagedFileError, match="the scaling of the audio features of the index is damaged; build the"):
+        encoders.load_encoder(record, tmp_path)

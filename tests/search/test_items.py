@@ -4,13 +4,16 @@ import os
 import sqlite3
 from contextlib import closing
 
+import numpy as np
 import pytest
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.search.best_moment import read_moments
 from aadml.search.captions import known_items
 from aadml.search.facts import read_facts
-from aadml.search.items import items_of, vectors_of
-from aadml.search.store import Entry, Item, connect, create, reading
+from aadml.search.items import items_of, labels_of, vectors_of
+from aadml.search.store import CAPTION_COLUMNS, Entry, Item, connect, create, reading
+from aadml.search.vector_maps import vector_map
 from tests.search.small_index import FACTS, read
 
 
@@ -78,3 +81,37 @@ def test_vectors_of_an_index_without_checksums_have_equally_many_whole_numbers(i
         database.commit()
     with pytest.raises(InputError, match="damaged: the audio vectors"):
         read(index)
+
+
+@pytest.mark.parametrize(
+    ("statement", "read_values"),
+    [
+        *((f"UPDATE {place} = {value}", lambda database: list(items_of(database, [1])))
+          for place, values in {
+              "item SET id": ("x'00'",), "item SET label": ("x'00'",), "item SET split": ("x'00'",),
+              "item SET audio": ("5", "1.5"), "item SET visual": ("5",), "extra SET caption_text": ("x'00'",),
+              "extra SET caption_number": ("'abc'", "'-1'", "1.5", "x'31'", f"'{'9' * 5000}'"),
+          }.items() for value in values),
+        ("UPDATE item SET label = x'00'", labels_of),
+        ("UPDATE item SET label = x'00'", lambda database: vector_map(database, "audio")),
+        ("UPDATE vector_audio SET content = 'text'", lambda database: vector_map(database, "audio")),
+        ("UPDATE vector_audio SET content = x'000000'", lambda database: vector_map(database, "audio")),
+        ("CREATE TABLE map_audio (number, content); INSERT INTO map_audio VALUES (1, 5)",
+         lambda database: vector_map(database, "audio")),
+        ("INSERT INTO moment_audio VALUES (1, 5, x'00000000')", lambda database: read_moments(database, "audio", [1])),
+        ("INSERT INTO moment_audio VALUES (1, zeroblob(8), 5)", lambda database: read_moments(database, "audio", [1])),
+    ],
+)  # fmt: skip
+def test_a_value_of_a_wrong_type_is_refused_in_one_line(tmp_path, statement, read_values):
+    path = tmp_path / "i"
+    vector = {"audio": np.ones(3, dtype=np.float32)}
+    create(path, FACTS, dict.fromkeys(CAPTION_COLUMNS, "TEXT"), [Entry(Item("x"), b"", vector)])
+    with closing(sqlite3.connect(path)) as database:  # an index of version 1 has no checksums
+        database.executescript(f"DROP TABLE checksum; PRAGMA user_version = 1; {statement}")
+    with (
+        closing(connect(path)) as database,
+        pytest.raises(DamagedFileError, match=r"cannot be read as an index \(it is damaged: .*\); build") as error,
+        reading(database, path),
+    ):
+        read_values(database)
+    assert "\n" not in str(error.value)

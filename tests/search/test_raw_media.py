@@ -1,7 +1,9 @@
 """Sounds are asked with words, where a model of sound and captions reads them."""
 
 import shutil
+import sqlite3
 import wave
+from contextlib import closing
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.search import Index
 from aadml.search.facts import ModelReference
 from aadml.search.raw_media import of_raw_media
@@ -160,3 +162,26 @@ def test_an_error_that_is_not_of_decoding_is_raised(tmp_path):
     encoder.embed = fails
     with pytest.raises(InputError, match="out of memory"):
         of_raw_media(tmp_path, tmp_path / "i", encoder, Work(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("DROP TABLE vector; CREATE VIEW vector AS SELECT 'a' AS key, zeroblob(400000000) AS content",
+         "it is damaged: 'vector' is not a plain table"),
+        ("UPDATE vector SET content = 'text'", "it is damaged: the audio vectors"),
+        ("UPDATE vector SET content = x'000000'", "it is damaged: the audio vectors"),
+        (None, "file is not a database"),
+    ],
+)  # fmt: skip
+def test_a_cache_of_another_content_is_refused(tmp_path, statement, reason):
+    write_wav(tmp_path / "a.wav", np.ones(32_000))
+    work, cache = Work(tmp_path), tmp_path / "vectors.sqlite"
+    of_raw_media(tmp_path, tmp_path / "i", _Lengths(), work)
+    if statement is None:
+        cache.write_bytes(b"another file" * 1000)
+    else:
+        with closing(sqlite3.connect(cache)) as database:
+            database.executescript(statement)
+    with pytest.raises(DamagedFileError, match=f"cannot be used as a cache of vectors .{reason}.; remove this file"):
+        of_raw_media(tmp_path, tmp_path / "i", _Lengths(), work)

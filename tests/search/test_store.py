@@ -194,3 +194,38 @@ def test_the_work_folder_of_an_index_has_no_links(index, tmp_path, name):
         raise AssertionError("opened")
     assert not victim.exists()
     assert link.is_symlink()
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS number FROM n"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"DROP TABLE item; CREATE VIEW item AS {ENDLESS}",
+        "DROP TABLE vector_audio; CREATE VIEW vector_audio AS SELECT number, zeroblob(400000000) AS content FROM item",
+        f"CREATE TRIGGER t AFTER INSERT ON item BEGIN INSERT INTO meta {ENDLESS}; END",
+        "DROP TABLE vector_text; CREATE VIRTUAL TABLE vector_text USING fts5(content)",
+        "ALTER TABLE item ADD COLUMN content AS (zeroblob(400000000))",
+        "CREATE TABLE cells (number CHECK (length(zeroblob(number))))",
+        "CREATE TABLE cells (number DEFAULT (zeroblob(400000000)))",
+        "CREATE INDEX extra_7 ON item (hex(label))",
+        'CREATE INDEX extra_7 ON item ("hex"("label"))',
+        'CREATE INDEX extra_7 ON item ("hex" /* */ ("label"))',
+        "CREATE INDEX extra_7 ON item (label) WHERE label = 0",
+    ],
+)
+def test_an_index_with_statements_of_its_own_is_refused(index, statement):
+    with closing(sqlite3.connect(index)) as database:
+        database.executescript(statement)
+    with pytest.raises(
+        DamagedFileError, match=r"cannot be read as an index \(it is damaged: '\w+' is not a plain table\)"
+    ):
+        connect(index)
+
+
+def test_columns_may_have_the_names_of_statements(index):
+    columns = dict.fromkeys(("check", "as", "a (b)", 'x""y" (', "select", "VIEW", "'"), "TEXT")
+    change(index, FACTS, columns, ["a", "b", "c"], [Entry(Item("d", columns=columns), b"", {})])
+    with closing(connect(index)) as database:
+        assert next(items_of(database, [1])).columns == columns

@@ -53,6 +53,26 @@ def test_a_cut_off_or_malformed_file_is_refused_in_one_line(tmp_path):
             read_vectors(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"9" * 5000 + b" 3\na 1 2 3\n", "word 2 has 3 values instead of 1"),
+        (b"9" * 5000 + b"\na 1 2 3\n", "word 1 has 0 values"),
+        (b"1 4000000000000000000\nword " + bytes(40), "of 4,000,000,000,000,000,000 dimensions, but has only 67"),
+        (b"4000000000 2\nword " + bytes(8), "states 4,000,000,000 words of 2 dimensions, but has only 26 bytes"),
+        (b"1 2\nword " + np.array([1, np.nan], "<f4").tobytes(), "the vector of 'word' is not finite; download"),
+        (b"a 1 inf\n", "the vector of 'a' is not finite"),
+        (b"a 1 1e39\n", "the vector of 'a' is not finite"),
+    ],
+)  # fmt: skip
+def test_a_header_or_a_value_that_no_file_can_have_is_refused_in_one_line(tmp_path, content, reason):
+    (tmp_path / "v.bin").write_bytes(content)
+    with pytest.raises(InputError, match=reason) as error:
+        read_vectors(tmp_path / "v.bin")
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 400
+
+
 def vectors(words, dimension=300, seed=7):
     draws = np.random.default_rng(seed).standard_normal((len(words), dimension)).astype(np.float32)
     return dict(zip(words, draws, strict=True))

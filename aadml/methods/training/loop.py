@@ -56,7 +56,7 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
     """
     with torch.random.fork_rng(devices=[]), group.divided():
         clips = _to_device(train, learner.device)
-        _Loop(learner, clips, clips, valid, settings, session, seed).run()
+        _Loop(learner, clips, clips, valid, settings.chosen_on(len(valid)), session, seed).run()
     _load_best(learner, session)
     learner.eval()
     learner.finish(train, valid)

@@ -322,7 +322,7 @@ def test_settings_of_another_kind_are_refused_in_a_line(splits, settings, tmp_pa
 def test_options_and_views_of_another_kind_are_refused_in_a_line(tmp_path):
     aadml.sample_data(tmp_path, clips=10, seconds=0.5)
     for options in ("hop=1", 5, ["audio"], {"audio": 5}):
-        with pytest.raises(InputError, match=r"^options: .* does not map modalities to options; pass, for example, "):
+        with pytest.raises(InputError, match=r"^options are .*; pass options by modality, as in "):
             aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", options=options)
     np.savez(tmp_path / "f.npz", a=np.ones((4, 2)))
     with pytest.raises(InputError, match=r"^views: 'flow=a' is not a mapping or a list of views"):

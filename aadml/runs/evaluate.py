@@ -6,6 +6,7 @@ Scoring embeddings does not import the code of models, configs, HDF5 and media.
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings, checksum_of
@@ -20,6 +21,9 @@ from aadml.retrieval.judgments import chosen_relevance, judgment_notes, relevanc
 from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.results import Evaluation
 from aadml.retrieval.sampling import SEED
+
+if TYPE_CHECKING:
+    from aadml.runs.data import Rules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +138,10 @@ def evaluate(
     if model is None:
         evaluation = _of_embeddings(embeddings, split, protocol, note, options, rule)
     else:
-        evaluation = _of_model(
-            model, data, split, protocol, note, options, relevance=rule, cluster=cluster, allow=allow_other_features
-        )
+        from aadml.runs.data import Rules
+
+        rules = Rules(rule, cluster)
+        evaluation = _of_model(model, data, split, protocol, note, options, rules, allow=allow_other_features)
     for result in evaluation.directions:
         if (chance := float(result.chance.mean())) >= TRIVIAL_CHANCE:
             note(
@@ -148,12 +153,10 @@ def evaluate(
 
 def _of_model(
     model: Model | str | Path, data: str | Path | Splits | Clips | None, split: str | None, protocol: str | None,
-    note: Note, options: Options, *, relevance: str | None, cluster: str | None, allow: bool,
+    note: Note, options: Options, rules: "Rules", *, allow: bool,
 ) -> Evaluation:  # fmt: skip
-    from aadml.runs.data import Rules
     from aadml.runs.protocol_scores import evaluate_under_each, score_model
 
-    rules = Rules(relevance, cluster)
     if data is None and not isinstance(model, Model):
         run, split = Path(model), split or "test"
         return evaluate_under_each(run, [protocol], split=split, options=options, rules=rules, on_note=note)[0]

@@ -170,10 +170,7 @@ def choose_extractors(
     if options is not None and not (
         isinstance(options, Mapping) and all(isinstance(v, Mapping) for v in options.values())
     ):
-        raise InputError(
-            f"options: {options!r:.80} does not map modalities to options; pass, for example, "
-            '{"audio": {"hop": 0.5}}'
-        )
+        raise InputError(f'options are {options!r:.80}; pass options by modality, as in {{"audio": {{"hop": 0.5}}}}')
     settings = {modality: dict(values) for modality, values in (options or {}).items() if values}
     chosen = named_extractors(names) or _default_extractors(names, manifest)
     for modality in sorted(set(settings) - set(chosen)):

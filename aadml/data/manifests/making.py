@@ -60,7 +60,7 @@ def manifest(
         InputError: the source or an option is unknown or invalid, media are missing, or the output cannot be written or
             replaced.
     """
-    name, source = _named(places)
+    note, (name, source) = on_note or (lambda line: None), _named(places)
     if name in _OWN and not any(options.get(key) for key in ("header", "columns", "media_name")):
         _refuse_known(source)
     target = _target(output, source)
@@ -81,15 +81,13 @@ def manifest(
     if listing.entries:
         listing = with_splits(listing, split, split_by, seed or 0)
     for line in listing.report():
-        if on_note:
-            on_note(line)
+        note(line)
     names = target.with_name(f"{target.stem}.missing.txt")
     refuse_links(names)
     write_manifest(target, listing.entries)
     if absent and name not in _OWN:
         write_text(names, "".join(f"{name}\n" for name in absent))
-        if on_note:
-            on_note(f"the {len(absent)} missing videos are listed in {names}")
+        note(f"the {len(absent)} missing videos are listed in {names}")
     return target
 
 

@@ -217,8 +217,8 @@ def test_options_and_weights_reach_their_extractors(built, names, given, expecte
 @pytest.mark.parametrize(
     ("names", "given", "says"),
     [
-        ({}, {"options": {"hop": 0.5}}, "does not map modalities to options; pass, for example"),
-        ({}, {"options": ["audio"]}, "does not map modalities to options; pass, for example"),
+        ({}, {"options": {"hop": 0.5}}, "pass options by modality, as in "),
+        ({}, {"options": ["audio"]}, "pass options by modality, as in "),
         ({"audio": "log-mel"}, {"options": {"visual": {"side": 3}}}, "visual.side: this job has no visual extractor"),
         ({"audio": "log-mel"}, {"weights": "w"}, "weights w: none of log-mel accepts weights; leave the weights out"),
         ({"audio": "none", "visual": "none"}, {}, "nothing is left to extract; pass the extractor of a modality"),

@@ -28,8 +28,7 @@ def command(as_json: bool, **options: Any) -> None:
 
     The differences are tested for significance. Run the same command again to continue an interrupted ablation.
     Finished runs are kept. After a failed run, the other runs are still trained, and the exit status is 1. The output
-    folder contains the runs and results.md/.csv/.tex. With the extra `plot`, the folder also contains figures as SVG,
-    and report.html.
+    folder contains the runs, results.md/.csv/.tex and report.html. The figures (SVG) need the extra `plot`.
     """
     import aadml
 

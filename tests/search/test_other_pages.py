@@ -162,7 +162,7 @@ def test_a_browser_that_opened_no_printed_address_is_told_and_a_new_address_open
         for address in (page_url, site.addresses[-2]):
             second.goto(address)
             second.wait_for_function("() => document.getElementById('said')?.className === 'wrong'")
-            assert "open that address" in second.inner_text("#said")
+            assert "open the address" in second.inner_text("#said")
             assert second.url == page_url
         second.goto(site.addresses[-1])
         second.wait_for_function("() => document.title === 'clips.index'")

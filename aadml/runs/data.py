@@ -73,7 +73,7 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
     if takes_captions(config.options):
         _refuse(common, _OF_CLASSES, f"captioned sound {_NO_CLASSES}")
         return _captioned(splits, common)
-    return _as_configured(splits if drawn else _noting_validation(splits, common), common)
+    return _as_configured(with_copy_notes(splits if drawn else _noting_validation(splits, common)), common)
 
 
 FEW_CLUSTERS = 10
@@ -107,7 +107,9 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
     unseen, count = common.unseen_classes, common.train_per_class
     drawn = unseen is None and "valid" not in content.splits
     if unseen is not None:
-        splits = disjoint_classes(content, unseen, validation=common.validation, seed=common.seed, name=place)
+        splits = with_copy_notes(
+            disjoint_classes(content, unseen, validation=common.validation, seed=common.seed, name=place)
+        )
     else:
         splits = to_splits(content, validation=common.validation, seed=common.seed, name=place)
         splits = splits if drawn else _noting_validation(splits, common)
@@ -191,7 +193,6 @@ def _clustered(splits: Splits, content: FeatureFile, column: str) -> Splits:
 
 
 def _as_configured(splits: Splits, common: Common) -> Splits:
-    splits = with_copy_notes(splits)
     splits = without_unlabelled(splits) if common.unlabelled == "drop" else splits
     splits = with_texts(with_modalities(splits, common.modalities), common.texts)
     return with_relevance(splits, common.relevance)

@@ -12,6 +12,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from aadml.feature_extraction.feature_file.names import MODALITIES
 
 SCHEMA = (
@@ -34,6 +37,18 @@ _WORD = re.compile(
     "|item_label|number|id|split|label|audio|visual|digest|checksum|part|block|content|times|vector|cells|modality|facts"
     r"|centers|own|extra|extra_\d+|(vector|moment|map)_[a-z]+"
 )
+
+
+def matrix_of(blobs: Sequence[object], modality: str) -> NDArray[np.float32]:
+    """Return stored vectors, n values of 4 d bytes, as a matrix (n, d).
+
+    Raises:
+        sqlite3.DatabaseError: a value is not of bytes, or the values have different lengths.
+    """
+    content = [blob for blob in blobs if isinstance(blob, bytes)]
+    if len(content) != len(blobs) or len({*map(len, content)}) > 1 or any(len(blob) % 4 for blob in content[:1]):
+        raise damage(f"the {modality} vectors")
+    return np.frombuffer(b"".join(content), dtype="<f4").reshape(len(content), -1).copy()
 
 
 def check_schema(database: sqlite3.Connection) -> None:

@@ -22,7 +22,7 @@ from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import Row, is_text
 from aadml.model.media import raw_media
-from aadml.search.checksums import check_schema, damage
+from aadml.search.checksums import check_schema, matrix_of
 from aadml.search.encoders import ModelEncoder, embed_media
 from aadml.search.sources import IndexSource, Present, Work, listed, may_have, readable
 
@@ -47,10 +47,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
             vectors = dict(cache.execute("SELECT key, content FROM vector"))
             embedded = [n for n, key in keys.items() if key in vectors]
             if embedded:
-                blobs = [vectors[keys[n]] for n in embedded]
-                if {*map(type, blobs)} != {bytes} or len({*map(len, blobs)}) > 1 or len(blobs[0]) % 4:
-                    raise damage(f"the {modality} vectors")
-                values = np.stack([np.frombuffer(blob, dtype="<f4") for blob in blobs])
+                values = matrix_of([vectors[keys[n]] for n in embedded], modality)
                 present[modality] = Present(np.asarray(embedded, dtype=np.int64), torch.from_numpy(values))
     source = IndexSource(items, present, failures=tuple(failures), embedded=True)
     return readable(_with_texts(source, manifest.rows, encoder), place)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.names import MODALITIES
-from aadml.search.checksums import damage, has_table, seal_table, verified_rows
+from aadml.search.checksums import damage, has_table, matrix_of, seal_table, verified_rows
 from aadml.search.store import connect, reading, writing
 
 MOST_POINTS = 10_000
@@ -89,13 +89,10 @@ def _computed(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray
     step = -(-count // MOST_POINTS)
     every = chain.from_iterable(verified_rows(database, f"vector_{modality}"))
     rows = list(islice(every, 0, None, max(1, step)))
-    blobs = [content for _, content in rows]
-    if {*map(type, blobs)} - {bytes} or len({*map(len, blobs)}) > 1 or any(len(blob) % 4 for blob in blobs[:1]):
-        raise damage(f"the {modality} vectors")
-    vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), -1)
+    vectors = matrix_of([content for _, content in rows], modality)
     if not np.isfinite(vectors).all():
         raise damage(f"the vectors of {modality} contain NaN or infinity")
-    return np.asarray([number for number, _ in rows], dtype=np.int64), principal(torch.from_numpy(vectors.copy()))
+    return np.asarray([number for number, _ in rows], dtype=np.int64), principal(torch.from_numpy(vectors))
 
 
 def principal(vectors: Tensor) -> NDArray[np.float32]:

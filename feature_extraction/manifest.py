@@ -132,7 +132,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     try:
         if not Path(path).is_file():
             kind = f"is a {file_kind(Path(path).stat())}" if Path(path).exists() else "does not exist"
-            raise InputError(f"{place}: {kind}; pass a manifest (a CSV file)")
+            raise InputError(f"{place} {kind}; pass a manifest (a CSV file)")
         with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             lines = csv.reader(file, strict=True)
             header = next(lines, [])
@@ -140,7 +140,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
             rows = _rows(header, ((lines.line_num, line) for line in lines if line), place)
     except OSError as error:
         reason = f"cannot be read ({error.strerror}); change the permissions of the file, or pass another path"
-        raise InputError(f"{place}: {reason}") from error
+        raise InputError(f"{place} {reason}") from error
     except csv.Error as error:
         raise InputError(f"{place}: line {lines.line_num} is not CSV ({error}); correct that line") from error
     return _manifest(rows, place)
@@ -148,7 +148,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
 
 def _manifest(rows: tuple[Row, ...], place: str) -> Manifest:
     if not rows:
-        raise InputError(f"{place}: has a header but no rows; add a row for each clip")
+        raise InputError(f"{place} has a header but no rows; add a row for each clip")
     return Manifest(path=place, rows=rows, class_names=_class_names(label for row in rows for label in row.labels))
 
 
@@ -179,7 +179,7 @@ def open_manifest(source: str | os.PathLike[str]) -> Manifest:
 
 def _check_header(header: list[str], place: str) -> None:
     if not header:
-        raise InputError(f"{place}: has no first line or an empty first line; write the columns {_WANTED} there")
+        raise InputError(f"{place} has no first line or an empty first line; write the columns {_WANTED} there")
     name, count = Counter(header).most_common(1)[0]
     if count > 1:
         raise InputError(
@@ -193,10 +193,10 @@ def _check_header(header: list[str], place: str) -> None:
             f"{_WANTED}, or convert this table with `aadml manifest`"
         )
     if {"label", "labels"} <= set(header):
-        raise InputError(f"{place}: has both 'label' and 'labels'; remove one of the two columns")
+        raise InputError(f"{place} has both 'label' and 'labels'; remove one of the two columns")
     if "media" in header and {"audio", "visual"} & set(header):
         raise InputError(
-            f"{place}: has both 'media' and 'audio' or 'visual'; use either 'media', or 'audio' and 'visual'"
+            f"{place} has both 'media' and 'audio' or 'visual'; use either 'media', or 'audio' and 'visual'"
         )
     for name in header:
         if "/" in name or name in ("", ".", "..") or not _is_utf8(name):

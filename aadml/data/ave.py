@@ -84,7 +84,7 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
                 f"{path}: line {number} has {len(words)} fields; write the five fields class&video&quality&start&end"
             )
     if not parts:
-        raise InputError(f"{path}: contains no annotations; pass AVE's Annotations.txt")
+        raise InputError(f"{path} contains no annotations; pass AVE's Annotations.txt")
     repeats = Counter(words[1] for words in parts.values())
     return tuple(
         Annotation(row, f"{video}@{row}" if repeats[video] > 1 else video, label, video, quality, start, end)

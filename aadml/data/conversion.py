@@ -107,7 +107,7 @@ def convert(
 
 def _check_target(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
-        raise InputError(f"{target}: is the input; pass another output")
+        raise InputError(f"{target} is the input; pass another output")
     refuse_other_kind(target, "a feature file", is_feature_file)
 
 
@@ -117,7 +117,7 @@ def _check_imitation(layout: str | None, target: str | os.PathLike[str]) -> None
             f"--layout {layout}: synthetic features cannot have this layout; pass --layout {RELEASED}, or omit --layout"
         )
     if os.path.lexists(target):
-        raise InputError(f"{target}: exists and is not overwritten; pass another output")
+        raise InputError(f"{target} exists and is not overwritten; pass another output")
 
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:

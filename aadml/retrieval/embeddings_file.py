@@ -158,7 +158,7 @@ def _check_rows(arrays: Mapping[str, NDArray[Any]], place: str | Path) -> None:
     for key, values in arrays.items():
         if len(values) != count:
             raise InputError(
-                f"{place}: has {len(values)} {key} rows, but {count} {first} rows; store equal numbers of rows"
+                f"{place} has {len(values)} {key} rows, but {count} {first} rows; store equal numbers of rows"
             )
 
 
@@ -198,13 +198,13 @@ def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:
     try:
         return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.ravel().tolist())
     except UnicodeDecodeError as error:
-        raise InputError(f"{where}: contains strings that are not UTF-8; encode the strings as UTF-8") from error
+        raise InputError(f"{where} contains strings that are not UTF-8; encode the strings as UTF-8") from error
 
 
 def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:
     if values.ndim != 2 or values.dtype.kind not in "fiu" or not values.size:
         raise InputError(
-            f"{where}: has type {values.dtype} and shape {values.shape}; pass numbers of shape (n, d), with "
+            f"{where} has type {values.dtype} and shape {values.shape}; pass numbers of shape (n, d), with "
             "n and d above 0"
         )
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)
@@ -214,12 +214,10 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     flat = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if flat.shape != (count,):
         raise InputError(
-            f"{where}: has shape {values.shape}; pass an array of shape ({count},), one value per row of the vectors"
+            f"{where} has shape {values.shape}; pass an array of shape ({count},), one value per row of the vectors"
         )
     if flat.dtype.kind in "fc" and (wrong := not_whole(flat)).size:
-        raise InputError(
-            f"{where}: contains {wrong[0]}, which is not a whole number up to 2**53; pass integers or text"
-        )
+        raise InputError(f"{where} contains {wrong[0]}, which is not a whole number up to 2**53; pass integers or text")
     if flat.dtype.kind in "SO":
         return np.asarray(_words(flat, where), dtype=str)
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat
@@ -240,6 +238,6 @@ def _rows(splits: NDArray[Any] | None, split: str | None, count: int, place: Pat
     rows = np.flatnonzero(known == chosen)
     if not len(rows):
         raise InputError(
-            f"{place}: has no clips of the split '{chosen}'; choose from {', '.join(np.unique(known).tolist())}"
+            f"{place} has no clips of the split '{chosen}'; choose from {', '.join(np.unique(known).tolist())}"
         )
     return rows.astype(np.int64), chosen

@@ -197,7 +197,7 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         built = factory(**settings)
     except (ImportError, OSError) as error:
         raise InputError(
-            f"{name}: cannot be built ({type(error).__name__}: {cause(error)}); install the missing package, or "
+            f"{name} cannot be built ({type(error).__name__}: {cause(error)}); install the missing package, or "
             "restore the missing file"
         ) from error
     require_result(built, ExtractorFactory, f"{modality} extractor", name)

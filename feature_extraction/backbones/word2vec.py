@@ -61,7 +61,7 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
                     _check_finite(values, word, str(path))
                     vectors.setdefault(word.decode("utf-8", errors="replace"), np.array(values, dtype=np.float32))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); check the path and its permissions") from error
     return vectors
 
 
@@ -176,11 +176,11 @@ def _binary(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, V
         word = bytearray()
         while (byte := file.read(1)) != b" ":
             if not byte:
-                raise DamagedFileError(f"{path}: is truncated in word {number + 1} of {count}; download the file again")
+                raise DamagedFileError(f"{path} is truncated in word {number + 1} of {count}; download the file again")
             word += byte
         values = file.read(4 * dimension)
         if len(values) < 4 * dimension:
-            raise DamagedFileError(f"{path}: is truncated in word {number + 1} of {count}; download the file again")
+            raise DamagedFileError(f"{path} is truncated in word {number + 1} of {count}; download the file again")
         yield bytes(word.lstrip(b"\r\n")), np.frombuffer(values, "<f4")
 
 
@@ -202,4 +202,4 @@ def _text(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vec
             )
         yield word, vector
     if number < count:
-        raise DamagedFileError(f"{path}: is truncated after word {number} of {count}; download the file again")
+        raise DamagedFileError(f"{path} is truncated after word {number} of {count}; download the file again")

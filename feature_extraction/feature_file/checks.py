@@ -49,9 +49,9 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     """
     n = len(content.ids)
     if not rows:
-        raise InputError(f"{place}: contains no modality; add features of {', '.join(MODALITIES)} or another modality")
+        raise InputError(f"{place} contains no modality; add features of {', '.join(MODALITIES)} or another modality")
     if n == 0 and content.shard is None:
-        raise InputError(f"{place}: contains no clips; add at least one clip")
+        raise InputError(f"{place} contains no clips; add at least one clip")
     for name, modality in rows.items():
         check_modality(name, place)
         _require(f"{place}: /{name}", modality.pooled, np.float32, n, "d")

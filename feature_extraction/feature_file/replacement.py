@@ -55,7 +55,7 @@ def _refuse(
         return
     if not may_replace:
         raise InputError(
-            f"{path}: is a feature file that shares no {shared}, and is not overwritten; choose another output, or "
+            f"{path} is a feature file that shares no {shared}, and is not overwritten; choose another output, or "
             "remove this file"
         )
 

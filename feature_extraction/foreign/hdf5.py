@@ -45,19 +45,19 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     """
     place = os.fspath(path)
     if "\0" in place:
-        raise InputError(f"{place!r}: contains a zero byte, which is not allowed in file names; pass another path")
+        raise InputError(f"{place!r} contains a zero byte, which is not allowed in file names; pass another path")
     try:
         status = Path(place).stat()
     except FileNotFoundError as error:
-        raise InputError(f"{place}: does not exist; check the path") from error
+        raise InputError(f"{place} does not exist; check the path") from error
     except OSError as error:
-        raise InputError(f"{place}: cannot be read ({error.strerror}); check the path and its permissions") from error
+        raise InputError(f"{place} cannot be read ({error.strerror}); check the path and its permissions") from error
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file but a device or a pipe"
-        raise InputError(f"{place}: is {kind}; pass an HDF5 file")
+        raise InputError(f"{place} is {kind}; pass an HDF5 file")
     if os.access(place, os.R_OK) and not h5py.is_hdf5(place):
         problem = "a file of another kind" if status.st_size else "empty"
-        raise InputError(f"{place}: cannot be read as HDF5 (it is {problem}); pass an HDF5 file")
+        raise InputError(f"{place} cannot be read as HDF5 (it is {problem}); pass an HDF5 file")
     problem = _inspected(str(Path(place).resolve()), status.st_size, status.st_mtime_ns, status.st_ino)
     if problem:
         raise DamagedFileError(f"{place}: {problem}; restore the file from a copy, or pass another file")
@@ -65,10 +65,10 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         with _opened(place) as file:
             yield file
     except MemoryError as error:
-        raise InputError(f"{place}: needs more memory than is available; use a machine with more memory") from error
+        raise InputError(f"{place} needs more memory than is available; use a machine with more memory") from error
     except (OSError, RuntimeError, KeyError) as error:
         raise DamagedFileError(
-            f"{place}: cannot be read as HDF5 ({' '.join(str(error).split())}); restore the file from a copy"
+            f"{place} cannot be read as HDF5 ({' '.join(str(error).split())}); restore the file from a copy"
         ) from error
 
 
@@ -79,7 +79,7 @@ def _opened(place: str) -> Iterator[h5py.File]:
         with h5py.File(place, "r") as file:
             if CHECKSUMS in file.attrs:
                 raise DamagedFileError(
-                    f"{place}: is damaged (its checksums are missing, after truncation or a change by another "
+                    f"{place} is damaged (its checksums are missing, after truncation or a change by another "
                     "program); restore the file from a copy, or create it again"
                 )
             yield file
@@ -131,7 +131,7 @@ def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Co
     missing = [key for key in wanted if key not in keys]
     if missing:
         present = ", ".join([*keys][:30]) or "none"
-        raise InputError(f"{path}: contains no '{missing[0]}'; pass a file with this key (keys found: {present})")
+        raise InputError(f"{path} contains no '{missing[0]}'; pass a file with this key (keys found: {present})")
 
 
 def _values(dataset: Any, where: str) -> NDArray[Any]:

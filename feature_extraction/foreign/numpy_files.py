@@ -57,7 +57,7 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise
-        raise DamagedFileError(f"{place}: cannot be read as npy ({cause(error)}); pass an npy file") from error
+        raise DamagedFileError(f"{place} cannot be read as npy ({cause(error)}); pass an npy file") from error
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
@@ -97,7 +97,7 @@ def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise
-        raise DamagedFileError(f"{place}: cannot be read as npz ({cause(error)}); pass an npz file") from error
+        raise DamagedFileError(f"{place} cannot be read as npz ({cause(error)}); pass an npz file") from error
 
 
 def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:
@@ -132,6 +132,6 @@ def _regular(path: str | os.PathLike[str]) -> Path:
     if "\0" in str(place) or not place.is_file():
         if "\0" in str(place) or not place.exists():
             name = repr(str(place)) if "\0" in str(place) else str(place)
-            raise InputError(f"{name}: does not exist; check the path")
-        raise InputError(f"{place}: is a {file_kind(place.stat())}; pass an npy or npz file")
+            raise InputError(f"{name} does not exist; check the path")
+        raise InputError(f"{place} is a {file_kind(place.stat())}; pass an npy or npz file")
     return place

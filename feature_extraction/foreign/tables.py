@@ -90,10 +90,10 @@ def _check_address(source: str) -> None:
     if source.startswith(HUB) and "://" not in source:
         name = source.removeprefix(HUB)
         if not _HUB_NAME.fullmatch(name) or Path(name).exists():
-            raise InputError(f"{source}: is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
+            raise InputError(f"{source} is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
     elif "::" in source or source.partition("://")[0] not in _PROTOCOLS:
         raise InputError(
-            f"{shown_address(source)}: is not a supported address; pass an address of {', '.join(_PROTOCOLS)}, "
+            f"{shown_address(source)} is not a supported address; pass an address of {', '.join(_PROTOCOLS)}, "
             "without '::'"
         )
 
@@ -133,7 +133,7 @@ def _failures_of(source: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        reason = f"{shown_address(source)}: cannot be read ({_without_secrets(cause(error), source)})"
+        reason = f"{shown_address(source)} cannot be read ({_without_secrets(cause(error), source)})"
         raise InputError(f"{reason}; check the address and your access") from error
 
 
@@ -204,13 +204,13 @@ def copy_of(file: IO[bytes], place: Path, shown: str) -> None:
     size, free = int(getattr(file, "size", None) or 0), shutil.disk_usage(place.parent).free
     if size > free:
         raise InputError(
-            f"{shown}: has {size:,} bytes, but {place.parent} has {free:,} free; set TMPDIR to a larger disk"
+            f"{shown} has {size:,} bytes, but {place.parent} has {free:,} free; set TMPDIR to a larger disk"
         )
     with place.open("wb") as copy:
         while block := file.read(_BLOCK):
             if shutil.disk_usage(place.parent).free < _RESERVE:  # the size may be unknown
                 raise InputError(
-                    f"{shown}: is too large for {place.parent}, which has less than {_RESERVE:,} bytes left; set "
+                    f"{shown} is too large for {place.parent}, which has less than {_RESERVE:,} bytes left; set "
                     "TMPDIR to a larger disk"
                 )
             copy.write(block)
@@ -288,7 +288,7 @@ def damage_in(path: Path) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        raise DamagedFileError(f"{path}: cannot be read as a table ({cause(error)}); pass an intact copy") from error
+        raise DamagedFileError(f"{path} cannot be read as a table ({cause(error)}); pass an intact copy") from error
 
 
 @dataclass(frozen=True)
@@ -398,7 +398,7 @@ def _equal_parts(path: Path) -> list[TablePart]:
     """
     parts = list(_parts(path))
     if not parts:
-        raise InputError(f"{path}: has neither a split nor a file with rows; pass a complete copy")
+        raise InputError(f"{path} has neither a split nor a file with rows; pass a complete copy")
     names = parts[0].schema.names
     for part in parts:
         if part.schema.names != names:
@@ -606,7 +606,7 @@ def damage_in_tar(path: Path) -> Iterator[None]:
         if isinstance(error, InputError):
             raise
         raise DamagedFileError(
-            f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass an intact tar"
+            f"{path} cannot be read as a WebDataset tar ({cause(error)}); pass an intact tar"
         ) from error
 
 

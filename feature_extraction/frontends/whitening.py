@@ -173,7 +173,7 @@ def youtube8m_whitening(path: str | Path, dimension: int = 1024) -> Whitening:
     if vectors.ndim != 2 or vectors.shape[1] != len(mean) or min(len(values), len(vectors)) < dimension:
         shapes = f"mean {mean.shape}, eigenvals {values.shape}, eigenvecs {vectors.shape}"
         raise InputError(
-            f"{path}: has shapes {shapes}, but (d,), (k,), (k, d) with k at least {dimension} are needed; "
+            f"{path} has shapes {shapes}, but (d,), (k,), (k, d) with k at least {dimension} are needed; "
             "pass the published archive"
         )
     return Whitening(mean, vectors[:dimension].T.copy(), values[:dimension], YOUTUBE8M_EPSILON)
@@ -202,7 +202,7 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
             member = next((m for m in archive if Path(m.name).name == f"{name}.npy" and m.isfile()), None)
             opened = archive.extractfile(member) if member else None
             if member is None or opened is None:
-                raise InputError(f"{path}: contains no {name}.npy; pass the published archive")
+                raise InputError(f"{path} contains no {name}.npy; pass the published archive")
             return np.asarray(read_npy(opened, member.size, f"{path}: {name}.npy"), dtype=np.float64)
     except DAMAGED as error:
         if isinstance(error, InputError):

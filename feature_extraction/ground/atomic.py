@@ -45,7 +45,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: 
         temporary.replace(final)
     except OSError as error:
         raise InputError(
-            f"{final}: cannot be written ({error.strerror or error}); choose another path, or free some space"
+            f"{final} cannot be written ({error.strerror or error}); choose another path, or free some space"
         ) from error
     finally:
         if temporary is not None:
@@ -70,9 +70,9 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
         _require_file_path(final)
         other = final.exists() and final.stat().st_size > 0 and not is_one(final)
     except OSError as error:
-        raise InputError(f"{final}: cannot be written ({error.strerror or error}); choose another path") from error
+        raise InputError(f"{final} cannot be written ({error.strerror or error}); choose another path") from error
     if other:
-        raise InputError(f"{final}: exists, is not {kind}, and is not overwritten; choose another output")
+        raise InputError(f"{final} exists, is not {kind}, and is not overwritten; choose another output")
 
 
 def refuse_links(*places: Path) -> None:
@@ -84,7 +84,7 @@ def refuse_links(*places: Path) -> None:
         below = (Path(folder, name) for folder, *names in os.walk(place) for name in chain(*names))
         for path in chain([place], below):
             if path.is_symlink():
-                raise InputError(f"{path}: is a symbolic link, and is not written; replace it by a file or a folder")
+                raise InputError(f"{path} is a symbolic link, and is not written; replace it by a file or a folder")
 
 
 def _target(link: Path) -> Path:
@@ -94,14 +94,14 @@ def _target(link: Path) -> Path:
 def _require_file_path(final: Path) -> None:
     """Raise InputError for a path that cannot be a regular file, such as a device, which a rename would replace."""
     if final.is_symlink():
-        raise InputError(f"{final}: is in a loop of symbolic links; pass the path of a file to write")
+        raise InputError(f"{final} is in a loop of symbolic links; pass the path of a file to write")
     if final.is_dir():
-        raise InputError(f"{final}: is a folder; pass the path of a file to write")
+        raise InputError(f"{final} is a folder; pass the path of a file to write")
     if final.exists() and not final.is_file():
-        raise InputError(f"{final}: is a device, a pipe or a socket; pass the path of a file to write")
+        raise InputError(f"{final} is a device, a pipe or a socket; pass the path of a file to write")
     lowest = next(parent for parent in final.parents if parent.exists())
     if not lowest.is_dir():
-        raise InputError(f"{final}: cannot be written, because {lowest} is not a folder; choose another path")
+        raise InputError(f"{final} cannot be written, because {lowest} is not a folder; choose another path")
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True, private: bool = False) -> None:

@@ -162,7 +162,7 @@ class CheckedReader(io.RawIOBase):
 
     def _fail(self, start: int, length: int) -> None:
         message = (
-            f"{self._place}: is damaged, as bytes {start:,} to {start + length - 1:,} do not match their "
+            f"{self._place} is damaged, as bytes {start:,} to {start + length - 1:,} do not match their "
             "checksum; restore the file from a copy, or create it again"
         )
         self.failure = self.failure or message

@@ -148,7 +148,7 @@ def require_address_consent(address: str, shown: str) -> None:
     """
     if not _trusted.get() and address not in _addresses:
         raise InputError(
-            f"{shown}: was not opened, because the address comes from {_file.get() or 'a file or a program'} and not "
+            f"{shown} was not opened, because the address comes from {_file.get() or 'a file or a program'} and not "
             "from you; pass the address yourself, or consent with --trust-code (in Python: trust_code=True)"
         )
 

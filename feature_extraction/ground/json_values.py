@@ -33,12 +33,10 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(
-            f"{place}: is damaged, as its content is not JSON ({error}); restore the file from a copy"
+            f"{place} is damaged, as its content is not JSON ({error}); restore the file from a copy"
         ) from error
     if not isinstance(content, dict):
-        raise DamagedFileError(
-            f"{place}: is damaged, as its content is not a JSON object; restore the file from a copy"
-        )
+        raise DamagedFileError(f"{place} is damaged, as its content is not a JSON object; restore the file from a copy")
     return content
 
 
@@ -115,7 +113,7 @@ def parse_as(kind: Callable[..., T], text: bytes, place: str | Path) -> T:
         key = ".".join([kind.__name__, *(part for part in map(str, first["loc"][1:]) if "[" not in part)])
         value = "" if first["type"] == "missing" else f", not {str(first['input'])[:40]!r}"
         raise DamagedFileError(
-            f"{place}: is of another version, or is damaged ({key}: {first['msg']}{value}); use the version of "
+            f"{place} is of another version, or is damaged ({key}: {first['msg']}{value}); use the version of "
             "aadml that wrote the file, or restore the file from a copy"
         ) from error
     built: T = record

@@ -53,7 +53,7 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
     """
     snapshot = _snapshot(folder)
     if snapshot.model_type != "bert":
-        raise InputError(f"{folder}: contains a model of type '{snapshot.model_type}'; pass the folder of a BERT")
+        raise InputError(f"{folder} contains a model of type '{snapshot.model_type}'; pass the folder of a BERT")
     chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     return Bert(network_of(snapshot, _TOWER, add_pooling_layer=False, **chances))
 
@@ -115,7 +115,7 @@ def load_word_pieces(folder: str | Path) -> Any:
 def _snapshot(folder: str | Path) -> Snapshot:
     if not (Path(folder) / "config.json").is_file():
         raise InputError(
-            f"{folder}: is not a folder with a BERT (config.json is missing); download a BERT with "
+            f"{folder} is not a folder with a BERT (config.json is missing); download a BERT with "
             "`hf download google-bert/bert-base-uncased --local-dir FOLDER`"
         )
     return find(str(folder), None)

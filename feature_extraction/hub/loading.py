@@ -45,7 +45,7 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
         )
         if isinstance(error, torch.OutOfMemoryError):
             problem, advice = "does not fit into the memory of the device", "free some memory, or use another device"
-        raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error
+        raise InputError(f"{snapshot.model} {problem} ({_first_line(error)}); {advice}") from error
 
 
 def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
@@ -113,7 +113,7 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
     """
     if not any((snapshot.folder / name).is_file() for name in needs):
         raise InputError(
-            f"{snapshot.model}: contains none of {', '.join(needs)}; copy one of these files beside the weights"
+            f"{snapshot.model} contains none of {', '.join(needs)}; copy one of these files beside the weights"
         )
     transformers = transformers_for(f"hf:{snapshot.model}")
     with refused(snapshot, f"its {kind} cannot be loaded"), silent(transformers):

@@ -102,11 +102,11 @@ def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
     folder = _recorded(model) if _CHECKSUM.fullmatch(model) else Path(model).expanduser()
     if folder.is_dir():
         if revision is not None:
-            raise InputError(f"{model}: is a folder, which has no revisions; leave out the revision '{revision}'")
+            raise InputError(f"{model} is a folder, which has no revisions; leave out the revision '{revision}'")
         return _opened(folder, folder.resolve().name, None)
     if folder.exists() or folder.is_absolute() or model.count("/") != 1:
         raise InputError(
-            f"{model}: is neither a folder nor a name on the Hugging Face Hub; pass a folder, or a name OWNER/NAME"
+            f"{model} is neither a folder nor a name on the Hugging Face Hub; pass a folder, or a name OWNER/NAME"
         )
     folder, commit = _fetched(model, revision, weights=weights)
     return _opened(folder, model, commit, weights=weights)
@@ -171,12 +171,12 @@ def _opened(folder: Path, model: str, commit: str | None, *, weights: bool = Tru
         config = parse_object((folder / "config.json").read_bytes(), folder / "config.json")
     except OSError as error:
         raise InputError(
-            f"{folder}: contains no readable config.json; pass a model that was saved by `save_pretrained`"
+            f"{folder} contains no readable config.json; pass a model that was saved by `save_pretrained`"
         ) from error
     refuse_kernels(config, folder / "config.json")
     files = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])
     if weights and not files:
-        raise InputError(f"{folder}: contains no weights ({' or '.join(_WEIGHTS)}); copy the weights into this folder")
+        raise InputError(f"{folder} contains no weights ({' or '.join(_WEIGHTS)}); copy the weights into this folder")
     return Snapshot(folder, model, commit, _license(folder), config, tuple(files))
 
 
@@ -205,7 +205,7 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
         files = next(filter(None, kinds), [])
         if not files:
             raise InputError(
-                f"{model}: contains no weights for `transformers` ({' or '.join(_WEIGHTS)}); choose another model"
+                f"{model} contains no weights for `transformers` ({' or '.join(_WEIGHTS)}); choose another model"
             )
         wanted = [*_SMALL, *(files if weights else ())]
         folder = Path(hub.snapshot_download(model, revision=revision, allow_patterns=wanted))
@@ -216,11 +216,11 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
         ) from error
     except errors.RevisionNotFoundError as error:
         raise InputError(
-            f"{model}: has no revision '{revision}' on the Hugging Face Hub; choose another revision"
+            f"{model} has no revision '{revision}' on the Hugging Face Hub; choose another revision"
         ) from error
     except errors.RepositoryNotFoundError as error:
         raise InputError(
-            f"{model}: is neither a folder nor a public model on the Hugging Face Hub; check the name, or log in with "
+            f"{model} is neither a folder nor a public model on the Hugging Face Hub; check the name, or log in with "
             "`hf auth login`"
         ) from error
     except InputError:
@@ -235,7 +235,7 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
                 if any(folder.glob(pattern)):
                     return folder, folder.name
         raise InputError(
-            f"{model}: is neither a folder nor in the cache, and its download from the Hugging Face Hub failed "
+            f"{model} is neither a folder nor in the cache, and its download from the Hugging Face Hub failed "
             f"({cause(error)}); download the model elsewhere with `hf download {model} --local-dir FOLDER` and pass "
             "hf:FOLDER"
         ) from error

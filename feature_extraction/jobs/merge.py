@@ -75,7 +75,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     with ExitStack() as stack:
         files = shard_paths(paths, place)
         if any(place.exists() and place.samefile(path) for path in files if path.exists()):
-            raise InputError(f"{place}: is one of the shards to merge; choose another output")
+            raise InputError(f"{place} is one of the shards to merge; choose another output")
         parts = [_opened(path, stack) for path in files]
         _check_complete(parts)
         _check_kinds(parts)
@@ -91,7 +91,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
 def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _ShardPart:
     content, rows = stack.enter_context(open_features(path))
     if content.shard is None:
-        raise InputError(f"{os.fspath(path)}: is not a shard of a job; pass files that were extracted with --shard")
+        raise InputError(f"{os.fspath(path)} is not a shard of a job; pass files that were extracted with --shard")
     return _ShardPart(os.fspath(path), content, rows, content.shard)
 
 
@@ -102,12 +102,12 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
         shard, first = part.shard, parts[0].shard
         if (shard.count, shard.total, shard.manifest) != (first.count, first.total, first.manifest):
             raise InputError(
-                f"{part.path}: belongs to a different job than {parts[0].path} (the manifests or the "
+                f"{part.path} belongs to a different job than {parts[0].path} (the manifests or the "
                 "numbers of shards differ); pass the shards of one job"
             )
         if shard.index in known:
             raise InputError(
-                f"{part.path}: is shard {shard.index}/{shard.count}, and so is {known[shard.index].path}; "
+                f"{part.path} is shard {shard.index}/{shard.count}, and so is {known[shard.index].path}; "
                 "pass each shard once"
             )
         expected = np.arange(shard.index, shard.total, shard.count)
@@ -115,7 +115,7 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
         if not np.array_equal(rows, expected):
             accounted = len(np.intersect1d(rows, expected))
             raise InputError(
-                f"{part.path}: does not list each clip of its shard once (expected {len(expected)}, listed "
+                f"{part.path} does not list each clip of its shard once (expected {len(expected)}, listed "
                 f"{len(rows)}, correct {accounted}); extract this shard again"
             )
         known[shard.index] = part

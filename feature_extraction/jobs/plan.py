@@ -67,7 +67,7 @@ class ExtractionPlan:
         _ = self.pending  # raises InputError for a fit that cannot be merged
         if "text" in self.by_modality and self.manifest.rows and "text" not in self.manifest.rows[0].media:
             raise InputError(
-                f"{self.manifest.path}: has no text; add a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
+                f"{self.manifest.path} has no text; add a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
             )
         require_seconds("time limit", self.time_limit)
         if self.workers is not None and self.workers < 1:

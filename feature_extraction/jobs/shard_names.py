@@ -46,7 +46,7 @@ def shard_path(output: str | os.PathLike[str], shard: tuple[int, int]) -> Path:
         return place.with_name(f"{place.stem}.{index}-of-{count}{place.suffix}")
     if (int(named["index"]), int(named["count"])) != shard:
         raise InputError(
-            f"{place}: is the name of shard {named['index']}/{named['count']}, but the job is shard {index}/{count}; "
+            f"{place} is the name of shard {named['index']}/{named['count']}, but the job is shard {index}/{count}; "
             f"pass {named['stem']}{place.suffix}, the name without the shard"
         )
     return place

@@ -69,7 +69,7 @@ def status(output: str | os.PathLike[str]) -> Status:
     """
     place = Path(output)
     if place.is_dir():
-        raise InputError(f"{place}: is a folder; pass the output of `aadml extract`")
+        raise InputError(f"{place} is a folder; pass the output of `aadml extract`")
     if _work(place).is_dir():
         return _of_job(place)
     shards = tuple(_of_job(path.with_suffix("")) for path in named_shards(place, ".work"))

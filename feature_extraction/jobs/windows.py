@@ -62,7 +62,7 @@ def read_windows(text: str) -> Windows:
     length, step = (float(form[1]), float(form[2] or form[1])) if form else (0.0, 0.0)
     if min(length, step) < 0.01 or max(length, step) > 1e6:
         raise InputError(
-            f"windows {text[:80]}: is not a length of windows; pass LENGTH or LENGTH/STEP from 0.01 s to 1,000,000 s, "
+            f"windows {text[:80]} is not a length of windows; pass LENGTH or LENGTH/STEP from 0.01 s to 1,000,000 s, "
             "such as 10s or 10s/5s"
         )
     return Windows(length, step)

@@ -143,7 +143,7 @@ class Ledger:
         except OSError as error:
             os.ftruncate(self._records.fileno(), self._end)
             os.ftruncate(self._values.fileno(), self._values_end)
-            message = f"{self._place}: cannot be written ({error.strerror}), but {len(self)} results are saved; "
+            message = f"{self._place} cannot be written ({error.strerror}), but {len(self)} results are saved; "
             raise InputError(message + "free some space and run the same command again") from error
         return position
 
@@ -190,7 +190,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
     """
     if (folder / _OLD).exists():
         raise InputError(
-            f"{folder / _OLD}: was written by an older version of aadml; finish the job with that version, "
+            f"{folder / _OLD} was written by an older version of aadml; finish the job with that version, "
             f"remove {folder} to decode its clips again, or choose another output"
         )
     refuse_links(folder)
@@ -199,7 +199,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
             folder.mkdir(parents=True, exist_ok=True)
             records, values = (stack.enter_context(_opened(folder / name)) for name in (RECORDS, VALUES))
         except OSError as error:
-            raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another output") from error
+            raise InputError(f"{folder} cannot be written ({error.strerror}); choose another output") from error
         busy = (
             "another extraction is writing this file; wait until the extraction has finished, or choose another output"
         )

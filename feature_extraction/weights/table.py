@@ -180,7 +180,7 @@ def _fetch(name: str, entry: WeightFile, path: Path) -> None:
     url = f"{mirror.rstrip('/')}/{quote(entry.file)}" if mirror else entry.url
     try:
         if not entry.direct and not mirror:
-            raise InputError(f"{url}: is a page for downloads, not the address of the file; open the page in a browser")
+            raise InputError(f"{url} is a page for downloads, not the address of the file; open the page in a browser")
         download(url, path, check=lambda part: _verify(entry, part))
     except InputError as error:
         raise type(error)(
@@ -191,7 +191,7 @@ def _fetch(name: str, entry: WeightFile, path: Path) -> None:
 
 def _copy(entry: WeightFile, source: Path, path: Path) -> None:
     if not source.is_file():
-        raise InputError(f"{source}: does not exist; download the file from {entry.url} into {source.parent}")
+        raise InputError(f"{source} does not exist; download the file from {entry.url} into {source.parent}")
     with atomic_path(path) as temporary:
         shutil.copyfile(source, temporary)
         _verify(entry, temporary)
@@ -265,7 +265,7 @@ def _verify(entry: WeightFile, path: Path) -> None:
     size, place = path.stat().st_size, weights_folder() / entry.file
     if entry.size is not None and size != entry.size:
         raise DamagedFileError(
-            f"{place}: has {size:,} bytes, but the published file has {entry.size:,}; store an undamaged "
+            f"{place} has {size:,} bytes, but the published file has {entry.size:,}; store an undamaged "
             "copy of the published file at this path"
         )
     for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):
@@ -296,8 +296,8 @@ def recorded_checksums() -> dict[str, str]:
         return {}
     except ValueError as error:
         raise DamagedFileError(
-            f"{place}: is not JSON ({error}); delete the file, so that checksums are recorded again"
+            f"{place} is not JSON ({error}); delete the file, so that checksums are recorded again"
         ) from error
     if not isinstance(content, dict):
-        raise DamagedFileError(f"{place}: is not a JSON object; delete the file, so that checksums are recorded again")
+        raise DamagedFileError(f"{place} is not a JSON object; delete the file, so that checksums are recorded again")
     return {str(file): str(value) for file, value in content.items()}

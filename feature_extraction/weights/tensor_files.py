@@ -74,7 +74,7 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
         InputError: the file does not exist, has another format, is damaged, has no tensors, or contains unsafe objects.
     """
     if not path.is_file():
-        raise InputError(f"{path}: is not a file; pass a .safetensors, .pth or .npz file, or a TensorFlow checkpoint")
+        raise InputError(f"{path} is not a file; pass a .safetensors, .pth or .npz file, or a TensorFlow checkpoint")
     if path.suffix == ".safetensors":
         return _safetensors(path)
     refuse_keras(path)
@@ -99,7 +99,7 @@ def refuse_keras(path: Path) -> None:
             kind = "a model of Keras" if "model.weights.h5" in archive.namelist() else kind
     if kind:
         raise InputError(
-            f"{path}: is {kind}, and the names of Keras do not identify the layers of the weights; pass "
+            f"{path} is {kind}, and the names of Keras do not identify the layers of the weights; pass "
             "the published file of the network (see `aadml weights list`), or save the tensors as .safetensors with "
             "the names of the PyTorch network"
         )
@@ -120,7 +120,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFileError(
-            f"{path}: is not a complete safetensors file ({cause(error)}); restore the file from a copy"
+            f"{path} is not a complete safetensors file ({cause(error)}); restore the file from a copy"
         ) from error
 
 
@@ -133,10 +133,10 @@ def _foreign(path: Path) -> dict[str, Tensor]:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise InputError(f"{path}: contains data other than tensors; pass a file of tensors only") from error
+        raise InputError(f"{path} contains data other than tensors; pass a file of tensors only") from error
     except (*DAMAGED, *_MISREAD) as error:
         raise DamagedFileError(
-            f"{path}: is not a complete PyTorch weight file ({cause(error)}); download the file again"
+            f"{path} is not a complete PyTorch weight file ({cause(error)}); download the file again"
         ) from error
     return _unwrapped(content, path)
 
@@ -155,9 +155,7 @@ def _is_numpy_archive(path: Path) -> bool:
             refuse_zip_bomb(archive, path.stat().st_size)
             names = archive.namelist()
     except DAMAGED as error:
-        raise DamagedFileError(
-            f"{path}: is not a complete archive ({cause(error)}); download the file again"
-        ) from error
+        raise DamagedFileError(f"{path} is not a complete archive ({cause(error)}); download the file again") from error
     return bool(names) and all(name.endswith(".npy") for name in names)
 
 
@@ -175,7 +173,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
     if not isinstance(content, Mapping):
-        raise InputError(f"{path}: contains a {type(content).__name__}; pass a state dict of tensors")
+        raise InputError(f"{path} contains a {type(content).__name__}; pass a state dict of tensors")
     arrays = {
         str(name).removeprefix("module."): torch.from_numpy(value) if isinstance(value, np.ndarray) else value
         for name, value in content.items()
@@ -192,7 +190,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
             )
     if not tensors:
         raise InputError(
-            f"{path}: contains no tensors (keys found: {', '.join(map(str, list(content)[:5])) or 'none'}); "
+            f"{path} contains no tensors (keys found: {', '.join(map(str, list(content)[:5])) or 'none'}); "
             "pass a state dict of tensors"
         )
     return tensors

@@ -46,7 +46,7 @@ def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
         if isinstance(error, InputError):
             raise InputError(f"{path}: {error}") from error
         raise InputError(
-            f"{path}: is not a complete TensorFlow checkpoint ({error}); download the checkpoint again"
+            f"{path} is not a complete TensorFlow checkpoint ({error}); download the checkpoint again"
         ) from error
 
 

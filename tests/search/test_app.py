@@ -99,13 +99,13 @@ def test_the_page_offers_the_queries_that_the_encoder_compares(pairs, trained, m
 )
 def test_the_error_of_an_upload_has_the_name_of_its_file(site, monkeypatch, name, shown):
     def fails(self, *, audio, **_):
-        raise InputError(f"{audio}: cannot be read; pass --data {audio.parent}")
+        raise InputError(f"{audio} cannot be read; pass --data {audio.parent}")
 
     monkeypatch.setattr(Index, "search", fails)
     headers = {} if name is None else {"X_Name": name}
     status, content, _ = site.ask("/search?kind=audio&to=audio", "POST", b"x", **headers)
     assert status == 400
-    assert json.loads(content)["error"].startswith(f"{shown}: cannot be read; pass data ")
+    assert json.loads(content)["error"].startswith(f"{shown} cannot be read; pass data ")
 
 
 def test_words_are_cut_to_a_thousand_characters(site, monkeypatch):

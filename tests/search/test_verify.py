@@ -68,7 +68,7 @@ def test_files_of_the_second_edition_are_unverified(name):
     unverified = []
     assert aadml.verify(FILES / name, on_unverified=unverified.append) == []
     assert unverified == [
-        f"{FILES / name}: is readable, but has no checksums (another program or an earlier version wrote it)"
+        f"{FILES / name} is readable, but has no checksums (another program or an earlier version wrote it)"
     ]
 
 
@@ -120,9 +120,9 @@ def test_an_error_of_the_disk_is_listed_and_a_missing_permission_is_raised(featu
     monkeypatch.setattr(os, "preadv", failing)
     code = errno.EIO
     (named,) = aadml.verify(features)
-    assert "f.h5: cannot be read (Input/output error); restore the file" in named
+    assert "f.h5 cannot be read (Input/output error); restore the file" in named
     code = errno.EACCES
-    with pytest.raises(InputError, match=r"f.h5: cannot be read \(Permission denied\)"):
+    with pytest.raises(InputError, match=r"f.h5 cannot be read \(Permission denied\)"):
         aadml.verify(features)
 
 

@@ -44,7 +44,7 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     """
     header, rows = read_table(path)
     if any(not is_utf8(cell) for _, row in rows for cell in row.values()):
-        raise InputError(f"{path}: is not UTF-8; save the file as CSV in UTF-8")
+        raise InputError(f"{path} is not UTF-8; save the file as CSV in UTF-8")
     if {"youtube_id", "caption"} <= set(header):
         return _released_audiocaps(rows, path)
     places = caption_columns(header)

@@ -91,7 +91,7 @@ def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatc
     rows = {row.id: row for row in manifest.rows}
     if rows.keys().isdisjoint(content.ids):
         raise InputError(
-            f"{manifest.path}: contains none of the ids of the features, such as '{content.ids[0]:.80}'; pass the "
+            f"{manifest.path} contains none of the ids of the features, such as '{content.ids[0]:.80}'; pass the "
             "manifest of the same clips"
         )
     matches = []

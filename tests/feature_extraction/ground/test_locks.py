@@ -114,7 +114,7 @@ def test_a_lock_file_of_a_living_process_is_waited_for(tmp_path, handle, no_floc
 def test_a_lock_file_that_cannot_be_written_is_an_input_error(tmp_path, handle, no_flock):
     place = tmp_path / "none" / "lock"
     with (
-        pytest.raises(InputError, match=r"lock: cannot be written \(No such file or directory\); choose another path$"),
+        pytest.raises(InputError, match=r"lock cannot be written \(No such file or directory\); choose another path$"),
         locked(handle, place, "busy"),
     ):
         pass

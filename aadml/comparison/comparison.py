@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import pairwise
 from aadml.comparison.masks import Mask, MaskCodes, RowsOfMask, rows_of
+from aadml.comparison.opposites import SharedProducts
 from aadml.feature_extraction.ground.errors import InputError
 
 SCORES_KEPT = ("squared_distance", "distance", "dot", "cosine")
@@ -62,6 +63,8 @@ class Comparison:
             and HDML.
         anchor_class: (a,) int64 classes of the anchors, for losses and proxies that need classes.
         candidate_class: (c,) int64 classes of the candidates.
+        shared: products that a comparison in the opposite direction reuses (see `share_products`); None in a new
+            comparison.
     """
 
     anchors: Tensor
@@ -78,6 +81,7 @@ class Comparison:
     candidate_head: nn.Module | None = None
     anchor_class: Tensor | None = None
     candidate_class: Tensor | None = None
+    shared: SharedProducts | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of_labels(

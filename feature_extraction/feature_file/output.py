@@ -107,7 +107,7 @@ def checksummed_hdf5(path: Path) -> Iterator[Hdf5Writer]:
 
 
 def _created(path: Path, output: Output) -> Any:
-    """Create an HDF5 file in `output`, without a property list that refers to `output` until the process ends."""
+    """Create an HDF5 file in `output`, without a lasting property list that refers to `output`."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # closes objects that are still open with the file
     access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V110)

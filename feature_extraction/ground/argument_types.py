@@ -58,7 +58,7 @@ def checked(function: F, home: str, name: str) -> F:
 
 
 def checked_call(function: F) -> F:
-    """Decorate a public function or method so that its arguments are checked; see `checked`."""
+    """Decorate a public function or method with the checks of `checked`."""
     return _wrapped(function, function.__qualname__.removesuffix(".__init__"))
 
 

@@ -94,8 +94,8 @@ def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
         weights: whether weights are needed; otherwise only the small files are downloaded.
 
     Raises:
-        InputError: the model or the revision does not exist, a file is missing, damaged or not accessible, or
-            `transformers` is not installed.
+        InputError: a model or revision that does not exist, a file that is missing, damaged or not accessible, or a
+            missing package `transformers`.
     """
     if not model:
         raise InputError("the model is missing; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")

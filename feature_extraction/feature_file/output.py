@@ -62,7 +62,7 @@ class Hdf5Writer:
         self.attrs = root.attrs
 
     def group(self, name: str) -> h5py.Group:
-        """Return a group; create the group and its parents if they do not exist."""
+        """Return a group, creating the group and its parents if absent."""
         group = self._root
         for part in name.split("/"):
             if part not in group:

@@ -99,7 +99,7 @@ def _check_address(source: str) -> None:
 
 
 def temporary_folder() -> "TemporaryDirectory[str]":
-    """Return a new folder that exists until the process ends."""
+    """Return a new folder that exists until the end of the process."""
     folder = TemporaryDirectory(prefix="aadml-")
     atexit.register(folder.cleanup)
     return folder
@@ -483,7 +483,7 @@ Reads = dict[str, Callable[[], NDArray[Any]]]
 
 
 def _columns(path: Path, wanted: Collection[str]) -> Reads:
-    """Return column -> function that builds the array of the column, for a table that is not a tar."""
+    """Return column -> function that builds the array of the column, for a table other than a tar."""
     parts = _equal_parts(path)
     tables = [part.read(wanted) for part in parts]
     for table in tables:

@@ -76,7 +76,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
 
 
 def refuse_links(*places: Path) -> None:
-    """Raise InputError if a path, or a path below it, is a symbolic link, which would direct a write to another file.
+    """Raise InputError for a symbolic link at or below a path, which would direct a write to another file.
 
     This check is for paths whose names the program chooses. An output that the user typed may be a link.
     """

@@ -75,7 +75,7 @@ def _held(lock_file: Path, busy: str, *, wait: bool) -> Iterator[None]:
 
 
 def _created(lock_file: Path) -> bool:
-    """Create a lock file with host name and process number; return False if the file exists."""
+    """Create a lock file with host name and process number; return False for an existing file."""
     try:
         with lock_file.open("x", encoding="utf-8") as file:
             file.write(f"{socket.gethostname()} {os.getpid()}\n")

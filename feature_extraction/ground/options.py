@@ -173,7 +173,7 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
 
 
 def removing(**former: object) -> Callable[[T], T]:
-    """Return a decorator that sets the attribute `removed_options` of a function or class; see `without_removed`.
+    """Return a decorator that sets the attribute `removed_options` (`without_removed`) of a function or class.
 
     Args:
         former: option -> the value that the code implements; `...` if the option never had an effect. Any value is then

@@ -85,7 +85,7 @@ class Snapshot:
 
 
 def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
-    """Find the files of a model; download them if they are only on the hub.
+    """Find the files of a model, downloading files that are only on the hub.
 
     Args:
         model: folder, name on the hub ("laion/clap-htsat-unfused"), or checksum of weights that were used before on

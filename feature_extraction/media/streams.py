@@ -173,7 +173,7 @@ class MediaSource:
         return "sound" if self.stream.type == "audio" else "video"
 
     def remarks(self, end: float, lost: float, segment: Segment, *, complete: bool) -> tuple[str, ...]:
-        """Return a warning on damage, or on a stream that is noticeably shorter than the file states; otherwise ().
+        """Return a warning on damage, or on a stream that is noticeably shorter than its stated length; otherwise ().
 
         Args:
             end: length of the clip in seconds, including lost parts.

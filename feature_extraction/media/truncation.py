@@ -116,7 +116,7 @@ def _end_of_boxes(file: IO[bytes], size: int) -> int:
 
 
 def _end_of_segment(file: IO[bytes]) -> int:
-    """Return the offset of the end of the first segment; 0 if there is no segment or an EBML length is unknown."""
+    """Return the offset of the end of the first segment; 0 without a segment or with an unknown EBML length."""
     file.seek(len(_EBML))
     header = _variable_length(file)
     if header is None:

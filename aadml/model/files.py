@@ -165,7 +165,7 @@ def _check_scaling(scaling: Scaling, facts: Facts) -> None:
 
 @contextmanager
 def _mismatch_in(folder: Path) -> Iterator[None]:
-    """Raise DamagedFileError for the errors of a model whose facts and weights differ; torch has no class for them."""
+    """Raise DamagedFileError for any error from a mismatch of facts and weights; torch has no class for such errors."""
     try:
         yield
     except InputError:

@@ -293,7 +293,7 @@ class TrainingSource:
         return load_splits(config, content)
 
     def _labels(self, data: str | Path | Splits | Clips) -> tuple[bool, bool]:
-        """Return two flags: at most one class per clip, and some training clips without a class.
+        """Return two flags: classes with at most one per clip, and some training clips without a class.
 
         Synthetic data and captioned sound are not read and count as (True, False).
         """

@@ -105,7 +105,8 @@ class MaskCodes:
     def few_positives(self, rows: slice, kind: torch.dtype) -> tuple[Tensor, Tensor] | None:
         """Return columns (r, k) that contain all positives of some anchors, and marks (r, k): 1 if positive, else 0.
 
-        Return None if any anchor has more than c / FEW positives, if the codes are not on a CPU, or in compiled code.
+        Return None in compiled code, for codes that are not on a CPU, and for an anchor with more than c / FEW
+        positives.
         """
         codes = "groups" if self.clips is None else "clips"
         if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu":
@@ -167,7 +168,7 @@ def _range(order: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rows_of(mask: Tensor | RowsOfMask, rows: slice, kind: torch.dtype) -> Tensor:
-    """Return rows (r, c) of a mask, or of a function that computes its rows, as type `kind`; repeat a mask (c,)."""
+    """Return rows (r, c) of type `kind` from a mask (a, c), a repeated mask (c,), or a function of rows."""
     if not isinstance(mask, Tensor):
         return mask(rows, kind)
     bits = mask[rows] if mask.ndim == 2 else mask.expand(rows.stop - rows.start, -1)

@@ -209,7 +209,7 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
     The draw is that of `left_out_of_clock`, as in `aadml manifest ave`.
 
     Raises:
-        InputError: there is no class Clock, Clock has at most 100 clips, or a split has too few clips of Clock.
+        InputError: a missing class Clock, at most 100 clips of Clock, or a split with too few clips of Clock.
     """
     if CLOCK not in content.class_names:
         raise InputError(

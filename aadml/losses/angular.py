@@ -129,7 +129,7 @@ def _part(matrix: Tensor, rows: Tensor, columns: Tensor | None = None) -> Tensor
 
 
 def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Group anchors by first positive, that is by class; return rows and all positives per group.
+    """Group anchors by first positive, hence by class, and return rows and all positives per group.
 
     If groups would be small, all anchors are one group.
     """

@@ -133,8 +133,8 @@ class Daml(nn.Module):
             also has a penalty on the lengths of the vectors.
 
         Raises:
-            InputError: one of these fields is missing, the features have a different width, or the comparison has
-                relevance scores instead of vectors.
+            InputError: a comparison without one of these fields or with relevance scores instead of vectors, or
+                features of another width than `features`.
         """
         triples, features = self._triples(comparison)
         anchors, candidates = comparison.vectors("daml")

@@ -166,8 +166,8 @@ class Hdml(nn.Module):
                 "source", `anchor_features` and `anchor_class` are needed too.
 
         Raises:
-            InputError: one of these fields is missing, a class is not among the classes of the loss, or the comparison
-                has relevance scores instead of vectors.
+            InputError: a comparison without one of these fields or with relevance scores instead of vectors, or a class
+                outside the classes of the loss.
         """
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         labels = comparison.need("candidate_class", "hdml")

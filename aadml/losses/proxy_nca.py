@@ -52,8 +52,8 @@ class ProxyNca(nn.Module):
             One term per anchor.
 
         Raises:
-            InputError: the anchors have no classes or no vectors of the proxies' width, a class has no proxy, or the
-                temperature is not above 0.
+            InputError: anchors without classes or without vectors of the proxies' width, a class without a proxy, or a
+                temperature that is not above 0.
         """
         # a squared distance of unit vectors is 2 - 2 cosine, and the softmax ignores the constant
         scale = 2 * inverse(self.temperature)

@@ -140,7 +140,8 @@ class Objective(nn.Module):
             compiled loss can be computed only once.
 
     Raises:
-        InputError: a direction has another form, or a list of losses has another length than the directions.
+        InputError: a direction is not of the form "anchors-candidates", or the list of losses and the list of
+            directions differ in length.
     """
 
     def __init__(
@@ -202,14 +203,14 @@ class Objective(nn.Module):
         return {key: mix * seen[key] + (1 - mix) * plain[key] for key in seen}
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
-        """Check that some training clip can have as many neighbors as the proxy uses.
+        """Check that some training clip can have the proxy's number of neighbors.
 
         Args:
             count: number of clips.
             labels: (count,) classes of the clips; None if there are no classes.
 
         Raises:
-            InputError: no clip can have as many neighbors.
+            InputError: no clip can have that many neighbors.
         """
         if self.proxy is not None:
             self.proxy.check_size(count, labels)
@@ -280,7 +281,8 @@ def terms_of(loss: Loss, comparison: Comparison) -> Terms:
     """Return the terms of a comparison.
 
     Raises:
-        InputError: the loss does not return Terms, a part of the terms is not (a,), or the total has no gradient.
+        InputError: a result other than Terms, a part with another shape than (a,) (a scalar for `penalty`), or a total
+            without gradient.
     """
     terms = require_result(loss(comparison), LossFunction, "loss", loss)
     per_anchor = _of_shape(len(comparison.anchors))

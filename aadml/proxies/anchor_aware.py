@@ -50,7 +50,7 @@ class AnchorAware(Unchanged):
         live: encode the neighbors again, with gradient, instead of reading them from the bank.
 
     Raises:
-        InputError: an option crosses modalities, but the number of modalities is not two, or the attention heads do not
+        InputError: an option that crosses modalities without exactly two modalities, or attention heads that do not
             divide d.
     """
 
@@ -84,7 +84,7 @@ class AnchorAware(Unchanged):
         self.graph.refresh(train)
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
-        """Raise InputError if no training clip can have k neighbors; see `CorrelationGraph.check_size`."""
+        """Raise InputError if no training clip can have k neighbors, as in `CorrelationGraph.check_size`."""
         self.graph.check_size(count, labels)
 
     def remember(self, bank: Mapping[Modality, Tensor]) -> None:
@@ -97,7 +97,7 @@ class AnchorAware(Unchanged):
         """Compute the proxies of a batch; see `Proxy`.
 
         Raises:
-            InputError: the query is the partner in evaluation mode, `refresh` was not called, or live neighbors lack
+            InputError: the partner as query in evaluation mode, no earlier call of `refresh`, or live neighbors without
                 `encode`.
         """
         if self.query == "partner" and not self.training:
@@ -126,8 +126,8 @@ class AnchorAware(Unchanged):
             (m, d).
 
         Raises:
-            InputError: there is no bank, the reading is R5 (without proxies of single items), k is below 1, or the
-                vectors are not finite or have another width.
+            InputError: no bank, the reading R5 (without proxies of single items), k below 1, or vectors that are not
+                finite or have another width.
         """
         if self.reading == "R5":
             raise InputError(
@@ -170,7 +170,7 @@ class AnchorAware(Unchanged):
 
 
 def reaches_no_encoder(options: OptionValues) -> bool:
-    """Return whether no gradient reaches the encoders, because every proxy is an affine map of one detached vector.
+    """Return whether every proxy is an affine map of one detached vector, without gradient to the encoders.
 
     Args:
         options: all options of the anchor-aware proxy.

@@ -1,6 +1,6 @@
 """Exact nearest neighbors by blocks: float32 products select candidates, and float64 cosines rank the candidates.
 
-No matrix of all pairs is stored. A block of queries is multiplied with the bank, in column blocks if the bank is large,
+No matrix of all pairs is stored. A block of queries is multiplied with the bank, or with column blocks of a large bank,
 and only the largest product of every group of bank rows is compared. The k best rows lie in the k best groups, so only
 those groups are searched.
 
@@ -161,7 +161,7 @@ class _Search:
         return max(64, budget // len(self.bank[0]), min(self.width, 1024))
 
     def candidates(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return bank rows that contain the `wanted` nearest of each query in `rows` (r,); ties go to the first row.
+        """Return bank rows with the `wanted` nearest of each query in `rows` (r,), preferring the first row of a tie.
 
         Returns:
             The bank rows (r, s), and (r,) bool: whether the first `wanted` rows are certainly the nearest, in order.

@@ -61,7 +61,7 @@ def neighbors(
         Lists (a, k).
 
     Raises:
-        InputError: the shapes do not match, a vector is not finite, or k is below 1.
+        InputError: shapes that do not match, a vector that is not finite, or k below 1.
     """
     return _found([bank], None if queries is None else [queries], k, labels, groups)
 
@@ -86,7 +86,7 @@ def agreeing_neighbors(
         Lists (n, k).
 
     Raises:
-        InputError: the counts differ, a vector is not finite, or k is below 1.
+        InputError: different counts, a vector that is not finite, or k below 1.
     """
     return _found(list(vectors), None, k, labels, groups)
 

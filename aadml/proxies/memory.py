@@ -141,7 +141,7 @@ class Memory(Unchanged):
         )
 
     def _past(self, batch: int) -> Remembered | None:
-        """Return the stored clips that fit beside a batch; None if there are none."""
+        """Return the stored clips that fit beside a batch; None without such clips."""
         if self.size == "all":
             if self.remembered is None:
                 raise InputError("proxy: the memory is empty; call refresh before each epoch")

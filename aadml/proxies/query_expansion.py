@@ -28,7 +28,7 @@ def expand(vectors: Tensor, bank: Tensor, *, k: int, alpha: float = 0.0) -> Tens
         (m, d), of the dtype of `vectors`.
 
     Raises:
-        InputError: k or alpha is negative, the shapes do not match, or a vector is not finite.
+        InputError: a negative k or alpha, shapes that do not match, or a vector that is not finite.
     """
     if k < 0 or alpha < 0:
         raise InputError(f"query expansion: k is {k} and alpha is {alpha}; pass values of at least 0")

@@ -3,8 +3,8 @@
 Validation clips query the index. If hits of the same class are relevant, the clip itself is excluded. The curve is a
 logistic function of two inputs: the score of a hit and the best score of its query. The curve is fitted to the best
 hits. The best score is an input because the level of scores differs between queries. The weight of the best score is
-fitted and may have either sign. Scores that are probabilities of a common class are used unchanged if no fitted
-function predicts better. The index stores the curve.
+fitted and may have either sign. Scores that are probabilities of a common class stay unchanged without a better fitted
+function. The index stores the curve.
 
 Reference:
     Platt, Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods, Advances

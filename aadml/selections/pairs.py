@@ -11,7 +11,7 @@ from aadml.feature_extraction.ground.options import removing
 def one_pair_a_class(comparison: Comparison, generator: torch.Generator) -> Comparison:
     """Select one anchor and one positive per class; the positives of the other selected anchors are the negatives.
 
-    The masks define the classes: anchors i and j are of the same class if the positive of j is not a negative of i. For
+    The masks define the classes. Anchors i and j are of the same class if the positive of j is not a negative of i. For
     pairs by id a class is a clip, so one of its captions is selected.
 
     Args:

@@ -192,7 +192,7 @@ def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, ND
 
 
 def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[str, str], dict[str, NDArray[Any]]]:
-    """Return the network, the checksums and names of its files, and the PCA matrices of the variant, if any."""
+    """Return the network, the checksums and names of its files, and the PCA matrices; {} for a variant without PCA."""
     if weights == "untrained":
         if "pca" in variant:
             raise InputError(

@@ -83,7 +83,7 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
         The whitening. The entry of largest magnitude of each component is positive, so that signs are reproducible.
 
     Raises:
-        InputError: there are fewer rows than components or than two, `dimension` is above d, or a row is not finite.
+        InputError: fewer rows than components or than two, `dimension` above d, or a row that is not finite.
     """
     count, mean, scatter = 0, np.zeros(()), np.zeros(())
     for block in _gathered(blocks):

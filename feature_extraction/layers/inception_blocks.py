@@ -94,7 +94,7 @@ class Unit(nn.Module):
         self.bn = nn.BatchNorm2d(outputs, eps=0.001)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (n, inputs, h, w) to (n, outputs, h', w'); h' is h and w' is w if `same` is true and `stride` is 1."""
+        """Map (n, inputs, h, w) to (n, outputs, h', w'); h' = h and w' = w if `same` is true and `stride` = 1."""
         return F.relu(self.bn(self.conv(x)), inplace=True)
 
 

@@ -55,8 +55,8 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         sound files in two splits.
 
     Raises:
-        InputError: `path` cannot be read as captioned sound, a split has no captions or no usable sound, or the
-            cleaning is unknown.
+        InputError: a path that cannot be read as captioned sound, a split without captions or without usable sound, or
+            an unknown cleaning.
     """
     clean = lookup(CLEANINGS, cleaning, "cleaning")
     place = Path(path)
@@ -183,7 +183,7 @@ def _of_pack(path: Path) -> CaptionedPart:
 def _clips(
     part: CaptionedPart, name: str, clean: Callable[[str], str], captions: int, place: str, notes: list[str]
 ) -> Clips:
-    """Return the usable clips of one split; append notes on the clips and captions that are left out."""
+    """Return the usable clips of one split, and append notes on omitted clips and captions."""
     cleaned = [[(text, clean(text)) for text in file.captions] for file in part.files]
     spoken = [[words for _, words in texts if words] for texts in cleaned]
     missing = _without_sound(part)

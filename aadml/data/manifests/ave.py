@@ -36,8 +36,8 @@ def ave(
         seed: random seed for choosing the clips of the class Clock.
 
     Raises:
-        InputError: a file is missing, invalid, ambiguous or contradicts another file, `classes` is neither 15 nor 28,
-            `media` is not a folder, or `clock_limit` is impossible.
+        InputError: a missing, invalid or ambiguous file, contradictory files, `classes` other than 15 and 28, `media`
+            that is not a folder, or an impossible `clock_limit`.
     """
     if classes not in (15, 28):
         raise InputError(f"ave: classes is {classes}; pass 15 (the retrieval papers) or 28 (all)")

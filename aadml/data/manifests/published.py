@@ -66,8 +66,8 @@ class PublishedTables:
                 clips.
 
         Raises:
-            InputError: there is no table, a table cannot be read or has another form, `media` is not a folder, two
-                files have the same name, or `whole_recordings` is set for tables without times.
+            InputError: no table, a table that cannot be read or has another form, `media` that is not a folder, two
+                files with the same name, or `whole_recordings` for videos without times.
         """
         tables = self.tables_in(source)
         if not tables:
@@ -102,7 +102,7 @@ class PublishedTables:
         return {file: split for form, split in self.tables.items() for file in files if fnmatch(file.name, form)}
 
     def recognizes(self, file: Path) -> bool:
-        """Return whether a file has the name of a table and, if tables have a header, the columns of a table."""
+        """Return whether a file has the name of a table and, for tables with a header, the columns of a table."""
         if not any(fnmatch(file.name, form) for form in self.tables):
             return False
         if not isinstance(self.columns, Mapping):
@@ -181,7 +181,7 @@ def _captions(rows: Sequence[Cells]) -> list[str]:
 
 
 def _numbered(captions: Sequence[str], count: int) -> dict[str, str]:
-    """Return column -> caption: none if `count` is 0, `caption` if it is 1, else `caption_1` to `caption_<count>`."""
+    """Return column -> caption: none for `count` 0, `caption` for 1, else `caption_1` to `caption_<count>`."""
     if count < 2:
         return dict.fromkeys([_CAPTION] * count, "".join(captions))
     return {f"{_CAPTION}_{n + 1}": text for n, text in enumerate([*captions, *[""] * (count - len(captions))])}

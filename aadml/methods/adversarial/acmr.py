@@ -102,7 +102,7 @@ class AdversarialLearner(Learner):
         fidelity: form of the triplets: "source" for one hinge per batch, "repaired" for one per clip.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

@@ -98,8 +98,7 @@ class FramesAgainstWords(CaptionedLearner):
         With `score_rate: pooled`, a sound has one vector for every four frames of the spectrogram.
 
         Raises:
-            InputError: a sound cannot be decoded (the message contains its path), the features are vectors, or the
-                method is not fitted.
+            InputError: an undecodable sound (with its path in the message), vectors as features, or an unfitted method.
         """
         packed, inverse = self._each_once(features, modality)
         return packed[inverse]

@@ -59,8 +59,8 @@ def xie(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a direction has a modality other than audio and text, the loss needs classes or a last layer, or the
-            method does not support `settings`.
+        InputError: a direction with a modality other than audio and text, a loss that needs classes or a last layer, or
+            `settings` that the method does not support.
     """
     dimension = networks.text_dimension
     space = Space(("audio", "text"), dimension)

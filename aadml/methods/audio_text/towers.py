@@ -200,7 +200,7 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
 
 
 def with_sound(clips: Clips) -> Clips:
-    """Return the clips whose sound can be decoded; a warning names the other files.
+    """Return the clips with decodable sound; a warning names the other files.
 
     Decoded sound is cached in memory and on disk, up to the sizes in the options.
 

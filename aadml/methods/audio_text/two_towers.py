@@ -99,8 +99,8 @@ def audio_text(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a network cannot be read, the options contradict each other or leave nothing to train, or the method
-            does not support `settings`.
+        InputError: an unreadable network, options that contradict each other or leave nothing to train, or `settings`
+            that the method does not support.
     """
     learner = _learner(context, towers, freezing, captioned, (loss, selection, directions), None)
     return AudioText(learner, context, settings, towers.start)
@@ -133,8 +133,8 @@ def three_stages(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a network cannot be read, the options contradict each other or leave nothing to train, or the method
-            does not support `settings`.
+        InputError: an unreadable network, options that contradict each other or leave nothing to train, or `settings`
+            that the method does not support.
     """
     stages = Curriculum(curriculum, batch=settings.batch, seed=context.seed)
     learner = _learner(context, towers, NOT_FROZEN, captioned, (loss, selection, directions), stages)

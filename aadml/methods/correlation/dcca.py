@@ -197,8 +197,8 @@ def dcca(
         hidden_visual: hidden layers of the second modality (same source).
 
     Raises:
-        InputError: the clips do not have exactly two modalities of vectors, the batch is not larger than `outputs`,
-            there are more directions than outputs, or the method does not support `settings`.
+        InputError: clips without exactly two modalities of vectors, a batch not larger than `outputs`, more directions
+            than outputs, or `settings` that the method does not support.
     """
     hidden = dict(zip(context.need_pair("dcca"), (hidden_audio, hidden_visual), strict=True))
     _check_batch(settings, options.outputs, "dcca")
@@ -224,9 +224,8 @@ def c_dcca(
         pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
 
     Raises:
-        InputError: the clips do not have exactly two modalities of vectors, some do not have exactly one class, the
-            batch is not larger than `outputs`, there are more directions than outputs, or the method does not support
-            `settings`.
+        InputError: clips without exactly two modalities of vectors or without exactly one class, a batch not larger
+            than `outputs`, more directions than outputs, or `settings` that the method does not support.
     """
     _check_batch(settings, options.outputs, "c-dcca")
     hiddens = dict.fromkeys(context.need_pair("c-dcca"), hidden)

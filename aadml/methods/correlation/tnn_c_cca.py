@@ -102,8 +102,8 @@ class TripletLearner(Learner):
             "repaired" to include the partner and to omit these triplets.
 
     Raises:
-        InputError: the clips do not have exactly two modalities of vectors, some do not have exactly one class, or
-            there are more directions than input dimensions.
+        InputError: clips without exactly two modalities of vectors or without exactly one class, or more directions
+            than input dimensions.
     """
 
     def __init__(

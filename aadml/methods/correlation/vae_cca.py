@@ -87,7 +87,7 @@ class VariationalLearner(Learner):
         fidelity: "repaired" for learned centers, "source" for centers that are redrawn for every batch.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ class CommonSpaceLearner(Learner):
         beta: weight of the distance between partners (0.1: same source).
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

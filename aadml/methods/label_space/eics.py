@@ -49,7 +49,7 @@ class DualSubspaceLearner(Learner):
         margin: margin of the triplets, in squared distance.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

@@ -24,8 +24,8 @@ class Readout:
     """A map from label-space vectors f (n, C) to embeddings (n, C).
 
     With "cosine", the embedding is f itself (AADML, section 3). With "posterior", the embedding is
-    softmax(f / temperature). The inner product of two such embeddings is the probability that two items have the same
-    class, if their classes are independent. Ranking by this probability is optimal if the posteriors are calibrated
+    softmax(f / temperature). The inner product of two such embeddings is the probability that two items with
+    independent classes have the same class. Ranking by this probability is optimal if the posteriors are calibrated
     (probability ranking principle, Robertson 1977).
 
     Attributes:

@@ -48,7 +48,7 @@ class CurriculumLearner(Learner):
         first_share: share of the epochs in stage 1, 0 to 1.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class AdvisedLearner(Learner):
         advice_weight: weight of the distillation into the students; 0 for students that do not depend on the teacher.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     criterion = "score"
@@ -98,7 +98,7 @@ class AdvisedLearner(Learner):
         return in_two(epochs, self.share, (FIRST, SECOND), apart=True)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Store the stage, which decides how validation is scored."""
+        """Store the stage, which determines the score of validation."""
         self._stage = epoch.stage
 
     def validate(self, valid: Validation) -> dict[str, float]:

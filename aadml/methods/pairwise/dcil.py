@@ -46,7 +46,7 @@ class InstanceLearner(Learner):
         selection: the `selection` section: "all" negatives of a batch, "hardest", "random", ... (see SELECTIONS).
 
     Raises:
-        InputError: the number of training clips is unknown, features are not vectors, or there is only one modality.
+        InputError: an unknown number of training clips, features other than vectors, or only one modality.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class InstanceLearner(Learner):
         return in_two(epochs, self.share, (FIRST, SECOND))
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Raise InputError if the classifier has fewer rows than there are training clips."""
+        """Raise InputError if the training clips outnumber the rows of the classifier."""
         if len(train) > self.classifier.out_features:
             raise InputError(
                 f"dcil: there are {len(train)} training clips, but the method was built for "

@@ -61,7 +61,7 @@ class PairLearner(Learner):
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
 
     Raises:
-        InputError: features are not vectors, there is only one modality, or the sections contradict each other (see
+        InputError: features other than vectors, only one modality, or sections that contradict each other (see
             `Matching`).
     """
 

@@ -35,7 +35,7 @@ def add_adapters(network: nn.Module, layers: Sequence[str], *, rank: int, alpha:
         The modules with the weights A and B.
 
     Raises:
-        InputError: there are no layers, the rank is 0, or a name is not that of a linear layer.
+        InputError: no layers, a rank of 0, or a name that belongs to no linear layer.
         MissingExtraError: `peft` is not installed.
     """
     peft = optional("peft", "lora_rank", "aadml[lora]")

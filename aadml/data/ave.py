@@ -1,4 +1,7 @@
-"""AVE (Tian et al., Audio-Visual Event Localization in Unconstrained Videos, ECCV 2018): readers and constants."""
+"""AVE (Tian et al., ECCV 2018): readers and constants.
+
+Reference: Tian et al., Audio-visual event localization in unconstrained videos, ECCV 2018, https://doi.org/10.1007/978-3-030-01216-8_16
+"""
 
 import os
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Angular loss (Wang et al., Deep metric learning with angular loss, ICCV 2017)."""
+"""Angular loss (Wang et al., ICCV 2017).
+
+Reference: Wang et al., Deep metric learning with angular loss, ICCV 2017, https://arxiv.org/abs/1708.01682
+"""
 
 import math
 from typing import Annotated, Any

@@ -1,4 +1,8 @@
-"""CrossCLR (Zolfaghari et al., Cross-modal contrastive learning for multi-modal video representations, ICCV 2021)."""
+"""CrossCLR (Zolfaghari et al., ICCV 2021).
+
+Reference: Zolfaghari et al., CrossCLR: cross-modal contrastive learning for multi-modal video representations, ICCV
+2021, https://arxiv.org/abs/2109.14910
+"""
 
 from dataclasses import replace
 

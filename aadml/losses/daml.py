@@ -1,4 +1,7 @@
-"""Deep adversarial metric learning (Duan et al., CVPR 2018): a generator synthesizes hard negatives."""
+"""Deep adversarial metric learning (Duan et al., CVPR 2018): a generator synthesizes hard negatives.
+
+Reference: Duan et al., Deep adversarial metric learning, CVPR 2018, https://openaccess.thecvf.com/content_cvpr_2018/html/Duan_Deep_Adversarial_Metric_CVPR_2018_paper.html
+"""
 
 from typing import Annotated
 

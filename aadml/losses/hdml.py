@@ -1,4 +1,7 @@
-"""Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives are gradually pulled nearer."""
+"""Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives are gradually pulled nearer.
+
+Reference: Zheng et al., Hardness-aware deep metric learning, CVPR 2019, https://doi.org/10.1109/CVPR.2019.00016
+"""
 
 from typing import Annotated, Literal
 

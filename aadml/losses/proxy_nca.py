@@ -1,4 +1,8 @@
-"""Proxy-NCA (Movshovitz-Attias et al., ICCV 2017), with the whole softmax of Proxy-NCA++ (Teh et al., ECCV 2020)."""
+"""Proxy-NCA (Movshovitz-Attias et al., ICCV 2017), with the whole softmax of Proxy-NCA++ (Teh et al., ECCV 2020).
+
+Reference: Movshovitz-Attias et al., No fuss distance metric learning using proxies, ICCV 2017, https://doi.org/10.1109/ICCV.2017.47
+Reference: Teh et al., ProxyNCA++: revisiting and revitalizing proxy neighborhood component analysis, ECCV 2020, https://arxiv.org/abs/2004.01113
+"""
 
 from torch import nn
 

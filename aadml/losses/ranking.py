@@ -1,4 +1,7 @@
-"""Ranking loss of audio-text retrieval (Xie et al., On negative sampling for contrastive retrieval, ICASSP 2023)."""
+"""Ranking loss of audio-text retrieval (Xie et al., ICASSP 2023).
+
+Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
+"""
 
 from functools import partial
 from typing import Literal, get_args

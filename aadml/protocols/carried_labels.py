@@ -5,6 +5,8 @@ exchangeable if the rest of the value, after rounding, is independent of the lab
 pairs and predicts the other half. The number of correct predictions is then binomial with probability 1/2. The test is
 an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm, 1979), for
 each modality separately. Counters are a separate test without this correction.
+
+Reference: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979, https://www.jstor.org/stable/4615733
 """
 
 import math

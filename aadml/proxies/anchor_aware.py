@@ -1,8 +1,10 @@
-"""Anchor-Aware proxies (Zeng et al., "Anchor-aware Deep Metric Learning for Audio-visual Retrieval", ICMR 2024).
+"""Anchor-Aware proxies (Zeng et al., ICMR 2024).
 
 The proxy of a clip mixes the clip and its neighbors in the correlation graph, weighted by attention (Equations 5 to 7).
 Losses compare proxies instead of, or in addition to, the embeddings. Proxies are for training: at test time an item is
 embedded without a proxy. Only `from_bank`, which uses neither labels nor partners, computes proxies of new items.
+
+Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
 """
 
 from collections.abc import Callable, Mapping

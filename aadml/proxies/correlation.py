@@ -22,6 +22,8 @@ FOUND = OnlyWith("neighbors", "nearest")
 class GraphOptions:
     """Options of the neighbor lists.
 
+    Reference: Morgado et al., Audio-visual instance discrimination with cross-modal agreement, CVPR 2021, https://doi.org/10.1109/CVPR46437.2021.01229
+
     Attributes:
         k: number of neighbors of an anchor (3: best for the triplet losses, AADML Figure 4).
         space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (lists computed once).

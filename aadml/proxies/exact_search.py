@@ -233,6 +233,8 @@ def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> floa
 
     The worst case grows with d. The bound with 8 sqrt(d) is exceeded once in 10^13 (Higham and Mary, SIAM J. Sci.
     Comput. 2019). If TensorFloat-32 is allowed, float32 products have 10 bits.
+
+    Reference: Higham and Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci. Comput. 2019, https://doi.org/10.1137/18M1226312
     """
     bits = 53 if dtype == torch.float64 else 24
     if bits == 24 and device.type == "cuda" and torch.get_float32_matmul_precision() != "highest":

@@ -73,8 +73,9 @@ def agreeing_neighbors(
 
         s_ij = min over modalities m of cos(x_i^m, x_j^m)
 
-    Two clips agree if they are similar in every modality (AVID-CMA, Morgado et al., Audio-visual instance
-    discrimination, CVPR 2021).
+    Two clips agree if they are similar in every modality (AVID-CMA, Morgado et al., CVPR 2021).
+
+    Reference: Morgado et al., Audio-visual instance discrimination with cross-modal agreement, CVPR 2021, https://doi.org/10.1109/CVPR46437.2021.01229
 
     Args:
         vectors: (n, d_m) for each modality; row i of all modalities is one clip.

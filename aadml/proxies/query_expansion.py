@@ -1,4 +1,9 @@
-"""Average query expansion (Chum et al., ICCV 2007; weighted by similarity: Radenovic et al., TPAMI 2019)."""
+"""Average query expansion (Chum et al., ICCV 2007; weighted by similarity: Radenovic et al., TPAMI 2019).
+
+Reference: Chum et al., Total recall: automatic query expansion with a generative feature model for object retrieval,
+ICCV 2007, https://doi.org/10.1109/ICCV.2007.4408891
+Reference: Radenovic et al., Fine-tuning CNN image retrieval with no human annotation, TPAMI 2019, https://doi.org/10.1109/TPAMI.2018.2846566
+"""
 
 import torch
 from torch import Tensor

@@ -1,6 +1,10 @@
 """PCA with whitening, as in the released features of YouTube-8M and AudioSet.
 
 Sources: Abu-El-Haija et al., YouTube-8M (2016) and its `feature_extractor`; tensorflow/models, `vggish_postprocess`.
+
+Reference: Abu-El-Haija et al., YouTube-8M: a large-scale video classification benchmark, 2016, https://arxiv.org/abs/1609.08675
+Reference: Chan et al., Updating formulae and a pairwise algorithm for computing sample variances, Stanford University
+1979, http://i.stanford.edu/pub/cstr/reports/cs/tr/79/773/CS-TR-79-773.pdf
 """
 
 import tarfile

@@ -1,6 +1,8 @@
 """Blocks of Inception-V3 (Szegedy et al., CVPR 2016) as data: a block has branches, and a branch has steps.
 
 The names equal those of torchvision's state dict, so that the tensors of published files are loaded by name.
+
+Reference: Szegedy et al., Rethinking the Inception architecture for computer vision, CVPR 2016, https://doi.org/10.1109/CVPR.2016.308
 """
 
 from typing import Literal, NamedTuple

@@ -1,4 +1,11 @@
-"""Published weight files: addresses, checksums, licenses, and the folder that caches them."""
+"""Published weight files: addresses, checksums, licenses, and the folder that caches them.
+
+Reference: Hershey et al., CNN architectures for large-scale audio classification, ICASSP 2017, https://doi.org/10.1109/ICASSP.2017.7952132
+Reference: Szegedy et al., Rethinking the Inception architecture for computer vision, CVPR 2016, https://doi.org/10.1109/CVPR.2016.308
+Reference: Abu-El-Haija et al., YouTube-8M: a large-scale video classification benchmark, 2016, https://arxiv.org/abs/1609.08675
+Reference: Kong et al., PANNs: large-scale pretrained audio neural networks for audio pattern recognition, TASLP 2020, https://doi.org/10.1109/TASLP.2020.3030497
+Reference: Mikolov et al., Distributed representations of words and phrases and their compositionality, NeurIPS 2013, https://arxiv.org/abs/1310.4546
+"""
 
 import json
 import logging

@@ -1,4 +1,7 @@
-"""Captioned sound as splits: AudioCaps and Clotho folders, packed HDF5 of Mei et al., manifests with captions."""
+"""Captioned sound as splits: AudioCaps and Clotho folders, packed HDF5 of Mei et al., manifests with captions.
+
+Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+"""
 
 import os
 import re

@@ -27,6 +27,8 @@ def ave(
     The papers do not list the 100 clips, so these clips are drawn with `seed`. Without the limit, the listing has 2,015
     clips. Files and their form: https://github.com/YapengTian/AVE-ECCV18 and the ReadMe.txt of the archive.
 
+    Reference: Tian et al., Audio-visual event localization in unconstrained videos, ECCV 2018, https://doi.org/10.1007/978-3-030-01216-8_16
+
     Args:
         source: the folder of AVE's archive, with `Annotations.txt`, `trainSet.txt`, `valSet.txt`, `testSet.txt`; or of
             the feature release, with `train_order.h5`, `val_order.h5`, `test_order.h5` instead.

@@ -54,6 +54,8 @@ class PackedWaveforms(ItemSource):
 
     Methods that read rows raise InputError for an unreadable file.
 
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+
     Attributes:
         path: the file.
         items: (n,) int64, the row of each item.

@@ -1,4 +1,7 @@
-"""ACMR: adversarial cross-modal retrieval (Wang et al., ACM MM 2017)."""
+"""ACMR: adversarial cross-modal retrieval (Wang et al., ACM MM 2017).
+
+Reference: Wang et al., Adversarial cross-modal retrieval, ACM MM 2017, https://doi.org/10.1145/3123266.3123326
+"""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""AGAH: adversary guided asymmetric hashing (Gu et al., ICMR 2019)."""
+"""AGAH: adversary guided asymmetric hashing (Gu et al., ICMR 2019).
+
+Reference: Gu et al., Adversary guided asymmetric hashing for cross-modal retrieval, ICMR 2019, https://doi.org/10.1145/3323873.3325045
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Frames of sound against words (Xie et al., On Negative Sampling for Contrastive Audio-Text Retrieval, 2023)."""
+"""Frames of sound against words (Xie et al., ICASSP 2023).
+
+Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Two towers under one objective (Mei et al., On Metric Learning for Audio-Text Cross-Modal Retrieval, 2022)."""
+"""Two towers under one objective (Mei et al., Interspeech 2022).
+
+Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

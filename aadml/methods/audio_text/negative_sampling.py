@@ -1,4 +1,7 @@
-"""The method `xie`: negative sampling for contrastive audio-text retrieval (Xie et al., ICASSP 2023)."""
+"""The method `xie`: negative sampling for contrastive audio-text retrieval (Xie et al., ICASSP 2023).
+
+Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -64,6 +64,8 @@ class PannsInput(nn.Module):
 class CaptionTower(nn.Module):
     """A network and its head of two linear layers (Mei et al. 2022, section 3), or a network without a head.
 
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+
     Attributes:
         network: batch -> (b, f).
         head: vectors (b, f) -> (b, d).

@@ -1,4 +1,7 @@
-"""Two-tower methods: `audio-text` (Mei et al. 2022) and `3cmlf` (the three-stage curriculum)."""
+"""Two-tower methods: `audio-text` (Mei et al. 2022) and `3cmlf` (the three-stage curriculum).
+
+Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -86,7 +89,7 @@ def audio_text(
     selection: SelectionSection = ALL_PAIRS,
     directions: Directions = BOTH_WAYS,
 ) -> Method:
-    """Build the model of Mei et al. (On Metric Learning for Audio-Text Cross-Modal Retrieval, 2022).
+    """Build the model of Mei et al. (Interspeech 2022).
 
     Args:
         context: seed and device; sound and captions have no dimensions.

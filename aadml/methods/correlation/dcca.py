@@ -1,4 +1,7 @@
-"""DCCA: deep canonical correlation analysis (Andrew et al., ICML 2013), and C-DCCA, its cluster form."""
+"""DCCA: deep canonical correlation analysis (Andrew et al., ICML 2013), and C-DCCA, its cluster form.
+
+Reference: Andrew et al., Deep canonical correlation analysis, ICML 2013, https://proceedings.mlr.press/v28/andrew13.html
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -215,6 +218,9 @@ def c_dcca(
     pair_weight: Share = 0.2,
 ) -> Method:
     """Build cluster deep CCA, whose cross-covariance also pairs all clips of a class (Zeng et al., TOMM 2020).
+
+    Reference: Zeng et al., Deep triplet neural networks with cluster-CCA for audio-visual cross-modal retrieval, ACM
+    TOMM 2020, https://doi.org/10.1145/3387164
 
     Args:
         context: dimensions of the two modalities.

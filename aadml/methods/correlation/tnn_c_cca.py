@@ -1,4 +1,8 @@
-"""TNN-C-CCA: deep triplet neural networks with cluster CCA (Zeng, Yu and Oyama, ACM TOMM 2020)."""
+"""TNN-C-CCA: deep triplet neural networks with cluster CCA (Zeng, Yu and Oyama, ACM TOMM 2020).
+
+Reference: Zeng et al., Deep triplet neural networks with cluster-CCA for audio-visual cross-modal retrieval, ACM TOMM
+2020, https://doi.org/10.1145/3387164
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

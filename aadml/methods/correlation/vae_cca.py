@@ -1,4 +1,7 @@
-"""VAE-CCA: variational auto-encoders with correlated, label-aware latents (Zhang et al., ACM TOMM 2023)."""
+"""VAE-CCA: variational auto-encoders with correlated, label-aware latents (Zhang et al., ACM TOMM 2023).
+
+Reference: Zhang et al., Variational autoencoder with CCA for audio-visual cross-modal retrieval, ACM TOMM 2023, https://doi.org/10.1145/3575658
+"""
 
 from typing import Annotated, Any
 

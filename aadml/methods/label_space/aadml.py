@@ -1,4 +1,8 @@
-"""AADML: anchor-aware deep metric learning (Zeng et al., ICMR 2024), and CCTL, its form without proxies (ISM 2022)."""
+"""AADML: anchor-aware deep metric learning (Zeng et al., ICMR 2024), and CCTL, its form without proxies (ISM 2022).
+
+Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
+Reference: Zeng et al., Complete cross-triplet loss in label space for audio-visual cross-modal retrieval, ISM 2022, https://arxiv.org/abs/2211.03434
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any

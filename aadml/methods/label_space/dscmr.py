@@ -1,4 +1,7 @@
-"""DSCMR: deep supervised cross-modal retrieval (Zhen et al., CVPR 2019)."""
+"""DSCMR: deep supervised cross-modal retrieval (Zhen et al., CVPR 2019).
+
+Reference: Zhen et al., Deep supervised cross-modal retrieval, CVPR 2019, https://openaccess.thecvf.com/content_CVPR_2019/html/Zhen_Deep_Supervised_Cross-Modal_Retrieval_CVPR_2019_paper.html
+"""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,8 @@
-"""EICS: explicit and implicit dual common subspaces (Zeng et al., ACM TOMM 2023)."""
+"""EICS: explicit and implicit dual common subspaces (Zeng et al., ACM TOMM 2023).
+
+Reference: Zeng et al., Learning explicit and implicit dual common subspaces for audio-visual cross-modal retrieval, ACM
+TOMM 2023, https://doi.org/10.1145/3564608
+"""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,8 @@
-"""TLCA: triplets in two stages, first semi-hard, then hard among interpolated points (Zeng and Ikeda, 2023)."""
+"""TLCA: triplets in two stages, first semi-hard, then hard among interpolated points (Zeng and Ikeda, 2023).
+
+Reference: Zeng and Ikeda, Two-stage triplet loss training with curriculum augmentation for audio-visual retrieval,
+2023, https://arxiv.org/abs/2310.13451
+"""
 
 from collections.abc import Sequence
 from functools import partial

@@ -44,6 +44,8 @@ class AdvisedLearner(Learner):
     toolkit. The teacher reads all modalities of a clip, and is used only in training. At test, an item is
     embedded in label space by the student of its modality.
 
+    Reference: Wang et al., VideoAdviser: video knowledge distillation for multimodal transfer learning, 2023, https://arxiv.org/abs/2309.15494
+
     Args:
         context: dimensions and classes.
         network: network of the students, see `NetworkOptions`.

@@ -1,4 +1,7 @@
-"""BiC-Net on feature vectors: a local branch on tokens and a global branch (Han et al., ACM TOMM 2023)."""
+"""BiC-Net on feature vectors: a local branch on tokens and a global branch (Han et al., ACM TOMM 2023).
+
+Reference: Han et al., BiC-Net: learning efficient spatio-temporal relation for text-video retrieval, ACM TOMM 2023, https://doi.org/10.1145/3627103
+"""
 
 import math
 from functools import partial

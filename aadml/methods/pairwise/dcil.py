@@ -1,4 +1,7 @@
-"""DCIL: dual-path embeddings with an instance loss (Zheng et al., ACM TOMM 2020)."""
+"""DCIL: dual-path embeddings with an instance loss (Zheng et al., ACM TOMM 2020).
+
+Reference: Zheng et al., Dual-path convolutional image-text embeddings with instance loss, ACM TOMM 2020, https://doi.org/10.1145/3383184
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any

@@ -25,6 +25,8 @@ def add_adapters(network: nn.Module, layers: Sequence[str], *, rank: int, alpha:
     The output of a layer for an input x receives `alpha / rank` times B A x, with new matrices A and B. B is zero at
     the beginning, so that the network computes the same vectors.
 
+    Reference: Hu et al., LoRA: low-rank adaptation of large language models, 2021, https://arxiv.org/abs/2106.09685
+
     Args:
         network: network with the layers.
         layers: names of linear layers.

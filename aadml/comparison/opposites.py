@@ -21,19 +21,19 @@ class SharedProducts:
     """Matrices of a comparison and of the opposite comparison.
 
     Attributes:
-        kept: matrices that either comparison computed.
+        matrices: matrices that either comparison computed.
         opposite: whether the comparison is the second of the two.
     """
 
-    kept: dict[tuple[Hashable, bool], Tensor]
+    matrices: dict[tuple[Hashable, bool], Tensor]
     opposite: bool
 
     def of(self, key: Hashable, compute: Callable[[], Tensor]) -> Tensor:
         """Return the transpose of the opposite comparison's matrix (a, c), or compute the matrix."""
-        other = self.kept.get((key, not self.opposite))
+        other = self.matrices.get((key, not self.opposite))
         if other is not None:
             return other.T.contiguous()
-        self.kept[key, self.opposite] = matrix = compute()
+        self.matrices[key, self.opposite] = matrix = compute()
         return matrix
 
 
@@ -42,6 +42,6 @@ def share_products(comparisons: "Sequence[Comparison]") -> None:
     for first, second in combinations(comparisons, 2):
         same = first.anchors is second.candidates and first.candidates is second.anchors
         if same and first.anchors.shape[1] >= WIDE and len(first.anchors) * len(second.anchors) <= MOST:
-            kept: dict[tuple[Hashable, bool], Tensor] = {}
+            matrices: dict[tuple[Hashable, bool], Tensor] = {}
             for comparison, opposite in ((first, False), (second, True)):
-                object.__setattr__(comparison, "shared", SharedProducts(kept, opposite))
+                object.__setattr__(comparison, "shared", SharedProducts(matrices, opposite))

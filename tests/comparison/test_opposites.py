@@ -35,7 +35,7 @@ def test_only_opposite_comparisons_of_the_same_vectors_share():
     share_products([first, first.with_vectors(second.anchors.clone(), first.anchors)])
     assert first.shared is None
     share_products([first, comparisons()[1], second])
-    assert first.shared.kept is second.shared.kept
+    assert first.shared.matrices is second.shared.matrices
     assert first.shared.opposite is not second.shared.opposite
 
 

@@ -294,7 +294,7 @@ def split_labels(cell: str, separator: str = LABELS_SEPARATOR) -> list[str]:
 
 
 def _problems(row: Row, *, plain: bool) -> list[str]:
-    """Return the problems of a row; `plain` skips checks that ASCII text without zero bytes always passes."""
+    """Return the problems of a row; `plain` (ASCII without zero bytes) omits the checks for UTF-8 and zero bytes."""
     problems = []
     if not row.id:
         problems.append("the id is empty")

@@ -87,7 +87,7 @@ def test_readme_is_short_and_its_links_work_from_anywhere():
     for link in links:
         assert link.startswith("https://"), link
         path = re.sub(r"^https://(raw\.githubusercontent|github)\.com/aadml/aadml/(blob/)?main/", "", link)
-        assert (ROOT / path).is_file(), link
+        assert (ROOT / path).is_file() or link.startswith("https://arxiv.org/abs/"), link
 
 
 @pytest.mark.slow

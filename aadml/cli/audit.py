@@ -31,8 +31,9 @@ def command(shell: str | None, require_training: bool, as_json: bool, **options:
     """Audit RUN, an external encoder or an MTEB task for leaks.
 
     The checks concern labels, ids, partners, batch, order, scaling, selection and duplicates. There are two verdicts,
-    on inference and on training: passed, failed or unknown. The exit status is 1 if a check fails, and 3 if the verdict
-    on inference is unknown. With --require-training, the exit status is also 3 if the verdict on training is unknown.
+    on inference and on training: passed, failed or unknown. The exit status is 1 after a failed check, and 3 for an
+    unknown verdict on inference. With --require-training, the exit status is also 3 if the verdict on training is
+    unknown.
     """
     import sys
 

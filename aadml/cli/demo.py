@@ -36,7 +36,7 @@ def command(folder: Path) -> None:
 
 
 def _run(*words: str | Path) -> None:
-    """Print a command and run it; exit with the status of the command unless the status is 0."""
+    """Print and run a command; exit with the status of a failed command."""
     from aadml.cli import cli
 
     arguments = [str(word) for word in words]

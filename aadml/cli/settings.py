@@ -93,7 +93,7 @@ def _keys_named(flag: str) -> Iterator[str]:
 
 
 def typed_beside(context: click.Context, *names: str) -> str:
-    """Return the first option of the command line that is not in `names`, such as "--json"; "" if there is none."""
+    """Return the first option of the command line outside `names`, such as "--json"; "" if there is none."""
     for option in context.command.params:
         typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
         if typed and isinstance(option, click.Option) and option.name not in names:

@@ -19,7 +19,7 @@ def command(output: str, as_json: bool) -> None:
     """Show the progress of the extraction job of F.h5, whether or not the job is running.
 
     F.h5 is the output of `aadml extract`, for a whole job or a shard. The counts of shards are added. The exit status
-    is 1 if the job stopped early or a clip failed.
+    is 1 for a job that stopped early, or with failed clips.
     """
     from dataclasses import asdict
 
@@ -60,7 +60,7 @@ def _print(progress: "Status", indent: str = "") -> None:
 
 
 def _continuing(progress: "Status") -> str:
-    """Return the command that continues a job, or an instruction for a job that was started from Python."""
+    """Return the command that continues a job, or an instruction for a job started from Python."""
     import os
     import shlex
 

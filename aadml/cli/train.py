@@ -78,7 +78,7 @@ def command(
 
 
 def _continuation(folder: Path | None) -> str:
-    """Return the command that continues a run; "" if no run was started."""
+    """Return the command for continuing a run; "" if no run was started."""
     from aadml.comparison.processes.launch import process_count
 
     if folder is None or not (folder / "config.yaml").is_file():

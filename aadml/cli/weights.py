@@ -24,7 +24,7 @@ def command(action: Literal["list", "get", "verify"], name: str | None, folder: 
 
     A file without a published checksum is trusted at its first download. Its SHA-256 is printed and recorded in
     $AADML_CACHE/weights/checksums.json. Copy checksums.json to another machine to accept only the same files there. The
-    exit status of `verify` is 1 if a file is damaged, or if a file of NAME or RECIPE is absent.
+    exit status of `verify` is 1 for a damaged file, or for an absent file of NAME or RECIPE.
     """
     import aadml
 

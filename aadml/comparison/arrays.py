@@ -91,7 +91,7 @@ def to_rows(
 
 
 def paths_of(values: object) -> tuple[list[str], bool] | None:
-    """Return one or several paths as a list, and whether `values` is a single path; None if `values` are not paths."""
+    """Return one or several paths as a list, and True for a single path; None if `values` are not paths."""
     if isinstance(values, str | Path):
         return [str(values)], True
     if isinstance(values, Sequence) and values and all(isinstance(path, str | Path) for path in values):
@@ -180,7 +180,7 @@ def not_whole(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def unlabelled_note(codes: NDArray[np.int64]) -> list[str]:
-    """Return a note on the clips without a class among the `codes` (n,) of `class_codes`; no note if all have one."""
+    """Return a list with a note if the `codes` (n,) of `class_codes` contain UNLABELLED; empty otherwise."""
     count = int((codes == UNLABELLED).sum())
     return [f"{count} of {len(codes)} clips have the label -1 or an empty label, which is not a class"] if count else []
 

@@ -32,16 +32,16 @@ class Clips:
         ids: n names; equal names mean the same clip.
         class_names: C names, in the order of the labels; empty without classes.
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several classes.
-        relevance: rule of relevance. None selects a rule by the data: a shared class if `all_labels` is set, the
-            query's own partner if no clip has a class, and otherwise the class.
+        relevance: rule of relevance. None selects a rule by the data: a shared class for clips with `all_labels`, the
+            query's own partner for clips without any class, and otherwise the class.
         present: modality -> (n,) bool, False for a clip without the modality. Features of such a clip in the modality
             are not used. A modality that all clips have may be omitted.
         texts: all texts of clips with several texts, until `aadml.data.captions.several_texts` converts them to rows.
         drawn_by: n names; each epoch of training draws one of the rows that share a name. None uses all rows.
 
     Raises:
-        InputError: shapes, types or numbers of rows do not match, a label is out of range, features are not finite, or
-            a name of a modality is invalid, or is in `present` but not in `features`.
+        InputError: shapes, types or numbers of rows that do not match, a label out of range, features that are not
+            finite, an invalid name of a modality, or a modality in `present` but not in `features`.
     """
 
     IN_WORDS: ClassVar[str] = "Clips (of arrays: aadml.Clips.of(labels, audio=..., visual=...))"
@@ -76,8 +76,8 @@ class Clips:
             features: modality -> (n, d), a NumPy array or tensor of any float or integer type, or lists.
 
         Raises:
-            InputError: an argument has another type or shape, features are not finite, the numbers of rows differ, or a
-                name of a modality is invalid, or is in `present` but not in `features`.
+            InputError: an argument of another type or shape, features that are not finite, different numbers of rows,
+                an invalid name of a modality, or a modality in `present` but not in `features`.
 
         Example:
             >>> clips = aadml.Clips.of(["dog", "cat", "dog"], audio=[[0, 1], [1, 0], [0, 2]], visual=[[1], [2], [1]])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import pairwise
 from aadml.comparison.masks import Mask, MaskCodes, RowsOfMask, rows_of
+from aadml.comparison.opposites import SharedProducts
 from aadml.feature_extraction.ground.errors import InputError
 
 SCORES_KEPT = ("squared_distance", "distance", "dot", "cosine")
@@ -62,6 +63,8 @@ class Comparison:
             and HDML.
         anchor_class: (a,) int64 classes of the anchors, for losses and proxies that need classes.
         candidate_class: (c,) int64 classes of the candidates.
+        shared: products that a comparison in the opposite direction reuses (see `share_products`); None in a new
+            comparison.
     """
 
     anchors: Tensor
@@ -78,6 +81,7 @@ class Comparison:
     candidate_head: nn.Module | None = None
     anchor_class: Tensor | None = None
     candidate_class: Tensor | None = None
+    shared: SharedProducts | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of_labels(
@@ -97,8 +101,8 @@ class Comparison:
             candidates: (c, d).
             labels: (a,) classes of the anchors.
             candidate_labels: (c,) classes of the candidates.
-            own: (a,) column of each anchor's partner, or -1. By default, candidate i is the partner of anchor i if the
-                counts are equal and `itself` is None; otherwise no anchor has a partner.
+            own: (a,) column of each anchor's partner, or -1. By default, with equal numbers of anchors and candidates
+                and no `itself`, candidate i is the partner of anchor i; otherwise no anchor has a partner.
             itself: (a,) column of the anchor itself or -1; this candidate is neither a positive nor a negative.
         """
         codes = MaskCodes((labels, candidate_labels), itself=itself)
@@ -119,7 +123,7 @@ class Comparison:
         *,
         own: Tensor | None = None,
     ) -> "Comparison":
-        """Build the comparison of pairs: an anchor's partner is positive, and candidates of other clips are negatives.
+        """Build the comparison of pairs: the anchor's partner as positive, candidates of other clips as negatives.
 
         Other candidates of the anchor's own clip are ignored.
 
@@ -162,7 +166,7 @@ class Comparison:
     def narrow(
         self, positives: Tensor | None = None, negatives: Tensor | None = None, rows: Tensor | None = None
     ) -> "Comparison":
-        """Return the comparison with other masks or fewer anchors; scores that were computed are reused.
+        """Return the comparison with other masks or fewer anchors, reusing computed scores.
 
         Args:
             positives: (a, c) bool that replaces `positives`.

@@ -83,7 +83,7 @@ class Embeddings:
         return self.relevance or relevance_of(self)
 
     def of(self, modality: Modality, index: Tensor) -> Tensor:
-        """Return the vectors (b, d) of the clips in rows `index` (b,); no copy if `index` is all rows in order."""
+        """Return the vectors (b, d) of the clips in rows `index` (b,); all stored vectors in order are not copied."""
         vectors = self.vectors[modality]
         rows = self.rows[modality][index] if modality in self.rows else index
         return vectors if torch.equal(rows, torch.arange(len(vectors))) else vectors[rows]

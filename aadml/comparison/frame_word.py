@@ -1,4 +1,8 @@
-"""Frame-by-word relevance of two sequences (Xie et al., Unsupervised audio-caption aligning, ICASSP 2022)."""
+"""Frame-by-word relevance of two sequences (Xie et al., ICASSP 2022).
+
+Reference: Xie et al., Unsupervised audio-caption aligning learns correspondences between individual sound events and
+textual phrases, ICASSP 2022, https://doi.org/10.1109/ICASSP43922.2022.9747336
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Synthetic candidates on lines between embeddings (Ko and Gu, Embedding Expansion, CVPR 2020)."""
+"""Synthetic candidates on lines between embeddings (Ko and Gu, CVPR 2020).
+
+Reference: Ko and Gu, Embedding expansion: augmentation in embedding space for deep metric learning, CVPR 2020, https://arxiv.org/abs/2003.02546
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

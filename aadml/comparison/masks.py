@@ -63,7 +63,14 @@ class MaskCodes:
 
     def cover_all_pairs(self) -> bool:
         """Return whether every candidate that is not a positive is a negative."""
-        return self.clips is None and self.itself is None
+        return self.itself is None and (self.clips is None or self._clips_are_groups())
+
+    def _clips_are_groups(self) -> bool:
+        """Return whether the group of each anchor has no candidates besides those of its clip; False if not cheap."""
+        if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu":
+            return False
+        groups, clips = self._ranks("groups"), self._ranks("clips")
+        return torch.equal(groups.stop - groups.start, clips.stop - clips.start)
 
     def positives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
         """Return rows (r, c) of the mask of positives, as type `kind`."""
@@ -98,7 +105,8 @@ class MaskCodes:
     def few_positives(self, rows: slice, kind: torch.dtype) -> tuple[Tensor, Tensor] | None:
         """Return columns (r, k) that contain all positives of some anchors, and marks (r, k): 1 if positive, else 0.
 
-        Return None if any anchor has more than c / FEW positives, if the codes are not on a CPU, or in compiled code.
+        Return None in compiled code, for codes that are not on a CPU, and for an anchor with more than c / FEW
+        positives.
         """
         codes = "groups" if self.clips is None else "clips"
         if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu":
@@ -126,21 +134,26 @@ class _Ranks:
     Attributes:
         order: (c,) candidates in the order of their codes.
         start, stop: (a,) range of the code of each anchor in that order, empty for a code of no candidate.
-        numbers: (a,) and (c,) numbers up to 2 c; an anchor and a candidate have equal numbers exactly if their codes
-            are equal.
+        codes: (c,) codes of the candidates, in order.
+        right: (c,) codes of the candidates, unsorted; None if these are the codes of the anchors.
     """
 
     order: Tensor
     start: Tensor
     stop: Tensor
-    numbers: tuple[Tensor, Tensor]
+    codes: Tensor
+    right: Tensor | None
 
     @classmethod
     def of(cls, left: Tensor, right: Tensor) -> "_Ranks":
         codes, order = right.sort(stable=True)
-        start, stop = _range(codes, left)
-        first, last = (start, stop) if left is right else _range(codes, right)
-        return cls(order, start, stop, (start + stop, first + last))
+        return cls(order, *_range(codes, left), codes, None if left is right else right)
+
+    @cached_property
+    def numbers(self) -> tuple[Tensor, Tensor]:
+        """Numbers (a,) and (c,) up to 2 c, equal exactly for equal codes."""
+        start, stop = (self.start, self.stop) if self.right is None else _range(self.codes, self.right)
+        return self.start + self.stop, start + stop
 
     @cached_property
     def most(self) -> int:
@@ -155,7 +168,7 @@ def _range(order: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rows_of(mask: Tensor | RowsOfMask, rows: slice, kind: torch.dtype) -> Tensor:
-    """Return rows (r, c) of a mask, or of a function that computes its rows, as type `kind`; repeat a mask (c,)."""
+    """Return rows (r, c) of type `kind` from a mask (a, c), a repeated mask (c,), or a function of rows."""
     if not isinstance(mask, Tensor):
         return mask(rows, kind)
     bits = mask[rows] if mask.ndim == 2 else mask.expand(rows.stop - rows.start, -1)

@@ -51,7 +51,7 @@ class Relevant(ABC):
 
     @abstractmethod
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return flags (q,): flag i is True if gallery item `places[i]` is relevant to query i; `places` is (q,)."""
+        """Return flags (q,) from `places` (q,): whether gallery item `places[i]` is relevant to query i."""
 
     def grades(self, index: Rows) -> Grades:
         """Return the grades (b, n) of items for the queries in rows `index` (b,), 0 for items that are not relevant."""
@@ -79,7 +79,7 @@ class Grouped(Relevant):
         return np.asarray(self._query_codes[index, None] == self._codes[None, :])
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return flags (q,): flag i is True if gallery item `places[i]` is relevant to query i; `places` is (q,)."""
+        """Return flags (q,) from `places` (q,): whether gallery item `places[i]` is relevant to query i."""
         return np.asarray(self._query_codes == self._codes[places])
 
 
@@ -103,7 +103,7 @@ class Sharing(Relevant):
         return np.asarray(self._queries[index] @ self._gallery.T > 0)
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return flags (q,): flag i is True if gallery item `places[i]` is relevant to query i; `places` is (q,)."""
+        """Return flags (q,) from `places` (q,): whether gallery item `places[i]` is relevant to query i."""
         return np.asarray((self._queries * self._gallery[places]).any(axis=1))
 
     def grades(self, index: Rows) -> Grades:
@@ -134,7 +134,7 @@ class Judged(Relevant):
         return self.grades(index) > 0
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return flags (q,): flag i is True if gallery item `places[i]` is relevant to query i; `places` is (q,)."""
+        """Return flags (q,) from `places` (q,): whether gallery item `places[i]` is relevant to query i."""
         return np.array([place in rows for place, (rows, _) in zip(places, self._grades, strict=True)], dtype=bool)
 
     def grades(self, index: Rows) -> Grades:
@@ -261,7 +261,7 @@ def relevance_of(items: Items) -> Relevance:
     """Return the default rule of relevance.
 
     Returns:
-        LABELS if `all_labels` is set, OWN if there are items but no item has a class, and otherwise LABEL.
+        LABELS for items with `all_labels`, OWN for one or more items, all without a class, and otherwise LABEL.
     """
     if items.all_labels is not None:
         return LABELS
@@ -286,8 +286,7 @@ def check_relevance(rule: Relevance, items: Items, place: str) -> None:
         place: subject of the message.
 
     Raises:
-        InputError: the rule needs classes but no item has a class, or the rule is `label` but an item has several
-            classes.
+        InputError: a rule by class for items without any class, or the rule `label` for items with several classes.
     """
     unlabelled = bool((items.labels == UNLABELLED).all())
     if rule.name in RULES and rule is not OWN and unlabelled:

@@ -51,8 +51,8 @@ class Common:
         validation: share of the training clips set aside for validation if the data have no validation split.
         train_per_class: number of clips of each class to train on; null for all.
         unlabelled: treatment of (1) training and validation clips without a label among labeled clips, and (2) training
-            clips beyond `train_per_class`. "keep" uses both as clips without a label, "drop" removes both, and null
-            keeps (1) and removes (2).
+            clips beyond `train_per_class`. "keep" uses both as clips without a label, and "drop" removes both. The
+            default null keeps (1) and removes (2).
         unseen_classes: share of the classes that occur only in test; null for the split of the data.
         relevance: relevance rule of the scores: "own" (only the query's partner), "label" (the query's class), "labels"
             (at least one shared class), "labels-graded" (more relevant with more shared classes), or a file of
@@ -188,7 +188,7 @@ def resolve(values: Mapping[str, object]) -> Config:
     """Return the checked and completed config of nested plain values; see `ConfigFile.resolve`.
 
     Raises:
-        InputError: a key or name is unknown, a section is missing, or a value is invalid.
+        InputError: an unknown key or name, a missing section, or an invalid value.
     """
     return ConfigFile(values).resolve()
 
@@ -244,8 +244,8 @@ class ConfigFile:
                 aadml are not changed. Only training imports this code, with consent.
 
         Raises:
-            InputError: a key or name is unknown, a section is missing, or a value is invalid. The message has the
-                location of the key in the file, if known.
+            InputError: an unknown key or name, a missing section, or an invalid value. The message has the location of
+                the key if `places` contains the key.
         """
         try:
             return self._resolved(stored=stored)
@@ -299,7 +299,7 @@ class ConfigFile:
         return ConfigFile({**defaults, **values})
 
     def _section_of(self, option: str) -> str:
-        """Return the section that has an option of this name; "" if there is none."""
+        """Return the section with an option of this name; "" if there is none."""
         named = {key: list(options) for key, options in self.values.items() if isinstance(options, Mapping)}
         by_section = named | {key: list(schema(declaration)) for key, declaration in FIXED.items()}
         return next((key for key, options in by_section.items() if option in options), "")
@@ -357,5 +357,5 @@ class ConfigFile:
 
 
 def _names_identity(proxy: Any) -> bool:
-    """Return whether a section chooses a proxy that leaves anchors unchanged."""
+    """Return whether the proxy of a section leaves anchors unchanged."""
     return not (isinstance(proxy, Mapping) and "name" not in proxy) and not prefix_of(named(proxy, "proxy")[0])

@@ -35,7 +35,7 @@ def assemble(
         sample: whether the training data are the sample clips, which have a preset.
 
     Raises:
-        InputError: the file cannot be read or is not a config, a name or key is unknown, or a value is invalid.
+        InputError: a file that cannot be read or is not a config, an unknown name or key, or an invalid value.
     """
     if data is not None:
         search_beside(Path(data))

@@ -142,7 +142,7 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def proxy_prefix_of(loss: str) -> str:
-    """Return the prefix of a loss's name that denotes a proxy ("aa-"); "" if there is no such prefix."""
+    """Return the prefix of a loss's name that denotes a proxy ("aa-"); "" without such a prefix."""
     if loss in LOSSES or loss in RECIPES:
         return ""
     prefixes = [prefix_of(proxy) for proxy in PROXIES]

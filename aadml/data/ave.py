@@ -1,4 +1,7 @@
-"""AVE (Tian et al., Audio-Visual Event Localization in Unconstrained Videos, ECCV 2018): readers and constants."""
+"""AVE (Tian et al., ECCV 2018): readers and constants.
+
+Reference: Tian et al., Audio-visual event localization in unconstrained videos, ECCV 2018, https://doi.org/10.1007/978-3-030-01216-8_16
+"""
 
 import os
 from collections import Counter
@@ -209,7 +212,7 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
     The draw is that of `left_out_of_clock`, as in `aadml manifest ave`.
 
     Raises:
-        InputError: there is no class Clock, Clock has at most 100 clips, or a split has too few clips of Clock.
+        InputError: a missing class Clock, at most 100 clips of Clock, or a split with too few clips of Clock.
     """
     if CLOCK not in content.class_names:
         raise InputError(

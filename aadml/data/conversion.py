@@ -42,7 +42,7 @@ def convert(
     """Write features of any supported layout as a feature file, or synthetic features in the layout of the papers.
 
     Args:
-        source: the input. "synthetic:ave" and "synthetic:vegas" draw features with the sizes of these data sets, and
+        source: the input. "synthetic:ave" and "synthetic:vegas" draw features with the sizes of these data sets.
             "synthetic:pairs" draws pairs that share more than their class.
         target: the file to write.
         layout: layout of the input (`aadml list datasets`); recognized by default. For synthetic features, the layout
@@ -65,7 +65,7 @@ def convert(
         The content that was written.
 
     Raises:
-        InputError: the source cannot be read as features, an option is invalid or does not apply, or the target cannot
+        InputError: a source that cannot be read as features, an invalid or inapplicable option, or a target that cannot
             be written or is a feature file of other vectors.
     """
     imitated = layout is not None and str(source).startswith(SYNTHETIC)

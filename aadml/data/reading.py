@@ -104,7 +104,7 @@ def is_address(source: str | os.PathLike[str]) -> bool:
 
 
 def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[str, str]) -> None:
-    """Raise InputError if an option has a value that the reader would ignore."""
+    """Raise InputError for an option with a value that the reader would ignore."""
     for option, value in options.items():
         if value:
             name = option.replace("_", " ")
@@ -115,7 +115,7 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
     """Return modality -> name of its array (or view).
 
     Raises:
-        InputError: `views` is not a mapping or a list of NAME=VIEW, a name is not valid, or a modality has two views.
+        InputError: `views` other than a mapping or a list of NAME=VIEW, an invalid name, or a modality with two views.
     """
     views = () if views is None else views
     if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):
@@ -142,7 +142,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _has_columns(path: Path, views: Mapping[str, str]) -> bool:
-    """Return whether two or more `views` are named, and the file is an npz with all their arrays."""
+    """Return whether the file is an npz with all arrays in `views`, at least two."""
     return len(views) > 1 and is_archive(path) and set(views.values()) <= set(npz_keys(path))
 
 

@@ -76,9 +76,9 @@ def sample_data(
 ) -> Path:
     """Render sample clips of ten everyday events, as MP4 files with sound, and write their manifest.
 
-    Every clip is rendered, even if its file exists, and written under a temporary name until the file is complete. An
-    old manifest is removed first, and the new manifest is written last. After any interruption, a folder with a
-    manifest is therefore a complete set.
+    Every clip is rendered, even if its file exists. An incomplete file has a temporary name. An old manifest is removed
+    first, and the new manifest is written last. After any interruption, a folder with a manifest is therefore a
+    complete set.
 
     Args:
         folder: target folder; created if needed.

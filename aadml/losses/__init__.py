@@ -35,7 +35,7 @@ LOSSES: Registry["LossFunction | type[nn.Module]"] = Registry(
     group="aadml.losses",
     of="aadml.losses.contract:LossFunction",
 )
-"""Pure functions `(comparison, *, options) -> Terms`. A loss that owns parameters is a class, and its instances are
+"""Pure functions `(comparison, *, options) -> Terms`. A loss with parameters is a class, and its instances are
 called in the same way (see Daml)."""
 
 OF_EACH_ANCHOR = frozenset(
@@ -44,8 +44,8 @@ OF_EACH_ANCHOR = frozenset(
         "nt-xent", "cross-clr", "posterior-nca",
     }
 )  # fmt: skip
-"""Losses whose anchors may be divided among processes: no term depends on other anchors or on random draws, and there
-is no penalty. Every process computes any other loss for all anchors."""
+"""Losses whose anchors may be divided among processes: losses without a penalty and without terms that depend on other
+anchors or on random draws. Every process computes any other loss for all anchors."""
 
 WEIGHS_POSITIVES = ("nt-xent", "supcon", "cross-clr", "n-pair", "dsl")
 """Losses that weight positives by the shares of a comparison (soft targets)."""

@@ -1,4 +1,7 @@
-"""Angular loss (Wang et al., Deep metric learning with angular loss, ICCV 2017)."""
+"""Angular loss (Wang et al., ICCV 2017).
+
+Reference: Wang et al., Deep metric learning with angular loss, ICCV 2017, https://arxiv.org/abs/1708.01682
+"""
 
 import math
 from typing import Annotated, Any
@@ -129,7 +132,7 @@ def _part(matrix: Tensor, rows: Tensor, columns: Tensor | None = None) -> Tensor
 
 
 def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Group anchors by first positive, that is by class; return rows and all positives per group.
+    """Group anchors by first positive, hence by class, and return rows and all positives per group.
 
     If groups would be small, all anchors are one group.
     """

@@ -1,4 +1,7 @@
-"""ArcFace (Deng et al., ArcFace: additive angular margin loss for deep face recognition, CVPR 2019)."""
+"""ArcFace (Deng et al., CVPR 2019).
+
+Reference: Deng et al., ArcFace: additive angular margin loss for deep face recognition, CVPR 2019, https://doi.org/10.1109/CVPR.2019.00482
+"""
 
 import math
 from typing import Annotated, Any

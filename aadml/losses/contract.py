@@ -11,7 +11,7 @@ from aadml.feature_extraction.ground.contracts import Condition
 class LossFunction(Protocol):
     """Pure function of a comparison, with the options of the loss as keyword-only arguments.
 
-    A loss that owns parameters is an `nn.Module` class, whose instances are called with a comparison. The constructor
+    A loss with parameters is an `nn.Module` class, whose instances are called with a comparison. The constructor
     receives the options and, if it has arguments of these names, `classes`, `dimension`, `features` and `modalities`.
     """
 

@@ -1,4 +1,7 @@
-"""Contrastive loss (Hadsell, Chopra and LeCun, CVPR 2006)."""
+"""Contrastive loss (Hadsell, Chopra and LeCun, CVPR 2006).
+
+Reference: Hadsell et al., Dimensionality reduction by learning an invariant mapping, CVPR 2006, https://doi.org/10.1109/CVPR.2006.100
+"""
 
 import torch
 
@@ -15,6 +18,8 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
 
     D is the Euclidean distance. Equation 9 of the AADML paper (Zeng et al., ICMR 2024) swaps the two cases and uses
     the squared distance as D. The swap is an error of the paper and is not reproduced; the distance is an option.
+
+    Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
 
     Args:
         comparison: a anchors against c candidates.

@@ -1,4 +1,8 @@
-"""CrossCLR (Zolfaghari et al., Cross-modal contrastive learning for multi-modal video representations, ICCV 2021)."""
+"""CrossCLR (Zolfaghari et al., ICCV 2021).
+
+Reference: Zolfaghari et al., CrossCLR: cross-modal contrastive learning for multi-modal video representations, ICCV
+2021, https://arxiv.org/abs/2109.14910
+"""
 
 from dataclasses import replace
 
@@ -30,8 +34,8 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
         One term per anchor; no terms for anchors without a positive in the other modality.
 
     Raises:
-        InputError: the comparison has no `within`, which marks candidates of the anchor's own modality, or the
-            temperature is not above 0.
+        InputError: a comparison without `within` (mask of the candidates in the anchor's own modality), or a
+            temperature that is not above 0.
 
     Example:
         >>> both, clips, row = torch.cat([audio, visual]), clips.repeat(2), torch.arange(2 * len(audio))

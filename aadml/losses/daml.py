@@ -1,4 +1,7 @@
-"""Deep adversarial metric learning (Duan et al., CVPR 2018): a generator synthesizes hard negatives."""
+"""Deep adversarial metric learning (Duan et al., CVPR 2018): a generator synthesizes hard negatives.
+
+Reference: Duan et al., Deep adversarial metric learning, CVPR 2018, https://openaccess.thecvf.com/content_cvpr_2018/html/Duan_Deep_Adversarial_Metric_CVPR_2018_paper.html
+"""
 
 from typing import Annotated
 
@@ -133,8 +136,8 @@ class Daml(nn.Module):
             also has a penalty on the lengths of the vectors.
 
         Raises:
-            InputError: one of these fields is missing, the features have a different width, or the comparison has
-                relevance scores instead of vectors.
+            InputError: a comparison without one of these fields or with relevance scores instead of vectors, or
+                features of another width than `features`.
         """
         triples, features = self._triples(comparison)
         anchors, candidates = comparison.vectors("daml")

@@ -1,4 +1,7 @@
-"""Dual softmax loss (Cheng et al., Improving video-text retrieval by multi-stream corpus alignment, CAMoE, 2021)."""
+"""Dual softmax loss (Cheng et al., CAMoE, 2021).
+
+Reference: Cheng et al., Improving video-text retrieval by multi-stream corpus alignment and dual softmax loss, 2021, https://arxiv.org/abs/2109.04290
+"""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,7 @@
-"""Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives are gradually pulled nearer."""
+"""Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives are gradually pulled nearer.
+
+Reference: Zheng et al., Hardness-aware deep metric learning, CVPR 2019, https://doi.org/10.1109/CVPR.2019.00016
+"""
 
 from typing import Annotated, Literal
 
@@ -166,8 +169,8 @@ class Hdml(nn.Module):
                 "source", `anchor_features` and `anchor_class` are needed too.
 
         Raises:
-            InputError: one of these fields is missing, a class is not among the classes of the loss, or the comparison
-                has relevance scores instead of vectors.
+            InputError: a comparison without one of these fields or with relevance scores instead of vectors, or a class
+                outside the classes of the loss.
         """
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         labels = comparison.need("candidate_class", "hdml")

@@ -1,4 +1,7 @@
-"""Thresholded hinge embedding loss (Bailer, Varanasi and Stricker, CVPR 2017)."""
+"""Thresholded hinge embedding loss (Bailer, Varanasi and Stricker, CVPR 2017).
+
+Reference: Bailer et al., CNN-based patch matching for optical flow with thresholded hinge embedding loss, CVPR 2017, https://arxiv.org/abs/1607.08064
+"""
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin

@@ -14,6 +14,8 @@ def row_norm(outputs: Tensor, labels: Tensor) -> Tensor:
 
     This loss is the default label loss. The released code of DSCMR (Zhen et al., CVPR 2019) has this form.
 
+    Reference: Zhen et al., Deep supervised cross-modal retrieval, CVPR 2019, https://openaccess.thecvf.com/content_CVPR_2019/html/Zhen_Deep_Supervised_Cross-Modal_Retrieval_CVPR_2019_paper.html
+
     Args:
         outputs: (b, C), C the number of classes.
         labels: (b,) int64 in 0..C-1.
@@ -29,6 +31,8 @@ def frobenius(outputs: Tensor, labels: Tensor) -> Tensor:
     """Compute the Frobenius norm of a batch's error, divided by b: |F - Y|_F / b (AADML, Zeng et al., ICMR 2024).
 
     The value falls as 1 / sqrt(b): at the paper's batch size of 400, the value is about a twentieth of `row_norm`.
+
+    Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
 
     Args:
         outputs: (b, C).
@@ -56,6 +60,8 @@ def mse(outputs: Tensor, labels: Tensor) -> Tensor:
 
 def ce(outputs: Tensor, labels: Tensor, *, temperature: Temperature = 1.0, label_smoothing: Share = 0.0) -> Tensor:
     """Compute the cross-entropy of softmax(outputs / temperature).
+
+    Reference: Szegedy et al., Rethinking the Inception architecture for computer vision, CVPR 2016, https://doi.org/10.1109/CVPR.2016.308
 
     Args:
         outputs: (b, C) logits.

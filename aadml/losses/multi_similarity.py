@@ -1,4 +1,7 @@
-"""Multi-similarity loss (Wang et al., Multi-similarity loss with general pair weighting, CVPR 2019)."""
+"""Multi-similarity loss (Wang et al., CVPR 2019).
+
+Reference: Wang et al., Multi-similarity loss with general pair weighting for deep metric learning, CVPR 2019, https://arxiv.org/abs/1904.06627
+"""
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Cosine, Scale

@@ -1,4 +1,7 @@
-"""Multi-class N-pair loss (Sohn, Improved deep metric learning with multi-class N-pair loss objective, NIPS 2016)."""
+"""Multi-class N-pair loss (Sohn, NIPS 2016).
+
+Reference: Sohn, Improved deep metric learning with multi-class N-pair loss objective, NIPS 2016, https://papers.nips.cc/paper/2016/hash/6b180037abbebea991d8b1232f8a8ca9-Abstract.html
+"""
 
 import torch
 from torch import Tensor

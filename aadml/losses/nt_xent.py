@@ -1,4 +1,7 @@
-"""NT-Xent, the normalized temperature-scaled cross-entropy (Chen et al., SimCLR, ICML 2020)."""
+"""NT-Xent, the normalized temperature-scaled cross-entropy (Chen et al., SimCLR, ICML 2020).
+
+Reference: Chen et al., A simple framework for contrastive learning of visual representations, ICML 2020, https://arxiv.org/abs/2002.05709
+"""
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
@@ -12,10 +15,12 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
 
         total_i = sum over p in P_i of  -log( e_ip / (e_ip + sum over n in N_i of e_in) ),   e_ij = exp(s_ij / tau)
 
-    s is the cosine. For paired ids, this loss is the audio-text loss of Mei et al. (On metric learning for audio-text
-    cross-modal retrieval, 2022), cross-entropy with the diagonal as target. Other captions of the same clip are
+    s is the cosine. For paired ids, this loss is the audio-text loss of Mei et al. (Interspeech 2022),
+    cross-entropy with the diagonal as target. Other captions of the same clip are
     neither positives nor negatives, and stay out of the sum. In the authors' code, these captions are negatives,
     because the mask has no effect.
+
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
 
     Args:
         comparison: a anchors against c candidates.

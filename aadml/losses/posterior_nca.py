@@ -1,4 +1,7 @@
-"""Posterior NCA: neighborhood components analysis (Goldberger et al., NIPS 2004) on class posteriors."""
+"""Posterior NCA: neighborhood components analysis (Goldberger et al., NIPS 2004) on class posteriors.
+
+Reference: Goldberger et al., Neighbourhood components analysis, NIPS 2004, https://papers.nips.cc/paper_files/paper/2004/hash/42fe880812925e520249e808937738d2-Abstract.html
+"""
 
 from typing import Any
 

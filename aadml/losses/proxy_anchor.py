@@ -1,4 +1,7 @@
-"""Proxy-Anchor loss (Kim et al., Proxy anchor loss for deep metric learning, CVPR 2020)."""
+"""Proxy-Anchor loss (Kim et al., CVPR 2020).
+
+Reference: Kim et al., Proxy anchor loss for deep metric learning, CVPR 2020, https://arxiv.org/abs/2003.13911
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""Proxy-NCA (Movshovitz-Attias et al., ICCV 2017), with the whole softmax of Proxy-NCA++ (Teh et al., ECCV 2020)."""
+"""Proxy-NCA (Movshovitz-Attias et al., ICCV 2017), with the whole softmax of Proxy-NCA++ (Teh et al., ECCV 2020).
+
+Reference: Movshovitz-Attias et al., No fuss distance metric learning using proxies, ICCV 2017, https://doi.org/10.1109/ICCV.2017.47
+Reference: Teh et al., ProxyNCA++: revisiting and revitalizing proxy neighborhood component analysis, ECCV 2020, https://arxiv.org/abs/2004.01113
+"""
 
 from torch import nn
 
@@ -52,8 +56,8 @@ class ProxyNca(nn.Module):
             One term per anchor.
 
         Raises:
-            InputError: the anchors have no classes or no vectors of the proxies' width, a class has no proxy, or the
-                temperature is not above 0.
+            InputError: anchors without classes or without vectors of the proxies' width, a class without a proxy, or a
+                temperature that is not above 0.
         """
         # a squared distance of unit vectors is 2 - 2 cosine, and the softmax ignores the constant
         scale = 2 * inverse(self.temperature)

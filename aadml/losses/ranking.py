@@ -1,4 +1,7 @@
-"""Ranking loss of audio-text retrieval (Xie et al., On negative sampling for contrastive retrieval, ICASSP 2023)."""
+"""Ranking loss of audio-text retrieval (Xie et al., ICASSP 2023).
+
+Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
+"""
 
 from functools import partial
 from typing import Literal, get_args
@@ -25,10 +28,10 @@ def ranking(
         hinge_then_mean:  total_i = sum over p in P_i of  mean over n in N_i of  max(0, S_in - S_ip + margin)
         mean_then_hinge:  total_i = sum over p in P_i of  max(0, mean over n in N_i of S_in - S_ip + margin)
 
-    With one negative per anchor, as seven of the paper's eight strategies select (see SELECTIONS: random, hardest,
-    semi-hard-two-sided, text-based-hard ...), both forms equal Equation 4. With the whole mini-batch, the paper
-    averages the scores. The released code averages the hinges, and this mean is never smaller. The result is exact, in
-    O(a c log c) time.
+    With one negative per anchor, both forms equal Equation 4. Seven of the paper's eight strategies select one negative
+    per anchor (see SELECTIONS: random, hardest, semi-hard-two-sided, text-based-hard ...). With the whole mini-batch,
+    the paper averages the scores. The released code averages the hinges, and this mean is never smaller. The result is
+    exact, in O(a c log c) time.
 
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.

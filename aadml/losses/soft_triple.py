@@ -1,4 +1,7 @@
-"""SoftTriple loss (Qian et al., SoftTriple loss: deep metric learning without triplet sampling, ICCV 2019)."""
+"""SoftTriple loss (Qian et al., ICCV 2019).
+
+Reference: Qian et al., SoftTriple loss: deep metric learning without triplet sampling, ICCV 2019, https://arxiv.org/abs/1909.05235
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Supervised contrastive loss (Khosla et al., NeurIPS 2020), the form with the sum outside the logarithm."""
+"""Supervised contrastive loss (Khosla et al., NeurIPS 2020), the form with the sum outside the logarithm.
+
+Reference: Khosla et al., Supervised contrastive learning, NeurIPS 2020, https://arxiv.org/abs/2004.11362
+"""
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature

@@ -1,4 +1,7 @@
-"""Triplet margin loss (Schroff et al., FaceNet, CVPR 2015)."""
+"""Triplet margin loss (Schroff et al., FaceNet, CVPR 2015).
+
+Reference: Schroff et al., FaceNet: a unified embedding for face recognition and clustering, CVPR 2015, https://doi.org/10.1109/CVPR.2015.7298682
+"""
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
@@ -16,6 +19,8 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
     The sum over all triplets is exact, in O(a c log c) time and in memory for a block of rows. The sum of the hinges of
     a row is a sum over its sorted scores, and its gradient is a count (see `violations`). Equation 8 of the AADML paper
     (Zeng et al., ICMR 2024) is this loss; with a selection, this loss is a hard, semi-hard or complete-triplet loss.
+
+    Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
 
     Args:
         comparison: a anchors against c candidates; pairs by label or by id.

@@ -1,4 +1,7 @@
-"""Max-polynomial weighted loss (Wei et al., Universal weighting metric learning, CVPR 2020), for audio-text."""
+"""Max-polynomial weighted loss (Wei et al., CVPR 2020), for audio-text.
+
+Reference: Wei et al., Universal weighting metric learning for cross-modal matching, CVPR 2020, https://arxiv.org/abs/2010.03403
+"""
 
 from functools import partial
 from typing import Literal
@@ -36,8 +39,10 @@ def triplet_weighted(
                 for the positives with h_i + margin > s_ip and s_ip < 1 - 1e-5
         paper:  total_i = sum over p in P_i of  max(0, a(s_ip) + 0.03 - 0.4 max_n s_in + 0.9 max_n s_in^2)
 
-    Mei et al. (On metric learning for audio-text cross-modal retrieval, 2022) print the second form (Equation 6), and
+    Mei et al. (Interspeech 2022) print the second form (Equation 6), and
     their code has the first. b(0) is positive: in the code's form a negative at cosine 0 has a loss above 0.
+
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
 
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.

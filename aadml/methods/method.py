@@ -52,7 +52,7 @@ class Context:
         return tuple(self.dimensions)
 
     def need_vectors(self, method: str) -> None:
-        """Check that there are at least two modalities, and that the features of all modalities are vectors.
+        """Check that the clips have at least two modalities, with vectors as the features of each.
 
         Raises:
             InputError: there are fewer than two modalities, or the features of a modality are computed batch by batch.
@@ -90,7 +90,7 @@ class Context:
             of_all: whether the method needs the class of every clip.
 
         Raises:
-            InputError: the clips have no class or several classes, or `of_all` is set and some clips have no label.
+            InputError: clips with no class or several classes, or unlabeled clips if `of_all` is set.
         """
         if self.classes and self.unlabelled and of_all:
             raise InputError(
@@ -139,7 +139,7 @@ class Embedder(ABC):
         return "cosine"
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError if training on the clips is not possible; by default, any clips are accepted."""
+        """Raise InputError if training on the clips is not possible. By default, any clips are accepted."""
         return
 
     @abstractmethod
@@ -160,7 +160,7 @@ class Embedder(ABC):
         return outputs
 
     def proxy(self) -> Proxy | None:
-        """Return the proxy that represents clips in the training loss; None if clips represent themselves."""
+        """Return the proxy of clips in the training loss; None if clips represent themselves."""
         return None
 
     def architecture(self) -> Architecture:
@@ -232,7 +232,7 @@ class Method(Embedder):
         """Load the result of `state`."""
 
     def prior(self) -> Prior | None:
-        """Return the description of the model that must be trained first; None if no other model is needed."""
+        """Return the description of the model to train first; None if no other model is needed."""
         return None
 
     def take_prior(self, trained: "Method") -> None:

@@ -84,7 +84,10 @@ NETWORK = NetworkOptions()
 
 
 class LabelSpaceEncoder(nn.Module):
-    """Sub-network of AADML (Zeng et al., ICMR 2024, section 5.2): hidden layers, and a linear layer to label space."""
+    """Sub-network of AADML (Zeng et al., ICMR 2024, section 5.2): hidden layers, and a linear layer to label space.
+
+    Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
+    """
 
     __call__: Callable[..., Tensor]
 

@@ -1,4 +1,7 @@
-"""Losses that several methods share: losses of pairs (DSCMR, Zhen et al., CVPR 2019), triplets and weighted sums."""
+"""Losses that several methods share: losses of pairs (DSCMR, Zhen et al., CVPR 2019), triplets and weighted sums.
+
+Reference: Zhen et al., Deep supervised cross-modal retrieval, CVPR 2019, https://openaccess.thecvf.com/content_CVPR_2019/html/Zhen_Deep_Supervised_Cross-Modal_Retrieval_CVPR_2019_paper.html
+"""
 
 from collections.abc import Mapping
 from itertools import combinations, combinations_with_replacement

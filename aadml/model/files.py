@@ -75,7 +75,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
     """Load the model of a model folder, or of a run whose training finished.
 
     Raises:
-        InputError: the folder contains no model, or the model is damaged, was saved by another version, or has a method
+        InputError: a folder without a model, or a model that is damaged, was saved by another version, or has a method
             that cannot be built.
     """
     record, data = _read_checked(folder)
@@ -88,7 +88,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
 def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
     """Build a model from its facts and the tensors of its weight file, with only the parts that embedding needs.
 
-    Sizes are compared before a network is allocated, since the facts may come from a stranger.
+    Sizes are compared before any allocation of a network, since the facts may come from a stranger.
 
     Raises:
         InputError: the method is unknown, or cannot be built from the stored arguments.
@@ -142,7 +142,7 @@ def _checked_build(facts: Facts, state: Mapping[str, Tensor], device: torch.devi
 
 @contextmanager
 def _few_parameters(most: int) -> Iterator[None]:
-    """Raise ValueError if more than `most` parameters are created; a loop of a billion layers would not end."""
+    """Raise ValueError if more than `most` parameters are created, as in a loop over a billion layers."""
     created, thread = iter(range(most)), get_ident()
 
     def count(*_: object) -> None:  # torch calls it in every thread
@@ -165,7 +165,7 @@ def _check_scaling(scaling: Scaling, facts: Facts) -> None:
 
 @contextmanager
 def _mismatch_in(folder: Path) -> Iterator[None]:
-    """Raise DamagedFileError for the errors of a model whose facts and weights differ; torch has no class for them."""
+    """Raise DamagedFileError for any error from a mismatch of facts and weights; torch has no class for such errors."""
     try:
         yield
     except InputError:

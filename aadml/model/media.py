@@ -76,7 +76,7 @@ def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:
 
 
 def extractor_of(facts: Facts, modality: Modality) -> Extractor:
-    """Build the extractor of a modality's features, and check that its fingerprint is that of the model's features.
+    """Build the extractor of a modality's features, and compare its fingerprint with that of the model's features.
 
     Raises:
         InputError: the origin of the features is unknown, or their extractor is not installed, cannot be built, is
@@ -118,8 +118,8 @@ def _published(value: object) -> str:
     """Return the path of the weight file that a parameter names by its checksum; "auto" for an unknown checksum.
 
     The value "untrained" is returned unchanged. An unknown checksum belongs to a file of the user, or to a published
-    file without a published checksum. The comparison of fingerprints decides between the two cases. Paths and URLs
-    count as unknown: the parameter comes from a file, and a SavedModel at such a path would be executed.
+    file without a published checksum. The comparison of fingerprints decides between the two cases. Paths and URLs from
+    the file of a model count as unknown, because a SavedModel at such a path would be executed.
     """
     if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
         return "untrained" if value == "untrained" else "auto"

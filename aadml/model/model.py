@@ -110,8 +110,8 @@ class Model:
             arrays by modality.
 
         Raises:
-            InputError: no items are passed, a modality or a width differs from the model's, a value or an embedding is
-                NaN or infinite, or the features of media cannot be extracted.
+            InputError: no items, a modality or width other than the model's, a NaN or infinite value or embedding, or
+                media whose features cannot be extracted.
 
         Example:
             >>> clips = aadml.read("synthetic:ave").test
@@ -185,8 +185,8 @@ class Model:
         Classes are numbered as in the model if the model has all of them.
 
         Raises:
-            InputError: the model lacks a modality, the width of features differs from the model's, or features were
-                passed to a model that reads media or words.
+            InputError: a modality that the model lacks, features of another width than the model's, or features for a
+                model that reads media or words.
         """
         for modality, features in clips.features.items():
             if isinstance(features, Matrix):
@@ -273,7 +273,7 @@ class Model:
             Address of the commit.
 
         Raises:
-            InputError: the name is invalid, the hub cannot be reached, or the hub refuses the name or access.
+            InputError: an invalid name, or a hub that cannot be reached or refuses the name or access.
             MissingExtraError: huggingface_hub is not installed.
         """
         return push(self, name, license_id=license_id, private=private)
@@ -305,8 +305,8 @@ class Model:
             The files, with their largest difference from the model.
 
         Raises:
-            InputError: `path` has another ending, the model reads media, a part cannot be exported or differs from the
-                model, or an output exists and is not an exported model.
+            InputError: a `path` with another ending, a model that reads media, a part that cannot be exported or
+                differs from the model, or an existing output other than an exported model.
             MissingExtraError: the packages of `aadml[onnx]` are not installed.
         """
         return export_heads(self, Path(path))

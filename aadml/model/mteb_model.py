@@ -42,8 +42,8 @@ class MtebModel:
         """Return embeddings (n, e) of the batches of mteb.
 
         Raises:
-            InputError: the items have several modalities or a modality that the model lacks, cannot be embedded, or are
-                media that mteb has already decoded.
+            InputError: items of several modalities or of a modality that the model lacks, items that cannot be
+                embedded, or media already decoded by mteb.
         """
         kinds = [kind for kind in task_metadata.get_modalities(prompt_type) if kind in MODALITIES]
         if len(kinds) != 1 or MODALITIES[kinds[0]] not in self.model.modalities:

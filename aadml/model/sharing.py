@@ -25,7 +25,7 @@ def push(model: "Model", name: str, *, license_id: str | None, private: bool | N
     """Upload a model with a card and metadata, and return the address of the commit; see `Model.push_to_hub`.
 
     Raises:
-        InputError: the name is invalid, the hub cannot be reached, or the hub refuses the name or access.
+        InputError: an invalid name, or a hub that cannot be reached or refuses the name or access.
         MissingExtraError: huggingface_hub is not installed.
     """
     hub = optional("huggingface_hub", _USER, "aadml[hub]")
@@ -47,7 +47,7 @@ def push(model: "Model", name: str, *, license_id: str | None, private: bool | N
 
 
 def downloaded(name: str, revision: str | None = None) -> Path:
-    """Return the folder of a model in the cache of the hub; update the cache if the hub can be reached.
+    """Return the folder of a model in the cache of the hub, updated if the hub can be reached.
 
     Only the two files of the model and its card are downloaded.
 
@@ -57,8 +57,7 @@ def downloaded(name: str, revision: str | None = None) -> Path:
             branch.
 
     Raises:
-        InputError: the name is not that of a repository on the hub, neither hub nor cache has the repository, or the
-            repository has no model.
+        InputError: an invalid name, a repository in neither hub nor cache, or a repository without a model.
         MissingExtraError: huggingface_hub is not installed.
     """
     hub = optional("huggingface_hub", _USER, "aadml[hub]")

@@ -57,7 +57,7 @@ class LabelLossSection(EntrySection):
     key, table, groups = "label_loss", LABEL_LOSSES, (Weighted,)
 
     def bound(self) -> Callable[..., Any]:
-        """Return the label loss, bound to its options; results that break the contract raise InputError."""
+        """Return the label loss, bound to its options. Results that break the contract raise InputError."""
         loss = super().bound()
         return lambda outputs, labels: require_result(loss(outputs, labels), LabelLossFunction, "label loss", self.name)
 
@@ -142,7 +142,8 @@ def compose_objective(
         proxy: section of the proxy that represents clips.
 
     Raises:
-        InputError: a direction has another form or an absent modality, or `space` lacks what the loss or proxy needs.
+        InputError: a direction of another form or with an absent modality, or a `space` without the properties required
+            by the loss or proxy.
     """
     if list(directions) == [ALL]:
         directions = ["-".join(two) for two in permutations(space.modalities, 2)]

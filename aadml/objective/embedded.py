@@ -143,7 +143,7 @@ def _near(
 
 
 def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded) -> MaskCodes:
-    """Return the codes that define the masks; no row is compared with itself."""
+    """Return the codes that define the masks, without pairs of a row and itself."""
     bank, places = batch.candidates, batch.places
     clip = torch.arange(len(bank.groups), device=bank.groups.device)
     place = {modality: number for number, modality in enumerate(columns)}

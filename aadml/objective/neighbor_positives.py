@@ -41,6 +41,16 @@ class NeighborOptions:
     2023) finds false negatives by similarity. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its nearest
     neighbor.
 
+    Reference: Morgado et al., Audio-visual instance discrimination with cross-modal agreement, CVPR 2021, https://doi.org/10.1109/CVPR46437.2021.01229
+    Reference: Srinivasa et al., CWCL: cross-modal transfer with continuously weighted contrastive loss, NeurIPS 2023, https://arxiv.org/abs/2309.14580
+    Reference: Zeng et al., Hierarchical semantic correlation-aware masked autoencoder for unsupervised audio-visual
+    representation learning, ICME 2026, https://arxiv.org/abs/2604.04229
+    Reference: Morgado et al., Robust audio-visual instance discrimination, CVPR 2021, https://doi.org/10.1109/CVPR46437.2021.01274
+    Reference: Sun et al., Learning audio-visual source localization via false negative aware contrastive learning, CVPR
+    2023, https://arxiv.org/abs/2303.11302
+    Reference: Dwibedi et al., With a little help from my friends: nearest-neighbor contrastive learning of visual
+    representations, ICCV 2021, https://arxiv.org/abs/2104.14548
+
     Attributes:
         positives: "none" for only the partner, "all" for all clips by similarity, or a choice of the k nearest
             clips: "own" in the anchor's modality, "either" in any modality, or "agreeing" by the minimum similarity

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
+from aadml.comparison.opposites import share_products
 from aadml.comparison.processes import group
 from aadml.feature_extraction.feature_file.names import MODALITIES, is_modality
 from aadml.feature_extraction.ground.contracts import Condition, require_part, require_result
@@ -139,7 +140,8 @@ class Objective(nn.Module):
             compiled loss can be computed only once.
 
     Raises:
-        InputError: a direction has another form, or a list of losses has another length than the directions.
+        InputError: a direction is not of the form "anchors-candidates", or the list of losses and the list of
+            directions differ in length.
     """
 
     def __init__(
@@ -201,14 +203,14 @@ class Objective(nn.Module):
         return {key: mix * seen[key] + (1 - mix) * plain[key] for key in seen}
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
-        """Check that some training clip can have as many neighbors as the proxy uses.
+        """Check that some training clip can have the proxy's number of neighbors.
 
         Args:
             count: number of clips.
             labels: (count,) classes of the clips; None if there are no classes.
 
         Raises:
-            InputError: no clip can have as many neighbors.
+            InputError: no clip can have that many neighbors.
         """
         if self.proxy is not None:
             self.proxy.check_size(count, labels)
@@ -244,6 +246,8 @@ class Objective(nn.Module):
         ]
 
     def _compare(self, comparisons: Sequence[Comparison], generator: torch.Generator) -> dict[str, Tensor]:
+        if not self.compiled:
+            share_products(comparisons)
         losses, shares = [], []
         for loss_of, comparison in zip(self.losses, comparisons, strict=True):
             if not (len(comparison.anchors) and len(comparison.candidates)):  # no clip of this batch has the modality
@@ -277,7 +281,8 @@ def terms_of(loss: Loss, comparison: Comparison) -> Terms:
     """Return the terms of a comparison.
 
     Raises:
-        InputError: the loss does not return Terms, a part of the terms is not (a,), or the total has no gradient.
+        InputError: a result other than Terms, a part with another shape than (a,) (a scalar for `penalty`), or a total
+            without gradient.
     """
     terms = require_result(loss(comparison), LossFunction, "loss", loss)
     per_anchor = _of_shape(len(comparison.anchors))

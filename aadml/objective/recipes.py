@@ -1,4 +1,7 @@
-"""RECIPES: config sections (loss, selection, directions) of published training objectives, by name."""
+"""RECIPES: config sections (loss, selection, directions) of published training objectives, by name.
+
+The modules of the losses and selections contain the references of the papers.
+"""
 
 from dataclasses import dataclass, field
 

@@ -67,8 +67,8 @@ class EntrySection(OwnSection):
         """Return the section with the defaults of all omitted options; `check` also checks the values.
 
         Raises:
-            InputError: the entry or an option does not exist, an option without a default is missing, a removed option
-                has a value that is no longer possible, or a checked value is not valid.
+            InputError: an unknown entry or option, a missing option without a default, a removed option with a value
+                that is no longer possible, or an invalid value (only with `check`).
         """
         options, complete = self.options, checked_options if check else completed
         parts = []
@@ -103,12 +103,12 @@ class EntrySection(OwnSection):
 
 
 def is_named(kind: object) -> TypeGuard[type[EntrySection]]:
-    """Return whether `kind` is a type of sections that choose an entry of a registry."""
+    """Return whether `kind` is a subclass of `EntrySection`."""
     return inspect.isclass(kind) and issubclass(kind, EntrySection)
 
 
 def stored_section(key: str, kind: Any, value: Any) -> Any:
-    """Build a section from a file that aadml wrote; code from outside aadml is not imported.
+    """Build a section from a file written by aadml; code from outside aadml is not imported.
 
     Args:
         key: name of the section.

@@ -41,8 +41,8 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Reproductio
         plan: execution, schedule and settings.
 
     Raises:
-        InputError: a part is unknown, no part uses these data sets, the data cannot be read, a setting applies to no
-            row, or a run is missing from a merge.
+        InputError: an unknown part, no part for these data sets, unreadable data, a setting that applies to no row, or
+            a run missing from a merge.
     """
     parts, notes = chosen_parts(only, data)
     for message in notes:
@@ -103,7 +103,7 @@ def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str
         data_sets: names of the available data sets.
 
     Raises:
-        InputError: no part is named, a part is unknown, or no part uses these data sets.
+        InputError: no named part, an unknown part, or no part for these data sets.
     """
     names = [name.strip() for name in (only or ",".join(PAPER.parts)).split(",") if name.strip()]
     if not names:

@@ -49,7 +49,7 @@ class PaperRow:
         changes_on: data set -> overrides in addition to `changes`.
         published: data set -> published results, in the order of the columns, separated by spaces.
         weights: whether the row needs published weights. Without configured weights, the row is omitted.
-        stage: stage whose best weights are scored, for rows that share one run; "" is the last stage.
+        stage: stage whose best weights are scored, for rows that share one run; "" for the last stage.
     """
 
     cells: tuple[str, ...]
@@ -116,8 +116,8 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         plan: execution, schedule and settings.
 
     Raises:
-        InputError: the data cannot be read, the config rejects a setting, every row overrides a setting, or a run is
-            missing from a merge.
+        InputError: unreadable data, a setting that the config rejects or every row overrides, or a run missing from a
+            merge.
     """
     places: Mapping[str, str | None] = data or {SAMPLE: None}
     names = {data_set: DATASETS.get(data_set, PAPER_TABLES[name].printed_on("")) for data_set in places}
@@ -274,7 +274,7 @@ def starting_config(name: str, dataset: str | None) -> str:
 
 
 def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Config]]:
-    """Return the rows of a table with their configs, without rows that need weights which `base` does not name.
+    """Return the rows of a table with their configs, without rows for published weights if `base` names no weights.
 
     Args:
         name: a key of PAPER_TABLES.
@@ -299,7 +299,7 @@ def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Confi
 
 
 def refuse_overridden(name: str, keys: Iterable[str], dataset: str) -> None:
-    """Raise InputError if one of `keys` is in NAMED, or if every row of a table overrides the key.
+    """Raise InputError for a key in NAMED, and for a key that every row of a table overrides.
 
     Args:
         name: a key of PAPER_TABLES.

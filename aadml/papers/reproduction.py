@@ -77,8 +77,8 @@ def reproduce(
         Outcomes of the runs, tables, and the path of the page.
 
     Raises:
-        InputError: the paper or a part is unknown, the data are missing or cannot be read, an argument or a setting
-            does not apply, or a run is missing from a merge.
+        InputError: an unknown paper or part, missing or unreadable data, an argument or a setting that does not apply,
+            or a run missing from a merge.
     """
     shards = shard_of(shard, merge=merge)
     lookup({"paper": None, **PAPER_TABLES}, paper, "paper")

@@ -68,8 +68,8 @@ class ReproductionPlan(Execution):
         are reported before the start. The outcome of such a run contains the reason.
 
         Raises:
-            InputError: the data or the file of measured times cannot be read, no run can be trained, or `confirm` or
-                `train` raises the error.
+            InputError: unreadable data, an unreadable file of measured times, no run that can be trained, or an error
+                raised by `confirm` or `train`.
         """
         impossible: dict[str, str] = {}
         measured = self.locked / MEASURED

@@ -52,7 +52,7 @@ class Pipeline(Interface):
         """Channels, besides the input, through which the encoder could have received data, as phrases."""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Prepare every part that depends on the data set; return a function that embeds clips of any modalities."""
+        """Return a function that embeds clips of any modalities, after preparing all parts specific to the data set."""
 
     def reported_map(self, splits: Splits, split: str) -> float | None:
         """Return the reported MAP of a split, or None if the pipeline computes no score."""
@@ -376,13 +376,13 @@ def with_garbage_labels(clips: Clips, seed: Seed) -> Clips:
     """Permute the labels of the clips by `seed`. Several labels of a clip stay together.
 
     The permutation depends on all bits of the seed. A generator of torch uses only 32 bits, so an encoder could try all
-    permutations that the generator can draw.
+    of its 2^32 permutations.
     """
     return permuted(clips, torch.from_numpy(np.random.default_rng(seed).permutation(len(clips))))
 
 
 def with_other_labels(clips: Clips, seed: Seed) -> Clips:
-    """Permute the labels so that nearly every clip has another label, if no class has more than half of the clips."""
+    """Permute the labels. Nearly every clip has another label if no class has more than half of the clips."""
     generator, labels = np.random.default_rng(seed), clips.labels.numpy()
     order = generator.permutation(len(labels))
     half = len(labels) // 2

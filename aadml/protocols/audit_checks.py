@@ -50,7 +50,7 @@ SHOWN = 3
 
 
 def label_blindness(case: Case) -> Outcome | Judgment:
-    """Check that no embedding changes with permuted labels, or with labels that are nearly all wrong."""
+    """Check that no embedding changes with permuted labels, or with nearly all labels wrong."""
     if not case.clips.class_names:
         return Verdict.NOT_CHECKABLE, "the clips have no labels"
     garbage = with_garbage_labels(case.clips, case.draw(2)), with_other_labels(case.clips, case.draw(9))
@@ -60,7 +60,7 @@ def label_blindness(case: Case) -> Outcome | Judgment:
 
 
 def id_blindness(case: Case) -> Judgment:
-    """Check that no embedding depends on ids or class names, which often contain the label."""
+    """Check that no embedding depends on ids or class names. Both often contain the label."""
     (after,) = case.embed(scrambled(case.clips))
     return _unchanged(case, after, "ids and class names were replaced by numbers")
 
@@ -75,7 +75,7 @@ def partner_blindness(case: Case) -> Judgment:
 
 
 def history(case: Case) -> Judgment:
-    """Check that no embedding depends on items embedded before, as in a scaler that is fitted on the first call."""
+    """Check that no embedding depends on items embedded before, as with a scaler fitted on the first call."""
     (after,) = case.embed(case.clips, first=True)
     return _unchanged(case, after, "the scored clips were embedded first instead of after noise")
 
@@ -136,7 +136,7 @@ def other_items(case: Case) -> Judgment:
 
 
 def _with_rows(reference: Tensor, rows: Tensor, vectors: Tensor) -> Tensor:
-    """Return `vectors` with the rows in the mask `rows` replaced; unchanged if the reference has other rows."""
+    """Return `vectors` with the rows of `reference` in the mask `rows`; unchanged for another number of rows."""
     return torch.where(rows[:, None], reference, vectors) if len(vectors) == len(reference) else vectors
 
 

@@ -5,6 +5,8 @@ exchangeable if the rest of the value, after rounding, is independent of the lab
 pairs and predicts the other half. The number of correct predictions is then binomial with probability 1/2. The test is
 an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm, 1979), for
 each modality separately. Counters are a separate test without this correction.
+
+Reference: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979, https://www.jstor.org/stable/4615733
 """
 
 import math
@@ -30,7 +32,7 @@ ROWS = 500
 
 
 def carried_columns(values: Tensor, labels: Tensor) -> dict[int, str]:
-    """Return the columns that encode labels in low-order digits, in values that the class determines, or as counters.
+    """Return the columns that encode labels in low-order digits, in values determined by the class, or as counters.
 
     Args:
         values: features (n, d).
@@ -67,7 +69,7 @@ def runs_of_classes(labels: Tensor) -> int:
 
 
 def is_sorted_by_class(labels: Tensor) -> bool:
-    """Return whether labels (n,) of several classes are grouped by class; False if each class has only one clip.
+    """Return whether labels (n,) of several classes are grouped by class; False for classes of one clip each.
 
     Grouping by class is common also without leaks.
     """
@@ -155,7 +157,7 @@ def _tail(correct: Tensor, compared: Tensor) -> Tensor:
 
 
 def _spelled(values: Tensor, labels: Tensor) -> list[int]:
-    """Return the columns whose values the class determines; [] if there are fewer than 20 clips more than classes.
+    """Return the columns whose values the class determines; [] with fewer than 20 clips more than classes.
 
     In such a column, each class has a single value. Either the values of at least four classes differ, or the values of
     all classes are nearly equal.
@@ -174,7 +176,7 @@ def _spelled(values: Tensor, labels: Tensor) -> list[int]:
 
 
 def _counters(values: Tensor, labels: Tensor) -> list[int]:
-    """Return the columns that number the clips in an order in which classes are together more than by chance.
+    """Return the columns that number the clips in an order with fewer runs of classes than by chance.
 
     For fewer than 20 clips, return no column.
     """

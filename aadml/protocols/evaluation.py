@@ -30,8 +30,8 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
         options: options of `aadml.retrieval.evaluate`.
 
     Raises:
-        InputError: a protocol is unknown or does not apply to the subject, parts cannot be joined, a required split has
-            no clips, or `aadml.retrieval.evaluate` rejects the embeddings.
+        InputError: a protocol that is unknown or does not apply to the subject, parts that cannot be joined, a required
+            split without clips, or embeddings rejected by `aadml.retrieval.evaluate`.
     """
     subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)

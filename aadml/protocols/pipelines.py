@@ -49,7 +49,7 @@ class ProtocolPipeline:
         return [f"{name}, code from outside aadml, ran in forks of the audit" for name in words if is_place(name)]
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Prepare the protocol on `splits`; return a function that embeds clips like the scored split."""
+        """Return a function that embeds clips like the scored split, after preparing the protocol on `splits`."""
         subject, parts = prepare_subject(replace(self.subject, splits=splits), self.protocol, split)
 
         def embed(clips: Clips) -> Embeddings:

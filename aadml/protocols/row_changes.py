@@ -10,8 +10,8 @@ TOLERANCE = 1e-5
 def largest_change(before: Tensor, after: Tensor) -> float:
     """Return the largest change of a row (n, e), relative to the length of the row before the change.
 
-    The change is infinite if the shapes differ or values of `after` are not finite. For a row shorter than 0.001 of the
-    median length, the change is relative to 0.001 of the median length.
+    The change is infinite for different shapes, or for values of `after` that are not finite. For a row shorter than
+    0.001 of the median length, the change is relative to 0.001 of the median length.
     """
     after = as_wide(after, before)
     if before.shape != after.shape or not bool(torch.isfinite(after).all()):

@@ -26,8 +26,8 @@ def train_encoder(order: Order, splits: Splits, split: str, folder: Path, second
         seconds: time limit of one training run.
 
     Raises:
-        InputError: there are no training clips, the training clips are scored, or the command failed, took too long, or
-            did not write into its folder alone.
+        InputError: no training clips, training clips that are scored, or a command that failed, took too long, or did
+            not write into its folder alone.
     """
     if split == "train" or not len(splits.train):
         problem = "the train split is scored" if split == "train" else "the data have none"

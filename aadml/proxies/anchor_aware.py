@@ -1,8 +1,10 @@
-"""Anchor-Aware proxies (Zeng et al., "Anchor-aware Deep Metric Learning for Audio-visual Retrieval", ICMR 2024).
+"""Anchor-Aware proxies (Zeng et al., ICMR 2024).
 
 The proxy of a clip mixes the clip and its neighbors in the correlation graph, weighted by attention (Equations 5 to 7).
 Losses compare proxies instead of, or in addition to, the embeddings. Proxies are for training: at test time an item is
 embedded without a proxy. Only `from_bank`, which uses neither labels nor partners, computes proxies of new items.
+
+Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
 """
 
 from collections.abc import Callable, Mapping
@@ -50,7 +52,7 @@ class AnchorAware(Unchanged):
         live: encode the neighbors again, with gradient, instead of reading them from the bank.
 
     Raises:
-        InputError: an option crosses modalities, but the number of modalities is not two, or the attention heads do not
+        InputError: an option that crosses modalities without exactly two modalities, or attention heads that do not
             divide d.
     """
 
@@ -84,7 +86,7 @@ class AnchorAware(Unchanged):
         self.graph.refresh(train)
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
-        """Raise InputError if no training clip can have k neighbors; see `CorrelationGraph.check_size`."""
+        """Raise InputError if no training clip can have k neighbors, as in `CorrelationGraph.check_size`."""
         self.graph.check_size(count, labels)
 
     def remember(self, bank: Mapping[Modality, Tensor]) -> None:
@@ -97,7 +99,7 @@ class AnchorAware(Unchanged):
         """Compute the proxies of a batch; see `Proxy`.
 
         Raises:
-            InputError: the query is the partner in evaluation mode, `refresh` was not called, or live neighbors lack
+            InputError: the partner as query in evaluation mode, no earlier call of `refresh`, or live neighbors without
                 `encode`.
         """
         if self.query == "partner" and not self.training:
@@ -126,8 +128,8 @@ class AnchorAware(Unchanged):
             (m, d).
 
         Raises:
-            InputError: there is no bank, the reading is R5 (without proxies of single items), k is below 1, or the
-                vectors are not finite or have another width.
+            InputError: no bank, the reading R5 (without proxies of single items), k below 1, or vectors that are not
+                finite or have another width.
         """
         if self.reading == "R5":
             raise InputError(
@@ -170,7 +172,7 @@ class AnchorAware(Unchanged):
 
 
 def reaches_no_encoder(options: OptionValues) -> bool:
-    """Return whether no gradient reaches the encoders, because every proxy is an affine map of one detached vector.
+    """Return whether every proxy is an affine map of one detached vector, without gradient to the encoders.
 
     Args:
         options: all options of the anchor-aware proxy.

@@ -22,6 +22,8 @@ FOUND = OnlyWith("neighbors", "nearest")
 class GraphOptions:
     """Options of the neighbor lists.
 
+    Reference: Morgado et al., Audio-visual instance discrimination with cross-modal agreement, CVPR 2021, https://doi.org/10.1109/CVPR46437.2021.01229
+
     Attributes:
         k: number of neighbors of an anchor (3: best for the triplet losses, AADML Figure 4).
         space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (lists computed once).
@@ -95,8 +97,8 @@ class CorrelationGraph:
                 random neighbors need `generator`. Rows of one group are never neighbors.
 
         Raises:
-            InputError: needed `inputs` or `generator` are missing, no clip can have k neighbors, or a vector is not
-                finite.
+            InputError: missing `inputs` or `generator` that the options need, too few clips for k neighbors, or a
+                vector that is not finite.
         """
         options = self.options
         if options.neighbors == "random" and train.generator is None:
@@ -141,7 +143,7 @@ class CorrelationGraph:
         """Return the k bank rows of a modality nearest to new vectors (m, d); if k is None, as many as in training.
 
         Raises:
-            InputError: no embeddings are stored, k is below 1, or the vectors are not finite or have another width.
+            InputError: no stored embeddings, k below 1, or vectors that are not finite or have another width.
         """
         return neighbors(self.bank[modality], vectors, k=self.options.k if k is None else k)
 
@@ -166,7 +168,7 @@ class CorrelationGraph:
         return {m: neighbors(anchors, k=k, labels=labels, groups=groups) for m, anchors in vectors.items()}
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
-        """Check that some anchor can have k neighbors; lists of smaller classes are masked.
+        """Check that some anchor can have k neighbors. Lists of smaller classes are masked.
 
         Args:
             count: number of training clips.

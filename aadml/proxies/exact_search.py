@@ -1,6 +1,6 @@
 """Exact nearest neighbors by blocks: float32 products select candidates, and float64 cosines rank the candidates.
 
-No matrix of all pairs is stored. A block of queries is multiplied with the bank, in column blocks if the bank is large,
+No matrix of all pairs is stored. A block of queries is multiplied with the bank, or with column blocks of a large bank,
 and only the largest product of every group of bank rows is compared. The k best rows lie in the k best groups, so only
 those groups are searched.
 
@@ -161,7 +161,7 @@ class _Search:
         return max(64, budget // len(self.bank[0]), min(self.width, 1024))
 
     def candidates(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return bank rows that contain the `wanted` nearest of each query in `rows` (r,); ties go to the first row.
+        """Return bank rows with the `wanted` nearest of each query in `rows` (r,), preferring the first row of a tie.
 
         Returns:
             The bank rows (r, s), and (r,) bool: whether the first `wanted` rows are certainly the nearest, in order.
@@ -233,6 +233,8 @@ def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> floa
 
     The worst case grows with d. The bound with 8 sqrt(d) is exceeded once in 10^13 (Higham and Mary, SIAM J. Sci.
     Comput. 2019). If TensorFloat-32 is allowed, float32 products have 10 bits.
+
+    Reference: Higham and Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci. Comput. 2019, https://doi.org/10.1137/18M1226312
     """
     bits = 53 if dtype == torch.float64 else 24
     if bits == 24 and device.type == "cuda" and torch.get_float32_matmul_precision() != "highest":

@@ -1,4 +1,7 @@
-"""Embedding expansion (Ko and Gu, Embedding expansion: augmentation in embedding space, CVPR 2020)."""
+"""Embedding expansion (Ko and Gu, CVPR 2020).
+
+Reference: Ko and Gu, Embedding expansion: augmentation in embedding space for deep metric learning, CVPR 2020, https://arxiv.org/abs/2003.02546
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

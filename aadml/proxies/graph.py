@@ -61,7 +61,7 @@ def neighbors(
         Lists (a, k).
 
     Raises:
-        InputError: the shapes do not match, a vector is not finite, or k is below 1.
+        InputError: shapes that do not match, a vector that is not finite, or k below 1.
     """
     return _found([bank], None if queries is None else [queries], k, labels, groups)
 
@@ -73,8 +73,9 @@ def agreeing_neighbors(
 
         s_ij = min over modalities m of cos(x_i^m, x_j^m)
 
-    Two clips agree if they are similar in every modality (AVID-CMA, Morgado et al., Audio-visual instance
-    discrimination, CVPR 2021).
+    Two clips agree if they are similar in every modality (AVID-CMA, Morgado et al., CVPR 2021).
+
+    Reference: Morgado et al., Audio-visual instance discrimination with cross-modal agreement, CVPR 2021, https://doi.org/10.1109/CVPR46437.2021.01229
 
     Args:
         vectors: (n, d_m) for each modality; row i of all modalities is one clip.
@@ -86,7 +87,7 @@ def agreeing_neighbors(
         Lists (n, k).
 
     Raises:
-        InputError: the counts differ, a vector is not finite, or k is below 1.
+        InputError: different counts, a vector that is not finite, or k below 1.
     """
     return _found(list(vectors), None, k, labels, groups)
 

@@ -1,7 +1,9 @@
-"""Cross-batch memory (XBM; Wang et al., Cross-batch memory for embedding learning, CVPR 2020).
+"""Cross-batch memory (XBM; Wang et al., CVPR 2020).
 
 A clip represents itself, and anchors have additional candidates: stored embeddings of training clips outside the batch,
 without gradient. The memory is the control for proxies with a bank: it measures the effect of the bank itself.
+
+Reference: Wang et al., Cross-batch memory for embedding learning, CVPR 2020, https://doi.org/10.1109/CVPR42600.2020.00642
 """
 
 from collections.abc import Mapping
@@ -141,7 +143,7 @@ class Memory(Unchanged):
         )
 
     def _past(self, batch: int) -> Remembered | None:
-        """Return the stored clips that fit beside a batch; None if there are none."""
+        """Return the stored clips that fit beside a batch; None without such clips."""
         if self.size == "all":
             if self.remembered is None:
                 raise InputError("proxy: the memory is empty; call refresh before each epoch")

@@ -1,4 +1,9 @@
-"""Average query expansion (Chum et al., ICCV 2007; weighted by similarity: Radenovic et al., TPAMI 2019)."""
+"""Average query expansion (Chum et al., ICCV 2007; weighted by similarity: Radenovic et al., TPAMI 2019).
+
+Reference: Chum et al., Total recall: automatic query expansion with a generative feature model for object retrieval,
+ICCV 2007, https://doi.org/10.1109/ICCV.2007.4408891
+Reference: Radenovic et al., Fine-tuning CNN image retrieval with no human annotation, TPAMI 2019, https://doi.org/10.1109/TPAMI.2018.2846566
+"""
 
 import torch
 from torch import Tensor
@@ -28,7 +33,7 @@ def expand(vectors: Tensor, bank: Tensor, *, k: int, alpha: float = 0.0) -> Tens
         (m, d), of the dtype of `vectors`.
 
     Raises:
-        InputError: k or alpha is negative, the shapes do not match, or a vector is not finite.
+        InputError: a negative k or alpha, shapes that do not match, or a vector that is not finite.
     """
     if k < 0 or alpha < 0:
         raise InputError(f"query expansion: k is {k} and alpha is {alpha}; pass values of at least 0")

@@ -180,7 +180,7 @@ def _narrowest(cell: tuple[str, str]) -> int:
 
 
 def _is_numeric(cell: Cell) -> bool:
-    """Return whether a cell is aligned as a number: a number, or text that is a number."""
+    """Return whether a cell is aligned as a number. Text in decimal notation counts as a number."""
     return is_number(cell) or (isinstance(cell, str) and re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) is not None)
 
 

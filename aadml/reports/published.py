@@ -1,4 +1,7 @@
-"""Reader of the YAML files that describe the papers in `aadml/papers`, and the published MAP of the AADML paper."""
+"""Reader of the YAML files that describe the papers in `aadml/papers`, and the published MAP of the AADML paper.
+
+Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
+"""
 
 import re
 from collections.abc import Mapping

@@ -70,9 +70,9 @@ def write_report(
         The path of the page.
 
     Raises:
-        InputError: the run is not finished, the data cannot be used or contain no test clips, an argument does not
-            apply, matplotlib is not installed, the output would overwrite a file of another kind, or the page in the
-            folder of `run` is a symbolic link.
+        InputError: an unfinished run, data that cannot be used or contain no test clips, an argument that does not
+            apply, a missing matplotlib, a file of another kind at the output, or a symbolic link as the page in the
+            folder of `run`.
     """
     folder = newest_run(Path(run))
     if allow_other_features and data is None:

@@ -55,7 +55,7 @@ class Table:
         return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
 
     def is_best(self, row: int, column: int) -> bool:
-        """Return whether a cell is bold: its column is in `best`, and its printed number is the column's largest."""
+        """Return whether a cell has the largest printed number of its column, for a column in `best`."""
         if self.columns[column] not in self.best:
             return False
         printed = [None if (n := _value(cells[column])) is None else round(n, self.digits) for cells in self.rows]

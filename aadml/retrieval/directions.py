@@ -93,8 +93,8 @@ def score_direction(
             argument requires `partner`.
 
     Raises:
-        InputError: shapes differ, an own clip is not relevant, no query has a relevant item, a score is NaN or
-            infinite, or a metric or its cutoff is invalid.
+        InputError: different shapes, an own clip that is not relevant, no query with a relevant item, a NaN or infinite
+            score, or an invalid metric or cutoff.
     """
     (queries, items), direction = source.shape, "-".join(named.direction)
     if source.shape != relevant.shape:

@@ -48,7 +48,7 @@ def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
 
 
 def model_classes(path: str | os.PathLike[str]) -> list[str] | None:
-    """Return the classes of the model that computed the embeddings in a file; None if the file has no model.
+    """Return the classes of the model that computed the embeddings in a file; None for a file without a model.
 
     Raises:
         InputError: the file cannot be read, or its model is damaged.

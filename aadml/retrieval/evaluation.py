@@ -51,8 +51,8 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
     In a direction, "median-rank" is the median over its queries.
 
     Raises:
-        InputError: the metric or its cutoff is invalid, the embeddings cannot be compared or cannot have the gallery of
-            the metric, or no query has a relevant item.
+        InputError: an invalid metric or cutoff, embeddings that cannot be compared or cannot have the gallery of the
+            metric, or no query with a relevant item.
     """
     function, directions = function_of(metric), embeddings.directions()
     if metric == "median-rank":
@@ -91,8 +91,8 @@ def evaluate(
         queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
 
     Raises:
-        InputError: there are fewer than two modalities, the vectors cannot be compared, an argument is unknown or out
-            of range, or no query has a relevant item.
+        InputError: fewer than two modalities, vectors that cannot be compared, an argument that is unknown or out of
+            range, or no query with a relevant item.
     """
     pairs = embeddings.directions()
     if not pairs:
@@ -282,7 +282,7 @@ def label_space_quality(vectors: Tensor, labels: Tensor) -> tuple[float, float]:
         labels: (n,) int64 in 0..C-1.
 
     Returns:
-        Accuracy (of k classes that share the highest value, each counts 1/k), and log-loss in nats (probabilities
+        Accuracy (1/k for a correct class among k classes with the highest value), and log-loss in nats (probabilities
         below 1e-12 count as 1e-12).
     """
     wide = vectors.double()

@@ -5,6 +5,8 @@ correction is therefore inductive, and ranks items by s(q, g) + b(g). (Correctin
 CSLS, does not change the ranking.) Dynamic inverted softmax (Bogolin et al., QB-Norm, CVPR 2022) corrects a query only
 if the item nearest to this query is a hub. This condition depends on the whole gallery, so it is not inductive and is
 omitted.
+
+Reference: Bogolin et al., Cross modal retrieval with querybank normalisation, CVPR 2022, https://doi.org/10.1109/CVPR52688.2022.00513
 """
 
 from collections.abc import Callable, Mapping
@@ -31,6 +33,9 @@ def inverted_softmax(gallery: Tensor, bank: Tensor, *, scale: float) -> Tensor:
 
         exp(t s(q, g)) / sum over b of exp(t s(b, g))   ranks as   s(q, g) - log(mean over b of exp(t s(b, g))) / t
 
+    Reference: Smith et al., Offline bilingual word vectors, orthogonal transformations and the inverted softmax, ICLR
+    2017, https://arxiv.org/abs/1702.03859
+
     Args:
         gallery: (n, d).
         bank: (m, d) queries b of the training set; s is the inner product.
@@ -48,6 +53,8 @@ def csls(gallery: Tensor, bank: Tensor, *, k: int) -> Tensor:
     """Return minus half the mean score of the k bank queries nearest to each item (Conneau et al., ICLR 2018).
 
         2 s(q, g) - r(q) - r(g)   ranks as   s(q, g) - r(g) / 2,   r(g) = mean of the k largest s(b, g)
+
+    Reference: Conneau et al., Word translation without parallel data, ICLR 2018, https://arxiv.org/abs/1710.04087
 
     Args:
         gallery: (n, d).

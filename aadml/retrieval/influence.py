@@ -6,8 +6,10 @@ MAP is a function of weights of the clips. Clip i has weight w_i as a query, and
 
 H_r is the weight of the relevant items, and T_r the weight of all items, at or above the relevant item r. Tied items
 count half for each other. The influence of a clip is the derivative of MAP with respect to its weight, at w = 1
-(infinitesimal jackknife; Jaeckel, 1972; Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter
-6). To first order, the influences determine the variance of MAP under a bootstrap that draws clips in both roles.
+(infinitesimal jackknife; Jaeckel, 1972; Efron, 1982, chapter 6). To first order, the influences determine the variance
+of MAP under a bootstrap that draws clips in both roles.
+
+Reference: Efron, The jackknife, the bootstrap and other resampling plans, SIAM 1982, https://doi.org/10.1137/1.9781611970319
 """
 
 import numpy as np

@@ -68,7 +68,7 @@ def read_judgments(path: str | Path) -> Judgments:
 
 
 def judgment_notes(relevance: Relevance, ids: Collection[str]) -> list[str]:
-    """Return a note on the judged queries and items that are not among the clips `ids`; no note for other rules."""
+    """Return a list of at most one note on the judged queries and items outside the clips `ids`."""
     if not isinstance(relevance, Judgments):
         return []
     judged = dict.fromkeys(name for query, items in relevance.grades.items() for name in (query, *items))

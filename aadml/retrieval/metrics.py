@@ -31,7 +31,10 @@ def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
 
 
 def average_precision_at_r(ranking: Ranking) -> Values:
-    """Compute AP (b,) over the first R items, for R relevant items: MAP@R (Musgrave et al., ECCV 2020)."""
+    """Compute AP (b,) over the first R items, for R relevant items: MAP@R (Musgrave et al., ECCV 2020).
+
+    Reference: Musgrave et al., A metric learning reality check, ECCV 2020, https://doi.org/10.1007/978-3-030-58595-2_41
+    """
     return average_precision_at(ranking, ranking.relevant)
 
 

@@ -66,7 +66,7 @@ class Ranking:
 
     @classmethod
     def by_chance(cls, relevant: Indices, items: int, grades: "Grades | None" = None) -> "Ranking":
-        """Return rankings in which all n items are tied; their metrics are chance levels.
+        """Return rankings of n tied items; their metrics are chance levels.
 
         Args:
             relevant: (b,) number of relevant items of each query.

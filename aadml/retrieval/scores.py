@@ -217,8 +217,8 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
         similarity: key of SIMILARITIES, or "frame-word" for rows of `aadml.retrieval.frame_word`.
 
     Raises:
-        InputError: an input is not a non-empty matrix of finite numbers, dimensions differ, the similarity is unknown,
-            or rows for "frame-word" are not packed sequences of different sides.
+        InputError: an input other than a non-empty matrix of finite numbers, different dimensions, an unknown
+            similarity, or rows for "frame-word" that are not packed sequences of different sides.
     """
     maps = lookup(SIMILARITIES | {FRAME_WORD: cosine}, similarity, "similarity")
     sides = {"queries": queries, "gallery": gallery}

@@ -126,6 +126,10 @@ def seeds_and_clips(first: Values, second: Values) -> Difference:
     test over seeds, whichever has the larger p value. The larger `equal` of these tests is returned. With one seed
     there is no test.
 
+    Reference: Dorfman et al., Receiver operating characteristic rating analysis: generalization to the population of
+    readers and patients with the jackknife method, Investigative Radiology 1992,
+    https://doi.org/10.1097/00004424-199209000-00015
+
     Args:
         first: (s, n) pseudo-value of MAP of each clip (or cluster of clips) under each seed; see
             `aadml.retrieval.results.DirectionResult.unit_values`. The clips and their order are the same.
@@ -176,6 +180,8 @@ def _by_student(mean: float, error: float, freedom: float, over: str, seeds: int
 
 def holm(probabilities: Mapping[K, float]) -> dict[K, float]:
     """Correct p values of many comparisons (Holm, 1979), so that at most 5 % of tables have a false positive at 5 %.
+
+    Reference: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979, https://www.jstor.org/stable/4615733
 
     Args:
         probabilities: comparison -> p value. Untested comparisons are NaN, stay NaN and do not count.

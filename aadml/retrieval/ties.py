@@ -3,6 +3,9 @@
 A group of n tied items, m of them relevant, is below t better items, r of them relevant. In a random order of the
 group, the i-th item is relevant with probability m / n. If it is relevant, r + 1 + (i - 1) (m - 1) / (n - 1) relevant
 items are expected up to this item. Sums of 1 / (t + i) are differences of harmonic numbers.
+
+Reference: McSherry and Najork, Computing information retrieval performance measures efficiently in the presence of tied
+scores, ECIR 2008, https://doi.org/10.1007/978-3-540-78646-7_38
 """
 
 from functools import lru_cache

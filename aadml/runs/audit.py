@@ -78,8 +78,8 @@ def audit(
         card of the run.
 
     Raises:
-        InputError: not exactly one of run, encoder, command and mteb is passed, a file or the encoder cannot be read or
-            run, or an argument is invalid or does not apply.
+        InputError: not exactly one of run, encoder, command and mteb, a file or encoder that cannot be read or run, or
+            an argument that is invalid or does not apply.
     """
     require_seconds("time limit", time_limit)
     note = on_note or (lambda message: None)

@@ -36,7 +36,8 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
         content: content of the data, if already read; None reads the data.
 
     Raises:
-        InputError: the config has no data, the data cannot be read or divided, or a key does not apply to the data.
+        InputError: a config without data, data that cannot be read or divided, or a key that does not apply to the
+            data.
     """
     data, common = config.data, config.common
     if config.towers is not None:
@@ -62,7 +63,7 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
         drawn: whether the validation clips were drawn with the share and seed of the config.
 
     Raises:
-        InputError: the config divides the data, which are already divided, or a key does not apply to the data.
+        InputError: the config divides the data again, or a key does not apply to the data.
     """
     common = config.common
     _refuse(
@@ -232,7 +233,7 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
     Notes report a rule other than "label", and judged ids without clips.
 
     Raises:
-        InputError: the rule is unknown, its file cannot be read, or the rule does not apply to the data.
+        InputError: an unknown rule, a file of judgments that cannot be read, or a rule that does not apply to the data.
     """
     scored = next((part for part in (splits.test, splits.valid, splits.train) if len(part)), splits.train)
     rule = scored.relevant if name is None else chosen_relevance(name)
@@ -292,7 +293,7 @@ class TrainingSource:
         return load_splits(config, content)
 
     def _labels(self, data: str | Path | Splits | Clips) -> tuple[bool, bool]:
-        """Return whether clips have at most one class each, and whether some training clips have no class.
+        """Return two flags: classes with at most one per clip, and some training clips without a class.
 
         Synthetic data and captioned sound are not read and count as (True, False).
         """
@@ -360,8 +361,8 @@ def read(
         `Splits` with `train`, `valid` and `test`, each of them `Clips`.
 
     Raises:
-        InputError: the file cannot be read, its layout is unknown, its content is inconsistent, or an argument is
-            invalid or does not apply to the file.
+        InputError: an unreadable file, an unknown layout, inconsistent content, or an argument that is invalid or does
+            not apply to the file.
 
     Example:
         >>> splits = aadml.read("synthetic:ave")

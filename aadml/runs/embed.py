@@ -42,10 +42,10 @@ def embed_file(
     """Embed every clip of a feature file, each item of each modality separately.
 
     The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split` and `/class_names`. A row is a
-    clip, or one of its captions. `/<modality>_present` exists if clips lack the modality, `/label` if clips have
-    labels, and `/modalities` if a modality is not audio, visual or text. Classes are numbered as in the model if the
-    model has all of them. The attributes are `format`, `similarity`, `model` (the model's facts), and `once` if sound
-    is repeated for each caption of a clip. `aadml evaluate --embeddings` reads this file.
+    clip, or one of its captions. Optional arrays are `/<modality>_present` for a modality that some clips lack,
+    `/label` for labels, and `/modalities` for modalities besides audio, visual and text. Classes are numbered as in the
+    model if the model has all of them. The attributes are `format`, `similarity`, `model` (the model's facts), and
+    `once` if sound is repeated for each caption of a clip. `aadml evaluate --embeddings` reads this file.
 
     Args:
         model: a model, or the path of a run or a model folder.
@@ -82,7 +82,7 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
     """Embed media, or captioned sound with one row per caption.
 
     For captioned sound, the label of a row is the number of its clip, counted over all splits. Clips that cannot be
-    decoded are left out, with a warning that names them.
+    decoded are left out and listed in a warning.
     """
     splits = read_for(model, path)
     parts = {name: model.embed_clips(splits[name]) for name in ("train", "valid", "test") if len(splits[name])}

@@ -103,7 +103,7 @@ def evaluate(
         `evaluations/<protocol>-<split>.json`, with every changed option in the name.
 
     Raises:
-        InputError: the model, data or embeddings cannot be read, an argument is invalid or does not apply, or there are
+        InputError: a model, data or embeddings that cannot be read, an argument that is invalid or does not apply, or
             no clips to score.
 
     Example:

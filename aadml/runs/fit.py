@@ -70,8 +70,8 @@ def fit(
         loss: loss of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
         k: number of neighbors of the anchor-aware proxy.
         config: a YAML file or the name of a preset; the default is the preset of the method. Without a method, the
-            default depends on the labels: "pairs" if no clip has a class or some clips have several, "few_labels" if
-            only some clips have a class, else "aadml" ("sample" for the sample clips).
+            default depends on the labels: "pairs" for data without classes or with clips of several classes,
+            "few_labels" if only some clips have a class, else "aadml" ("sample" for the sample clips).
         settings: values of any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
         seed: seed of weights, order of clips, random draws, and of a validation split drawn from train.
         epochs: passes over the training clips.

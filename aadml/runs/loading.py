@@ -69,7 +69,7 @@ class AuditRecord:
         return f"audited: these embeddings (SHA-256 {self.checksum[:12]})" if is_same else "audited: others"
 
     def on(self, run: RunManifest, record: EvaluationRecord) -> str:
-        """Return the verdict, and whether the scores of `record` are scores of the audited embeddings, if known."""
+        """Return the verdict, with the phrase of `binding` for `record` unless that phrase is empty."""
         binding = self.binding(run, record.protocol, record.split, record.map_mean)
         return f"{self.verdict}; {binding}" if binding else self.verdict
 

@@ -81,7 +81,7 @@ def _gallery(clips: Clips) -> int:
 
 
 def _check_criterion(criterion: str, items: int) -> None:
-    """Raise InputError if the cutoff of the criterion is above the number of validation clips, if there are any."""
+    """Raise InputError if the cutoff of the criterion is above a nonzero number of validation clips."""
     cutoff = None if criterion == AUTO else split_name(criterion)[1]
     if cutoff is not None and 0 < items < cutoff:
         raise InputError(
@@ -91,7 +91,7 @@ def _check_criterion(criterion: str, items: int) -> None:
 
 
 def check_towers(config: Config) -> None:
-    """Check the pretrained networks that a config names, before data or weights are read.
+    """Check the pretrained networks of a config, before data or weights are read.
 
     Raises:
         InputError: there is no such network, or its settings cannot be read.

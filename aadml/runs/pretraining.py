@@ -30,7 +30,7 @@ def prior_config(config: Config, prior: Prior) -> Config:
 def prior_folder(place: Path, config: Config, prior: Prior) -> Path:
     """Return the folder of a pretrained model in `place`, named by a hash of config, weight files, device and versions.
 
-    The data are not hashed: a run compares their SHA-256 before it uses the model.
+    The data are not hashed: a run compares their SHA-256 before using the model.
 
     Args:
         place: folder of pretrained models.

@@ -42,9 +42,9 @@ def fitted_without_test(run: Run, split: str) -> Finding:
         split: split whose clips are changed.
 
     Returns:
-        FAIL if the weights depend on the clips of the split. Also FAIL if the weights are not reproduced, and the MAP
-        of the run exceeds the MAP of its repetition by more than `REPEATED`. Otherwise PASS.
-        NOT_CHECKABLE for captioned sound.
+        FAIL if the weights depend on the clips of the split. Also FAIL if the repetition on unchanged data has other
+        weights, and a MAP below the MAP of the run by more than `REPEATED`. Otherwise PASS. NOT_CHECKABLE for captioned
+        sound.
 
     Raises:
         InputError: the data cannot be read or copied, or the run cannot be trained again.

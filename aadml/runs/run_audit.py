@@ -56,7 +56,7 @@ def audit_run(folder: Path, protocol: str, split: str, checks: Checks, *, retrai
 
 
 def _kept_epoch(run: Run) -> Finding:
-    """Check that the stored epoch is the epoch that the config selects: the best on validation clips, or the last.
+    """Check that the stored epoch is the epoch selected by the config: the best on validation clips, or the last.
 
     For training in stages, the best epoch of all stages and the best epoch of the last stage are accepted. Some stages
     choose the best epoch independently of earlier stages.

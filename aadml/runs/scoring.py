@@ -76,7 +76,7 @@ def score_model(
 def _train_map(model: Model, train: Clips, session: Session) -> float | None:
     """Return the MAP of the training clips with the weights of the chosen epoch.
 
-    The MAP is None if `train_map` is off, if training had no epochs, or if the clips cannot be scored.
+    The MAP is None with `train_map` off, after training without epochs, or for clips that cannot be scored.
     """
     if not session.history or not model.facts.training.train_map or not can_be_scored(train):
         return None

@@ -102,7 +102,7 @@ class RunSession(Session):
         return super().best()
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Commit the state for continuing, unless saving would take more time than `saving_share` allows.
+        """Commit the state for continuing, unless saving would exceed the share of time set by `saving_share`.
 
         Raises:
             InputError: the folder of the run cannot be written.

@@ -86,8 +86,8 @@ class RunStore:
             private: names of files that only their owner may read.
 
         Raises:
-            InputError: the folder cannot be written, or the disk is full. The last commit stays valid, but files that
-                were to receive new content may already be removed from the run.
+            InputError: the folder cannot be written, or the disk is full. The last commit stays valid, but files due
+                for new content may already be removed from the run.
         """
         changed_names = [n for n, data in files.items() if self.manifest.files.get(n) not in (None, FileSum.of(data))]
         if changed_names:
@@ -213,7 +213,7 @@ def open_run(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
 
 @contextmanager
 def _empty_removed(folder: Path, *, is_new: bool) -> Iterator[None]:
-    """Remove a new folder that is empty after an error, unless another process uses the folder."""
+    """Remove a new, empty folder after an error, unless another process uses the folder."""
     try:
         yield
     except InUseError:

@@ -188,7 +188,7 @@ def train_into(
 
     Raises:
         InputError: the config cannot be trained, or the folder is in use, is damaged, or contains a run of a different
-            config or of data that have changed.
+            config or of changed data.
     """
     stored = _stored_config(read_manifest(folder)) if is_run(folder) else None
     if stored:

@@ -99,8 +99,7 @@ class Access:
 class Guard:
     """Middleware that refuses requests to a wrong host or from another origin.
 
-    A request for data is also refused if another page sends the request, or if the request has neither cookie nor
-    token.
+    A request for data is also refused if the request comes from another page or has neither cookie nor token.
 
     Args:
         app: application that answers the accepted requests.
@@ -126,7 +125,7 @@ class Guard:
         return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
     def _is_addressed(self, request: Request) -> bool:
-        """Return whether the host of a request is this server, and the origin is this server or missing.
+        """Return whether a request names this server as its host, and this server or nothing as its origin.
 
         Without a token of the team, only loopback names are accepted. With such a token, any host name is accepted.
         """
@@ -166,7 +165,7 @@ def team_token(host: str, path: str | Path | None) -> str:
         path: path of the file.
 
     Raises:
-        InputError: the file cannot be read, the token is invalid, or the host requires a token.
+        InputError: a file that cannot be read, an invalid token, or no token for a host that requires a token.
     """
     if path is None:
         if in_brackets(host) not in LOOPBACK:

@@ -179,7 +179,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _turn(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
-        """Occupy one of the `places` while the context is open; raise HTTPException 503 if no place is free in time."""
+        """Occupy one of the `places` during the context. Raise HTTPException 503 if no place is free in time."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 await places.acquire()
@@ -253,7 +253,7 @@ def _file(name: str) -> Response:
 
 
 def _start_decoder(index: Index) -> None:
-    """Search by a silent sound, so that the decoder runs and the model is loaded before the first query by a sound."""
+    """Search by a silent sound, to start the decoder and load the model before the first query by a sound."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(InputError):  # some indexes read no sounds
         path = Path(folder) / "silence.wav"
         with wave.open(str(path), "wb") as file:

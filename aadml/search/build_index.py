@@ -94,7 +94,8 @@ def build(
         calibrate: feature file whose validation clips fit the probabilities; by default the file of the last
             calibration, or the index itself.
         precision: requested share of relevant hits among the best hits above the probability threshold. The threshold
-            is fitted on validation clips. If no hit reaches the threshold, a search reports that no hit is certain.
+            is fitted on validation clips. Without a hit at or above the threshold, a search reports that no hit is
+            certain.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         progress: called with a description of the work ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
@@ -103,8 +104,8 @@ def build(
         Numbers of new, changed and removed clips, and files that could not be read.
 
     Raises:
-        InputError: an argument is invalid, has no effect or differs from the index. The same error is raised if the
-            source, the model or the index cannot be read, no clip can be indexed, or another process updates the index.
+        InputError: an argument is invalid, has no effect or differs from the index. Other causes: a source, model or
+            index that cannot be read, no clip that can be indexed, or an update of the index by another process.
     """
     path, extraction = Path(output), _Extraction({"audio": audio, "visual": visual}, options, weights)
     if not 0 < precision < 1:
@@ -138,7 +139,7 @@ def build(
 
 
 def _refuse_paths(source: str | Path, calibrate: str | Path | None, path: Path) -> None:
-    """Raise InputError if an input file does not exist, or the output cannot be a file."""
+    """Raise InputError for a missing input file, or an output that cannot be a file."""
     if not is_readable(source):
         raise InputError(f"{source} does not exist; pass a feature file, a manifest or a folder of media")
     if calibrate is not None and not is_readable(calibrate):

@@ -3,13 +3,11 @@
 Validation clips query the index. If hits of the same class are relevant, the clip itself is excluded. The curve is a
 logistic function of two inputs: the score of a hit and the best score of its query. The curve is fitted to the best
 hits. The best score is an input because the level of scores differs between queries. The weight of the best score is
-fitted and may have either sign. Scores that are probabilities of a common class are used unchanged if no fitted
-function predicts better. The index stores the curve.
+fitted and may have either sign. Scores that are probabilities of a common class stay unchanged without a better fitted
+function. The index stores the curve.
 
-Reference:
-    Platt, Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods, Advances
-    in Large Margin Classifiers, MIT Press, 1999,
-    https://www.cs.colorado.edu/~mozer/Teaching/syllabi/6622/papers/Platt1999.pdf
+Reference: Platt, Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods,
+Advances in Large Margin Classifiers, MIT Press 1999, https://www.cs.colorado.edu/~mozer/Teaching/syllabi/6622/papers/Platt1999.pdf
 """
 
 from dataclasses import dataclass
@@ -184,13 +182,11 @@ def calibration_error(probabilities: Values, fits: Truths) -> float:
 
     The error is the mean over the bins of |mean probability - share of relevant hits|, weighted by number of hits.
 
+    Reference: Naeini et al., Obtaining well calibrated probabilities using Bayesian binning, AAAI 2015, https://doi.org/10.1609/aaai.v29i1.9602
+
     Args:
         probabilities: (n,).
         fits: (n,) whether a hit is relevant.
-
-    Reference:
-        Naeini et al., Obtaining well calibrated probabilities using Bayesian binning, AAAI 2015,
-        https://doi.org/10.1609/aaai.v29i1.9602
     """
     bins = np.minimum((probabilities * _BINS).astype(int), _BINS - 1)
     gaps = np.bincount(bins, weights=probabilities - fits, minlength=_BINS)
@@ -274,9 +270,8 @@ def _threshold(
 def wilson(share: float, count: int) -> tuple[float, float]:
     """Compute the 95 % interval of a share of `count` trials.
 
-    Reference:
-        Wilson, Probable inference, the law of succession, and statistical inference, Journal of the American
-        Statistical Association, 1927, https://doi.org/10.1080/01621459.1927.10502953
+    Reference: Wilson, Probable inference, the law of succession, and statistical inference, Journal of the American
+    Statistical Association 1927, https://doi.org/10.1080/01621459.1927.10502953
     """
     z = 1.959964
     center, spread = share + z * z / (2 * count), z * np.sqrt(share * (1 - share) / count + z * z / (4 * count * count))

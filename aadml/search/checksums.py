@@ -2,8 +2,8 @@
 
 The table `checksum` stores one SHA-256 for each block of 256 items, vectors or points of a map, and for the moments of
 each item in each modality. One more SHA-256 covers the metadata: schema, `meta`, numbers of blocks, and a table `cells`
-of earlier versions. Metadata and vectors are verified at the opening of an index, and every other block is verified
-before its rows are used. An index of version 1 has no checksums and is not verified.
+of earlier versions. Metadata and vectors are verified at the opening of an index, and every other block before any use
+of its rows. An index of version 1 has no checksums and is not verified.
 """
 
 import hashlib
@@ -52,10 +52,10 @@ def matrix_of(blobs: Sequence[object], modality: str) -> NDArray[np.float32]:
 
 
 def check_schema(database: sqlite3.Connection) -> None:
-    """Check that a database has only plain tables and indexes of their columns, with the names that aadml writes.
+    """Check that a database has only plain tables and indexes of their columns, with the names used by aadml.
 
-    Views, triggers, virtual tables, checks and computed values are refused, because SQLite would run their statements,
-    which may have no end.
+    Views, triggers, virtual tables, checks and computed values are refused, because SQLite would run their possibly
+    endless statements.
 
     Raises:
         sqlite3.DatabaseError: the schema has another statement.
@@ -278,7 +278,7 @@ def _facts(database: sqlite3.Connection) -> bytes:
 
 
 def _digest(rows: Sequence[Sequence[Any]]) -> bytes:
-    """Return the SHA-256 of rows as Python text; if every row ends with bytes, the bytes follow the text unchanged."""
+    """Return the SHA-256 of rows as Python text. If every row ends with bytes, the bytes follow the text unchanged."""
     blobs = [row[-1] for row in rows if isinstance(row[-1], bytes)]
     if len(blobs) < len(rows):
         return hashlib.sha256(ascii(rows).encode()).digest()

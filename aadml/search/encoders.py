@@ -152,8 +152,8 @@ def load_encoder(
         model: the model or its current path, if the model was moved.
 
     Raises:
-        InputError: the model cannot be loaded, the index was built with another model or without a model, or the record
-            is damaged.
+        InputError: a model that cannot be loaded, an index that was built with another model or without a model, or a
+            damaged record.
     """
     if isinstance(record, PlainRecord):
         if model is not None:

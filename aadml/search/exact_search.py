@@ -193,8 +193,8 @@ class Gallery:
 def _largest(values: Floats, k: int, margin: float, hidden: NDArray[np.bool_] | None) -> Indices:
     """Return the ascending indices of the values that are at least the k-th largest value minus 2 margins.
 
-    Excluded entries do not count. If at most k values are left, or the margin is infinite, all their indices are
-    returned.
+    Excluded entries do not count. For at most k other values, or an infinite margin, the indices of all these values
+    are returned.
 
     Args:
         values: (n,).

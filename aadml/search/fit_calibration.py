@@ -91,7 +91,7 @@ def calibrate_index(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: `data` cannot be read, the features of `data` do not fit the index, or the index is damaged or
+        InputError: unreadable `data`, features of `data` that do not fit the index, or an index that is damaged or
             cannot be written.
     """
     with closing(connect(path)) as database, reading(database, path):
@@ -262,7 +262,7 @@ def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) ->
 def _calibrated(
     index: IndexContent, queries: ValidationQueries, kind: Query, *, classes: bool, precision: float
 ) -> Calibration | None:
-    """Fit the calibration of one kind of query; return None if the clips cannot form such queries.
+    """Fit the calibration of one kind of query; None if the clips cannot form such queries.
 
     Without classes, only the query's own clip is relevant.
     """
@@ -300,7 +300,7 @@ def _equal(items: NDArray[np.int64], queries: NDArray[np.int64], query: int) -> 
 
 
 def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Sequence[Modality]) -> bool:
-    """Return whether scores are probabilities of a common class: inner products of vectors that sum to one."""
+    """Return whether scores are inner products of posteriors, and thus probabilities of a common class."""
     sides = [*(queries.vectors[m] for m in modalities), gallery.vectors[:1000]]
     return gallery.similarity == "dot" and all(map(are_posteriors, sides))
 

@@ -25,13 +25,12 @@ def fused(found: Sequence[Found], k: int) -> Found:
     If every modality has probabilities, the score of a clip is its largest probability. Otherwise its score is the sum
     of 1 / (60 + rank) over the modalities (reciprocal rank fusion). A caption counts as its clip.
 
+    Reference: Cormack et al., Reciprocal rank fusion outperforms Condorcet and individual rank learning methods, SIGIR
+    2009, https://doi.org/10.1145/1571941.1572114
+
     Args:
         found: results of the query in each modality, each with at least `DEPTH` hits, or with all items.
         k: number of hits.
-
-    Reference:
-        Cormack et al., Reciprocal rank fusion outperforms Condorcet and individual rank learning methods, SIGIR 2009,
-        https://doi.org/10.1145/1571941.1572114
     """
     places: dict[str, dict[Modality, _Ranked]] = {}
     for results in found:

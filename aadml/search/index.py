@@ -268,8 +268,8 @@ class Index:
             parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: an argument is invalid, the query cannot be read or compared with the items, or the index or its
-                model cannot be loaded. Exactly one of `audio`, `visual`, `clip` and `text` must be passed.
+            InputError: an invalid argument, a query that cannot be read or compared with the items, or an index or
+                model that cannot be loaded. Exactly one of `audio`, `visual`, `clip` and `text` must be passed.
         """
         self.refresh()
         inputs = {"audio": audio, "visual": visual, "clip": clip, "text": text}
@@ -299,8 +299,8 @@ class Index:
             where: an SQL condition on the columns of the items.
 
         Raises:
-            InputError: the item is absent or has no vector of the modality, the modalities cannot be compared, or the
-                condition is invalid.
+            InputError: an absent item, an item without a vector of the modality, modalities that cannot be compared, or
+                an invalid condition.
         """
         with self._search.lock:
             with self._reading() as database:
@@ -336,8 +336,8 @@ class Index:
             parameters: a value for each `?` in the condition.
 
         Raises:
-            InputError: the vectors are not finite matrices of the width of the index, the index has no vectors of `to`,
-                or the condition is invalid.
+            InputError: vectors that are not finite matrices of the width of the index, an index without vectors of
+                `to`, or an invalid condition.
         """
         with self._reading() as database:
             numbers, gallery = self._gallery(to)
@@ -437,7 +437,7 @@ class Index:
             The files.
 
         Raises:
-            InputError: the kind is unknown, pyarrow is not installed, a column is named `vector`, or a file
+            InputError: an unknown kind, `parquet` without pyarrow, a column with the name `vector`, or a file that
                 cannot be written.
         """
         with self._reading() as database:
@@ -481,7 +481,7 @@ class Index:
         return self._state.galleries[modality]
 
     def _compared_with(self, modality: Modality) -> list[Modality]:
-        """Return the modalities that queries of a modality can search; if there are none, the first modality."""
+        """Return the modalities that queries of a modality can search, or else the first modality."""
         comparable = [target for target in self.modalities if self.encoder.can_query(modality, target)]
         return comparable or [self._target(next(iter(self.modalities), None))]
 

@@ -33,7 +33,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
     """Embed the media of a manifest or a folder. Vectors of known content are read from the cache.
 
     Raises:
-        InputError: there are no media, the manifest is invalid, the model has no folder, or no clip can be read.
+        InputError: no media, an invalid manifest, a model without a folder, or no clip that can be read.
     """
     manifest, items = listed(place, index)
     name = json.dumps(asdict(encoder.record(index.parent)), sort_keys=True)
@@ -110,7 +110,7 @@ def _embed_missing(
     cache: sqlite3.Connection,
     work: Work,
 ) -> list[Failure]:
-    """Embed the files that are not in the cache; return the failures of decoding."""
+    """Embed the files missing from the cache; return the failures of decoding."""
     known = {row[0] for row in cache.execute("SELECT key FROM vector")}
     missing = list({key: rows[n] for n, key in keys.items() if key not in known}.items())
     failures: list[Failure] = []
@@ -135,7 +135,7 @@ def _embed_missing(
 
 
 def _decodable(source: MediaFiles, modality: Modality, encoder: ModelEncoder) -> tuple[list[int], Tensor | None]:
-    """Embed the files that can be decoded; return their positions and vectors (None if no file can be decoded)."""
+    """Return positions and embeddings of the files that can be decoded ([] and None without such files)."""
     good = list(range(len(source)))
     if isinstance(source, Waveforms):
         source.decoded(good)

@@ -139,8 +139,8 @@ def of_features(
         moments: whether features over time are read.
 
     Raises:
-        InputError: the features or the manifest cannot be read, the file has no modality that an index stores, or
-            `moments` is set and the file has no features over time.
+        InputError: a file or manifest that cannot be read, a file without a modality that an index stores, or `moments`
+            for a file without features over time.
     """
     content = open_data(place, undivided=True)
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}
@@ -217,7 +217,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
     Extraction resumes unfinished work and identifies files by their content.
 
     Raises:
-        InputError: there are no media, the manifest is invalid, or no clip can be read.
+        InputError: no media, an invalid manifest, or no clip that can be read.
     """
     manifest, items = listed(place, index)
     rows = {row.id: n for n, row in enumerate(manifest.rows)}

@@ -222,7 +222,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def only_writer(path: Path) -> Iterator[Path]:
-    """Lock an index against other processes that build or update it, until the context or the process ends.
+    """Lock an index against builds and updates by other processes, until the context or the process ends.
 
     Yields:
         The folder `<index>.work` for unfinished work.

@@ -55,7 +55,7 @@ def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEnco
         before: items of the index; None creates the index.
 
     Raises:
-        InputError: a column name is not possible, an embedding is not finite, or the index cannot be written.
+        InputError: an impossible column name, an embedding that is not finite, or an index that cannot be written.
     """
     columns = columns_of(source.columns())
     digests = _digests(source, json.dumps(columns))

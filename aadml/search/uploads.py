@@ -79,7 +79,7 @@ def _too_large(limits: ClientLimits) -> HTTPException:
 
 
 async def discard(request: Request, seconds: float) -> None:
-    """Read and discard a body for at most `seconds`, since many clients read no response before the body is sent.
+    """Read and discard a body for at most `seconds`, since many clients read no response before sending the whole body.
 
     A request with `Expect: 100-continue` sends no body before a response, so no body is read.
     """

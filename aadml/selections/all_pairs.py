@@ -1,4 +1,7 @@
-"""Selection of the whole comparison: every triplet of a batch (full mini-batch: Xie et al., ICASSP 2023)."""
+"""Selection of the whole comparison: every triplet of a batch (full mini-batch: Xie et al., ICASSP 2023).
+
+Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
+"""
 
 import torch
 

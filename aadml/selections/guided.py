@@ -2,6 +2,8 @@
 
 If text j resembles text i, the audio of j is also a hard negative of audio i. Both directions therefore select the same
 negatives.
+
+Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
 """
 
 import torch

@@ -1,4 +1,7 @@
-"""Hardest negatives: each anchor's nearest negative (VSE++, Faghri et al., BMVC 2018), and batch-hard triplets."""
+"""Hardest negatives: each anchor's nearest negative (VSE++, Faghri et al., BMVC 2018), and batch-hard triplets.
+
+Reference: Faghri et al., VSE++: improving visual-semantic embeddings with hard negatives, BMVC 2018, https://arxiv.org/abs/1707.05612
+"""
 
 import torch
 
@@ -19,6 +22,8 @@ def hardest(
     The AADML paper's "single triplet with the hardest negative" is this selection, if the paper means one triplet per
     anchor. With a similarity as score, the selection is the cross-modality hard strategy of Xie et al. (ICASSP 2023).
 
+    Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
+
     Args:
         comparison: a anchors against c candidates.
         generator: generator that draws random positives.
@@ -36,6 +41,8 @@ def hardest(
 
 def batch_hard(comparison: Comparison, generator: torch.Generator, *, score: Score = "squared-euclidean") -> Comparison:
     """Select each anchor's farthest positive and nearest negative (Hermans, Beyer and Leibe, 2017).
+
+    Reference: Hermans et al., In defense of the triplet loss for person re-identification, 2017, https://arxiv.org/abs/1703.07737
 
     Args:
         comparison: a anchors against c candidates.

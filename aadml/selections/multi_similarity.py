@@ -1,4 +1,7 @@
-"""Pairs of the multi-similarity loss (Wang et al., CVPR 2019, section 4.1)."""
+"""Pairs of the multi-similarity loss (Wang et al., CVPR 2019, section 4.1).
+
+Reference: Wang et al., Multi-similarity loss with general pair weighting for deep metric learning, CVPR 2019, https://arxiv.org/abs/1904.06627
+"""
 
 import torch
 

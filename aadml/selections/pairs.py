@@ -1,4 +1,7 @@
-"""One pair per class (Sohn, Improved deep metric learning with multi-class N-pair loss objective, NIPS 2016)."""
+"""One pair per class (Sohn, NIPS 2016).
+
+Reference: Sohn, Improved deep metric learning with multi-class N-pair loss objective, NIPS 2016, https://papers.nips.cc/paper/2016/hash/6b180037abbebea991d8b1232f8a8ca9-Abstract.html
+"""
 
 import torch
 
@@ -11,7 +14,7 @@ from aadml.feature_extraction.ground.options import removing
 def one_pair_a_class(comparison: Comparison, generator: torch.Generator) -> Comparison:
     """Select one anchor and one positive per class; the positives of the other selected anchors are the negatives.
 
-    The masks define the classes: anchors i and j are of the same class if the positive of j is not a negative of i. For
+    The masks define the classes. Anchors i and j are of the same class if the positive of j is not a negative of i. For
     pairs by id a class is a clip, so one of its captions is selected.
 
     Args:

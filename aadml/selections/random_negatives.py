@@ -13,6 +13,8 @@ def random_negative(comparison: Comparison, generator: torch.Generator) -> Compa
 
     If each anchor has one positive, the selection is the random strategy of Xie et al. (ICASSP 2023).
 
+    Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
+
     Args:
         comparison: a anchors against c candidates.
         generator: generator of the draws.

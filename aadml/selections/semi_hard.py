@@ -1,4 +1,8 @@
-"""Semi-hard negatives: farther than the positive (FaceNet), or closest to the positive in score (Xie et al.)."""
+"""Semi-hard negatives: farther than the positive (FaceNet), or closest to the positive in score (Xie et al.).
+
+Reference: Schroff et al., FaceNet: a unified embedding for face recognition and clustering, CVPR 2015, https://doi.org/10.1109/CVPR.2015.7298682
+Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
+"""
 
 from typing import Literal
 

@@ -68,8 +68,8 @@ def ablate(
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: an argument is invalid or cannot be combined with another argument. Other causes: the config rejects
-            a key or value, the folder or the data cannot be used, no run finished, or a run is missing from a merge.
+        InputError: an argument is invalid or cannot be combined with another argument. Other causes: a key or value
+            that the config rejects, a folder or data that cannot be used, no finished run, or a missing run in a merge.
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)

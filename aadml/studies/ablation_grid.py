@@ -44,8 +44,8 @@ def plan_ablation(
         changed: settings that `base` already has. Options of a replaced loss apply to every loss (`set_again`).
 
     Raises:
-        InputError: the config rejects a key or value, a key occurs twice in `axes`, or `changed` contains the seed or a
-            key of `axes`.
+        InputError: a key or value that the config rejects, a repeated key in `axes`, or the seed or a key of `axes` in
+            `changed`.
     """
     again = set_again(changed, axes)
     crossed = points(base, axes, again)

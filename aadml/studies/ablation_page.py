@@ -181,7 +181,7 @@ def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]
 def _best_valid(cell: CellScores) -> float:
     """Return the best validation MAP of any epoch, averaged over the runs of a cell.
 
-    The result is minus infinity if there are no runs, or if a run has no validation MAP.
+    The result is minus infinity without runs, or if a run has no validation MAP.
     """
     best = [max(run.by_epoch("valid map_mean").values(), default=-np.inf) for run in cell.runs.values()]
     return float(np.mean(best)) if best else -np.inf

@@ -86,8 +86,8 @@ def compare(
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: no row is chosen, a name is unknown, a setting applies to no row, or options cannot be combined.
-            Other causes: the folder or the data cannot be used, no run finished, or a run is missing from a merge.
+        InputError: no chosen row, an unknown name, a setting that applies to no row, or options that cannot be
+            combined. Other causes: a folder or data that cannot be used, no finished run, or a missing run in a merge.
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     if trials > 1 and (shard or merge):
@@ -134,7 +134,7 @@ def compare(
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
-    """Return the names of the methods and losses to compare; "all" selects each that trains on features."""
+    """Return the names of the methods and losses to compare. "all" selects each that trains on features."""
     plain = []
     for name in listed(losses):
         prefix = proxy_prefix_of(name)

@@ -87,7 +87,7 @@ def write_comparison(
 
 
 def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow | None:
-    """Return the row that the other rows of a table are compared with; None if the table has no row `baseline`.
+    """Return the row that the other rows of a table are compared with; None without a row `baseline`.
 
     Args:
         rows: rows of one table.

@@ -216,7 +216,7 @@ def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[Compa
 
 
 def _brought_by(loss: str) -> Collection[str]:
-    """Return the config keys beside the loss that a recipe sets ("selection"); empty if `loss` is not a recipe."""
+    """Return the config keys set by a recipe besides the loss ("selection"); empty if `loss` is not a recipe."""
     sections = expand_loss({"loss": loss}).keys() - {"loss", "recipe", "proxy"} if loss in RECIPES else ()
     return [key for section in sections for key in (section, f"{section}.name")]
 

@@ -113,8 +113,8 @@ class Execution:
             One outcome per run, including the runs of needed pretrained models.
 
         Raises:
-            InputError: runs are missing from a merge, a folder contains another run, or a config requires a pretrained
-                network that cannot be used.
+            InputError: missing runs in a merge, a folder with another run, or a config that requires an unusable
+                pretrained network.
         """
         if self.merge:
             complete = with_needed(jobs)

@@ -37,8 +37,8 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
             folder of the shard.
 
     Raises:
-        InputError: the folder is in use or cannot be created, the study contains a symbolic link, the data do not
-            exist, or a folder of runs contains runs on other data or a damaged `data.json`.
+        InputError: a folder that is in use or cannot be created, a symbolic link in the study, missing data, or a
+            folder of runs that contains runs on other data or a damaged `data.json`.
     """
     data = data or {}
     absent = {part for place in (folder, *data) for part in (place, *place.parents) if not part.exists()}

@@ -129,7 +129,7 @@ def parse_axis(text: str) -> Axis:
     """Parse "key=1..7" or "key=a,b,c" of `--over`. The values are YAML, and a range includes both ends.
 
     Raises:
-        InputError: the text does not have one of these forms, a value is invalid, or `Axis` rejects the key or values.
+        InputError: a text in neither of these forms, an invalid value, or a key or values that `Axis` rejects.
     """
     key, sign, listed = (part.strip() for part in text.partition("="))
     if not sign or not key or not listed:
@@ -166,7 +166,7 @@ def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
 
 
 def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
-    """Return the settings that every cell must set again, because an axis replaces their section.
+    """Return the settings to repeat in every cell, because an axis replaces their section.
 
     An axis over losses resets the options of the loss, such as the margin, to their defaults.
 

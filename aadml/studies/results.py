@@ -107,7 +107,7 @@ def mean_count(counts: Iterable[float | None]) -> int | None:
 
 
 def directions_of(scores: Mapping[str, CellScores]) -> list[str]:
-    """Return the directions of the first cell that has runs; empty if no cell has runs."""
+    """Return the directions of the first cell with runs; empty if no cell has runs."""
     return next((cell.directions for cell in scores.values() if cell.runs), [])
 
 
@@ -210,5 +210,5 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
 
 
 def signed(value: float) -> str:
-    """Return a number with its sign and three decimal places; a value that rounds to zero has a plus."""
+    """Return a number with its sign and three decimal places; a rounded value of zero has a plus."""
     return f"{round(value, 3) + 0.0:+.3f}"

@@ -152,7 +152,7 @@ spread_dots = figure(draw_spread)
 
 
 def draw_dots(axes: "Axes", scores: Mapping[str, CellScores]) -> float:
-    """Draw the mean MAP of the rows that have runs, with chance; see `draw_spread`."""
+    """Draw the mean MAP of the rows with runs, and chance; see `draw_spread`."""
     cells = {name: cell for name, cell in scores.items() if cell.runs}
     values = {name: cell.maps() for name, cell in cells.items()}
     return draw_spread(axes, values, x=mean_map(cells.values()), marks={"chance": mean_chance(cells.values())})

@@ -186,8 +186,8 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         options: keyword-only options of the extractor's factory.
 
     Raises:
-        InputError: the modality has no such extractor, an option or its value is invalid, or the extractor cannot be
-            built or has another modality.
+        InputError: an unknown extractor, an invalid option or value, or an extractor that cannot be built or has
+            another modality.
     """
     name, from_name = expanded(name, modality)
     chosen, factory = {**from_name, **(options or {})}, _factory(name, modality)

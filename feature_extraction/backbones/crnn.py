@@ -1,4 +1,7 @@
-"""CRNN of XIE (Xie et al., DCASE 2022; `contrastive-negative-sampling`): one vector per frame of sound."""
+"""CRNN of XIE (Xie et al., DCASE 2022; `contrastive-negative-sampling`): one vector per frame of sound.
+
+Reference: Xie et al., Language-based audio retrieval task in DCASE 2022 challenge, DCASE 2022, https://arxiv.org/abs/2206.06108
+"""
 
 from itertools import pairwise
 

@@ -3,6 +3,8 @@
 The published files of torchvision and timm, and ports with the same names, can all be loaded. Their classifier and
 auxiliary head are not used. These files contain different networks of the same shape. The provenance of the features
 records the file.
+
+Reference: Szegedy et al., Rethinking the Inception architecture for computer vision, CVPR 2016, https://doi.org/10.1109/CVPR.2016.308
 """
 
 from collections.abc import Callable, Mapping, Sequence

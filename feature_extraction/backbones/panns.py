@@ -2,6 +2,9 @@
 
 Parameter names equal those of the published checkpoints (Zenodo record 3987831). The last two linear layers and the
 front-end constants of the checkpoints are omitted. Pooling and dropout follow Mei et al. 2022 (`audio-text_retrieval`).
+
+Reference: Kong et al., PANNs: large-scale pretrained audio neural networks for audio pattern recognition, TASLP 2020, https://doi.org/10.1109/TASLP.2020.3030497
+Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,6 +3,8 @@
 Features published as "VGGish" differ. AudioSet released features after PCA and 8-bit quantization. Google's code
 returned values after a last ReLU until August 2020, and has omitted this ReLU since then (tensorflow/models#9080).
 The common PyTorch port keeps the ReLU. The variant is therefore selected by name and recorded with the features.
+
+Reference: Hershey et al., CNN architectures for large-scale audio classification, ICASSP 2017, https://doi.org/10.1109/ICASSP.2017.7952132
 """
 
 from collections.abc import Mapping, Sequence
@@ -192,7 +194,7 @@ def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, ND
 
 
 def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[str, str], dict[str, NDArray[Any]]]:
-    """Return the network, the checksums and names of its files, and the PCA matrices of the variant, if any."""
+    """Return the network, the checksums and names of its files, and the PCA matrices; {} for a variant without PCA."""
     if weights == "untrained":
         if "pca" in variant:
             raise InputError(

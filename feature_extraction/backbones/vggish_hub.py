@@ -28,7 +28,7 @@ _PACKAGES = ("tensorflow", "tensorflow-hub")
 
 
 def vggish_hub(*, weights: str = "auto") -> Extractor:
-    """Build an extractor that runs a VGGish SavedModel on sound (128-d); pooling is the mean over patches.
+    """Build an extractor that runs a VGGish SavedModel on sound: 128-d features, pooled by the mean over patches.
 
     Sound shorter than one patch (0.975 s) is padded with zeros at its end.
 

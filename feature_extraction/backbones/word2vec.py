@@ -1,6 +1,8 @@
 """Word vectors from published Word2Vec files, binary or text, and the vectors of a vocabulary.
 
 Source of the tables of vectors: Xie et al., DCASE 2022 (`contrastive-negative-sampling`).
+
+Reference: Xie et al., Language-based audio retrieval task in DCASE 2022 challenge, DCASE 2022, https://arxiv.org/abs/2206.06108
 """
 
 import os

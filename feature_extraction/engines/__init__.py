@@ -43,8 +43,7 @@ def engine_of(name: str) -> Engine:
         name: a key of ENGINES, or "ray:ADDRESS" for a running cluster ("ray:auto", "ray:10.0.0.7:6379").
 
     Raises:
-        InputError: there is no such engine, Ray is not installed, or `name` combines an address with an engine
-            other than ray.
+        InputError: an unknown engine, an address with an engine other than ray, or a missing package `ray`.
     """
     kind, colon, address = name.partition(":")
     entry: Callable[..., Generator[tuple[Task, list[DecodedPart]]]] = lookup(ENGINES, kind, "engine")

@@ -116,7 +116,7 @@ def decode_all(
         workers: number of processes; None for one process per processor.
 
     Yields:
-        Each task with its parts, in the order of completion. If the process of a clip is lost, the last part has the
+        Each task with its parts, in the order of completion. After the loss of a clip's process, the last part has the
         reason `timeout` or `crashed`, and the remaining modalities of the clip are not decoded.
 
     Raises:

@@ -130,7 +130,7 @@ def check_texts(texts: Texts, n: int, place: str) -> None:
     """Check texts of n clips; `place` is the subject of the error message.
 
     Raises:
-        InputError: shapes or types are wrong, a value is NaN or infinite, a clip does not exist, or texts are out of
+        InputError: wrong shapes or types, a NaN or infinite value, a clip outside of the n clips, or texts out of
             order.
     """
     _require(f"{place}: /text", texts.values, np.float32, "texts", "d")

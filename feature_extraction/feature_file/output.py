@@ -62,7 +62,7 @@ class Hdf5Writer:
         self.attrs = root.attrs
 
     def group(self, name: str) -> h5py.Group:
-        """Return a group; create the group and its parents if they do not exist."""
+        """Return a group, creating the group and its parents if absent."""
         group = self._root
         for part in name.split("/"):
             if part not in group:
@@ -107,7 +107,7 @@ def checksummed_hdf5(path: Path) -> Iterator[Hdf5Writer]:
 
 
 def _created(path: Path, output: Output) -> Any:
-    """Create an HDF5 file in `output`, without a property list that refers to `output` until the process ends."""
+    """Create an HDF5 file in `output`, without a lasting property list that refers to `output`."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # closes objects that are still open with the file
     access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V110)

@@ -47,7 +47,7 @@ def refuse_other_vectors(
 def _refuse(
     path: str | os.PathLike[str], share: Callable[[FeatureFile, Mapping[str, ModalityRows]], bool], shared: str
 ) -> None:
-    """Raise InputError if a readable feature file has clips, and `share` returns False."""
+    """Raise InputError for a readable feature file with clips if `share` returns False."""
     try:
         with open_features(path) as (content, rows):
             may_replace = not content.ids or share(content, rows)

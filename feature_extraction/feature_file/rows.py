@@ -66,7 +66,7 @@ class ModalityRows:
 
 
 def is_large(size: int) -> bool:
-    """Return whether an array of `size` bytes is large enough to be mapped instead of copied; see `LARGE`."""
+    """Return whether an array of `size` bytes is large enough (`LARGE`) to be mapped instead of copied."""
     return size >= max(LARGE, 1)
 
 

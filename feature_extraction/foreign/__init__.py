@@ -1,1 +1,4 @@
-"""Readers of untrusted files. A file is inspected before declared sizes are allocated or links are followed."""
+"""Readers of untrusted files.
+
+A file is inspected before any allocation of a declared size and before any link is followed.
+"""

@@ -94,7 +94,7 @@ def _opened(place: str) -> Iterator[h5py.File]:
 
 
 def _verified(place: str, reader: CheckedReader) -> Any:
-    """Open a file that HDF5 reads through `reader`; the property list, which refers to `reader`, is not kept."""
+    """Open an HDF5 file through `reader`, without a lasting property list that refers to `reader`."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # closes objects that are still open with the file
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, reader)

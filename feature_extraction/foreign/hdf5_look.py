@@ -145,7 +145,7 @@ def _limit(seconds: float) -> None:
 
 
 def main(path: str, seconds: float) -> str:
-    """Inspect a file within `seconds` of processor time, and return the problem; "" if the file is safe."""
+    """Inspect a file within `seconds` of processor time, and return the problem; "" for a safe file."""
     _limit(seconds)
     try:
         look(path)

@@ -47,7 +47,7 @@ def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
             text, KEY.cls its label, KEY.COLUMN.txt the value of a column, and KEY.json the values of several columns.
 
     Raises:
-        InputError: the table cannot be read, a column of media does not contain media, or the disk is full.
+        InputError: an unreadable table, a column of media with other values, or a full disk.
         MissingExtraError: pyarrow or datasets is not installed.
     """
     folder = _Folder(path)

@@ -61,7 +61,7 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Raise ValueError if members of an archive declare far more than they store, overlap, or have equal names.
+    """Raise ValueError if members of an archive overlap, have equal names, or declare far more than their stored size.
 
     Args:
         archive: archive opened for reading; no member is decompressed beyond its declared size.

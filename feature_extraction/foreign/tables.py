@@ -99,7 +99,7 @@ def _check_address(source: str) -> None:
 
 
 def temporary_folder() -> "TemporaryDirectory[str]":
-    """Return a new folder that exists until the process ends."""
+    """Return a new folder that exists until the end of the process."""
     folder = TemporaryDirectory(prefix="aadml-")
     atexit.register(folder.cleanup)
     return folder
@@ -362,7 +362,7 @@ def _plain_names(names: Iterable[object], place: Path, suffix: str = "") -> list
 
 
 def _refuse_compressed(files: Iterable[Path], source: str) -> None:
-    """Raise ValueError if a file of a data set has compressed values, which `datasets` never writes."""
+    """Raise ValueError for a data set file with compressed values, which `datasets` never writes."""
     arrow = optional("pyarrow", source, "aadml[parquet]")
     for file in files:
         with arrow.memory_map(str(file)) as content:
@@ -409,7 +409,7 @@ def _equal_parts(path: Path) -> list[TablePart]:
 
 
 def _split_key(parts: Sequence[TablePart]) -> tuple[str, ...]:
-    """Return ("split",) if all parts are named splits and the table has no column `split`; () otherwise."""
+    """Return ("split",) if all parts of a table without a column `split` are named splits; () otherwise."""
     is_divided = all(part.split for part in parts) and "split" not in parts[0].schema.names
     return ("split",) if is_divided else ()
 
@@ -483,7 +483,7 @@ Reads = dict[str, Callable[[], NDArray[Any]]]
 
 
 def _columns(path: Path, wanted: Collection[str]) -> Reads:
-    """Return column -> function that builds the array of the column, for a table that is not a tar."""
+    """Return column -> function that builds the array of the column, for a table other than a tar."""
     parts = _equal_parts(path)
     tables = [part.read(wanted) for part in parts]
     for table in tables:

@@ -5,6 +5,10 @@ transform, which is twice as fast, in threads that wait without spinning.
 
 Sources of the settings: VGGish (Hershey et al., ICASSP 2017; tensorflow/models, `vggish_params`), PANNs (Kong et al.,
 TASLP 2020; `audioset_tagging_cnn`), CRNN (Xie et al., DCASE 2022; `contrastive-negative-sampling`).
+
+Reference: Hershey et al., CNN architectures for large-scale audio classification, ICASSP 2017, https://doi.org/10.1109/ICASSP.2017.7952132
+Reference: Kong et al., PANNs: large-scale pretrained audio neural networks for audio pattern recognition, TASLP 2020, https://doi.org/10.1109/TASLP.2020.3030497
+Reference: Xie et al., Language-based audio retrieval task in DCASE 2022 challenge, DCASE 2022, https://arxiv.org/abs/2206.06108
 """
 
 import math

@@ -1,6 +1,8 @@
 """8-bit quantization, as in the released features of YouTube-8M and AudioSet.
 
 Sources: Abu-El-Haija et al., YouTube-8M (2016) and its `feature_extractor`; tensorflow/models, `vggish_postprocess`.
+
+Reference: Abu-El-Haija et al., YouTube-8M: a large-scale video classification benchmark, 2016, https://arxiv.org/abs/1609.08675
 """
 
 from typing import Any, Literal

@@ -1,6 +1,10 @@
 """PCA with whitening, as in the released features of YouTube-8M and AudioSet.
 
 Sources: Abu-El-Haija et al., YouTube-8M (2016) and its `feature_extractor`; tensorflow/models, `vggish_postprocess`.
+
+Reference: Abu-El-Haija et al., YouTube-8M: a large-scale video classification benchmark, 2016, https://arxiv.org/abs/1609.08675
+Reference: Chan et al., Updating formulae and a pairwise algorithm for computing sample variances, Stanford University
+1979, http://i.stanford.edu/pub/cstr/reports/cs/tr/79/773/CS-TR-79-773.pdf
 """
 
 import tarfile
@@ -83,7 +87,7 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
         The whitening. The entry of largest magnitude of each component is positive, so that signs are reproducible.
 
     Raises:
-        InputError: there are fewer rows than components or than two, `dimension` is above d, or a row is not finite.
+        InputError: fewer rows than components or than two, `dimension` above d, or a row that is not finite.
     """
     count, mean, scatter = 0, np.zeros(()), np.zeros(())
     for block in _gathered(blocks):

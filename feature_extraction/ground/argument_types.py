@@ -58,7 +58,7 @@ def checked(function: F, home: str, name: str) -> F:
 
 
 def checked_call(function: F) -> F:
-    """Decorate a public function or method so that its arguments are checked; see `checked`."""
+    """Decorate a public function or method with the checks of `checked`."""
     return _wrapped(function, function.__qualname__.removesuffix(".__init__"))
 
 
@@ -231,7 +231,7 @@ def _is_of(value: object, kind: object) -> bool:
 
 
 def _has_length(value: object, kind: object) -> bool:
-    """Return whether a value is a list or tuple with the length of a tuple type; `tuple[T, ...]` has any length."""
+    """Return whether a value is a list or tuple with the length of a tuple type (any length for `tuple[T, ...]`)."""
     return isinstance(value, list | tuple) and (Ellipsis in get_args(kind) or len(value) == len(get_args(kind)))
 
 

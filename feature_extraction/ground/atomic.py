@@ -76,7 +76,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
 
 
 def refuse_links(*places: Path) -> None:
-    """Raise InputError if a path, or a path below it, is a symbolic link, which would direct a write to another file.
+    """Raise InputError for a symbolic link at or below a path, which would direct a write to another file.
 
     This check is for paths whose names the program chooses. An output that the user typed may be a link.
     """
@@ -92,7 +92,7 @@ def _target(link: Path) -> Path:
 
 
 def _require_file_path(final: Path) -> None:
-    """Raise InputError for a path that cannot be a regular file, such as a device, which a rename would replace."""
+    """Raise InputError for a path that cannot be a regular file. A rename would replace a device, for example."""
     if final.is_symlink():
         raise InputError(f"{final} is in a loop of symbolic links; pass the path of a file to write")
     if final.is_dir():
@@ -126,7 +126,7 @@ def append_all(handle: int, data: bytes) -> None:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove the temporary files that killed writers of `path` left behind; no process may be writing `path`.
+    """Remove the temporary files left behind by killed writers of `path`; no process may be writing `path`.
 
     Raises:
         OSError: the folder cannot be read, or a file cannot be removed.

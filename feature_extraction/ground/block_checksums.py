@@ -128,7 +128,7 @@ class CheckedReader(io.RawIOBase):
         return filled
 
     def verify(self) -> None:
-        """Read and verify all blocks; raise DamagedFileError for the first block that does not match its checksum."""
+        """Read and verify all blocks; raise DamagedFileError for the first block with a wrong checksum."""
         buffer = bytearray(_PIECE * BLOCK)
         self.seek(0)
         while self.readinto(buffer):

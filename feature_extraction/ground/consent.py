@@ -89,7 +89,7 @@ def _names_in(text: str) -> Iterator[str]:
 
 @contextmanager
 def trusting(consent: bool = True) -> Iterator[None]:
-    """If `consent` is true, consent within the context to the names and addresses in files; keep an earlier consent."""
+    """Set, within the context, the consent to names and addresses in files; False keeps an earlier consent."""
     token = _trusted.set(consent or _trusted.get())
     try:
         yield

@@ -79,7 +79,7 @@ def require_result(value: T, contract: type, kind: str, entry: object) -> T:
 
 
 def require_part(part: object, condition: Condition, name: str, kind: str, entry: object) -> None:
-    """Raise InputError if a part of an entry's result breaks a condition that depends on the arguments.
+    """Raise InputError for a part of an entry's result that breaks a condition dependent on the arguments.
 
     Args:
         part: the part, such as the total of `Terms`.

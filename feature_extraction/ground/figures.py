@@ -37,7 +37,7 @@ Series = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 def figure(draw: Callable[Concatenate["Axes", P], float]) -> Callable[P, str]:
-    """Decorate a function that draws on axes, so that a call returns an SVG element with a legend.
+    """Convert a function that draws on axes into a function returning an SVG element with a legend.
 
     The function itself returns the height of the panel in inches, without the legend; see `panels`.
     """
@@ -86,7 +86,7 @@ def label(name: object, width: int = LONGEST) -> str:
 
 
 def over_counts(axes: "Axes", x: str, y: str) -> None:
-    """Label the axes with `x` and `y`; the horizontal axis, which counts epochs or results, has whole-number ticks."""
+    """Label the axes with `x` and `y`; the horizontal axis (epochs or results) has whole-number ticks."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set(xlabel=label(x), ylabel=label(y))
@@ -94,7 +94,7 @@ def over_counts(axes: "Axes", x: str, y: str) -> None:
 
 
 def legend(axes: "Axes") -> float:
-    """Draw the legend below the axes, in as many columns as fit; return its height in inches (0 without names)."""
+    """Draw the legend below the axes in as many columns as fit, and return its height in inches (0 without names)."""
     figure: Any = axes.figure
     handles, names = axes.get_legend_handles_labels()
     if not names:

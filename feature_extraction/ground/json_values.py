@@ -46,7 +46,7 @@ def to_bytes(content: object) -> bytes:
 
 
 def inner(content: object, *path: str) -> object:
-    """Return the value at a path of keys; None if a key is missing, or a value on the path is not an object."""
+    """Return the value at a path of keys; None for a missing key or a parent other than an object."""
     for key in path:
         content = content.get(key) if isinstance(content, Mapping) else None
     return content

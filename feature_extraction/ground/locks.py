@@ -75,7 +75,7 @@ def _held(lock_file: Path, busy: str, *, wait: bool) -> Iterator[None]:
 
 
 def _created(lock_file: Path) -> bool:
-    """Create a lock file with host name and process number; return False if the file exists."""
+    """Create a lock file with host name and process number; return False for an existing file."""
     try:
         with lock_file.open("x", encoding="utf-8") as file:
             file.write(f"{socket.gethostname()} {os.getpid()}\n")
@@ -87,7 +87,7 @@ def _created(lock_file: Path) -> bool:
 
 
 def _holder(lock_file: Path) -> tuple[str, bool]:
-    """Return advice on the process that wrote a lock file, and whether that process has ended."""
+    """Return advice on the writer of a lock file, and whether the writer has ended."""
     try:
         host, _, number = lock_file.read_text(encoding="utf-8").strip().rpartition(" ")
     except (OSError, ValueError):

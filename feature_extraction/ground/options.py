@@ -129,8 +129,8 @@ class Option:
 def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
     """Return the options of a function or class: its keyword-only arguments, except config sections and `NoOption`.
 
-    An argument whose type is a dataclass is a group of options that several entries share. Its fields become options.
-    Their defaults are the field values of the argument's default; without such a default, the defaults of the fields.
+    An argument of a dataclass type is a group of options that several entries share. Its fields become options. Their
+    defaults are the field values of the argument's default; without such a default, the defaults of the fields.
 
     Returns:
         name -> option, in order.
@@ -173,7 +173,7 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
 
 
 def removing(**former: object) -> Callable[[T], T]:
-    """Return a decorator that sets the attribute `removed_options` of a function or class; see `without_removed`.
+    """Return a decorator that sets the attribute `removed_options` (`without_removed`) of a function or class.
 
     Args:
         former: option -> the value that the code implements; `...` if the option never had an effect. Any value is then
@@ -242,7 +242,7 @@ def completed(entry: Callable[..., object], given: OptionValues, where: str, *, 
         Every option of the entry, in its order.
 
     Raises:
-        InputError: the entry does not have an option, a removed option has another value, or an option is missing.
+        InputError: an option that the entry does not have, another value of a removed option, or a missing option.
     """
     known, name = schema(entry), name or _name_of(entry)
     options = without_removed(entry, given, where, name=name)
@@ -259,7 +259,7 @@ def without_removed(entry: Callable[..., object], given: OptionValues, where: st
     """Return options without the options that only earlier versions had.
 
     An attribute `removed_options` of the entry, or of a group of its options, maps options in files of earlier versions
-    to the value that the entry now implements (see `removing`).
+    to the now implemented value (see `removing`).
 
     Args:
         entry: function or class of the options.

@@ -37,7 +37,7 @@ def processor_seconds(process: int) -> float:
 
 
 def reached_limit(code: int | None) -> bool:
-    """Return whether an exit code is that of a process that reached the limit."""
+    """Return whether a process with this exit code reached the limit."""
     return code == -signal.SIGPROF
 
 

@@ -36,7 +36,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
 
 def suggestion(name: object, choices: Iterable[str]) -> str:
-    """Return a hint for an invalid name: the nearest choice, all choices if none is similar, or "there are none"."""
+    """Return a hint for an invalid name: the nearest choice, else all choices, else "there are none"."""
     known = list(choices)
     near = nearest(name, known) if isinstance(name, str) else ""
     if near:
@@ -48,7 +48,7 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     """Return the entry `name` of a registry; `kind` ("loss") is the noun for the entry in messages.
 
     Raises:
-        InputError: the entry does not exist (the message contains all names), or external code cannot be used.
+        InputError: an unknown entry, with all names in the message, or external code that cannot be used.
     """
     require_entry(table, name, kind)
     return table[name]

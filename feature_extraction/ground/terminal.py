@@ -9,7 +9,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\u
 def escaped(text: str) -> str:
     r"""Return a line of text with `_CONTROLS` escaped, such as "\\x1b".
 
-    Bytes of paths that are not UTF-8 are unchanged, unless several of them together encode a control character.
+    Non-UTF-8 bytes of paths are unchanged, unless several of them together encode a control character.
     """
     for _ in range(2):  # the first pass may join bytes
         text = _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)

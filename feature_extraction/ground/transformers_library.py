@@ -22,7 +22,7 @@ def transformers_for(what: str) -> Any:
 
 
 def refuse_kernels(config: object, place: object, key: str = "") -> None:
-    """Raise InputError if a configuration names a kernel on the hub, which `transformers` would download and run.
+    """Raise InputError for a configuration with a kernel on the hub, which `transformers` would download and run.
 
     Args:
         config: content of `config.json`, or a part of it.

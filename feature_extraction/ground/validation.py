@@ -30,7 +30,7 @@ def checked_options(entry: Callable[..., object], given: OptionValues, where: st
         Every option of the entry, in its order.
 
     Raises:
-        InputError: an option is unknown or missing, a removed option has another value, or a value is invalid.
+        InputError: an unknown or missing option, another value of a removed option, or an invalid value.
     """
     complete = completed(entry, given, where, name=name)
     prefix = f"{where}." if where else ""

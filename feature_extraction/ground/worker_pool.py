@@ -137,7 +137,7 @@ class WorkerPool(Generic[T]):
             worker.process.join()
 
     def work_off(self, tasks: Iterable[T]) -> Generator[Event[T]]:
-        """Process tasks; at most one task is drawn before a worker is free.
+        """Process tasks, drawing at most one task before a worker is free.
 
         Yields:
             Events as they occur; the last event of every task is Finished or Lost.

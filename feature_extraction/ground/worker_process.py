@@ -125,7 +125,7 @@ def _deliver(connection: Connection, lock: Lock, kind: int, value: Any) -> None:
 
 
 def _serve(connection: Connection, work: Work[Any], conditions: Conditions, consented: Any) -> None:
-    """Process tasks until the connection is closed; runs in the worker."""
+    """Process tasks in the worker until the connection is closed."""
     inherit(consented)
     deliver = partial(_deliver, connection, Lock())
     forward_warnings(partial(deliver, WARNED))

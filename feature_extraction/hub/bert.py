@@ -1,5 +1,6 @@
 """BERT (Devlin et al., NAACL 2019) from `transformers`; a caption's vector is the last hidden state of [CLS].
 
+Reference: Devlin et al., BERT: pre-training of deep bidirectional transformers for language understanding, NAACL 2019,
 https://doi.org/10.18653/v1/N19-1423
 """
 
@@ -44,9 +45,11 @@ class Bert(nn.Module):
 def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
     """Load a published BERT.
 
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+
     Args:
         folder: folder saved by `transformers` (`config.json`, `model.safetensors`, tokenizer files).
-        dropout: dropout rate of hidden states and attention (0.2 in https://arxiv.org/abs/2203.15537).
+        dropout: dropout rate of hidden states and attention (0.2: Mei et al., Interspeech 2022).
 
     Raises:
         InputError: the folder does not exist or contains no readable BERT, or `transformers` is not installed.

@@ -139,8 +139,8 @@ def class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
     """Return the class of a tower's network, and the configuration of a network inside a larger model (else None).
 
     Raises:
-        InputError: `transformers` has no such class, a needed package cannot be imported, or the configuration cannot
-            be read.
+        InputError: a class that `transformers` does not have, a needed package that cannot be imported, or an
+            unreadable configuration.
     """
     transformers = transformers_for(f"hf:{snapshot.model}")
     network_class = getattr(transformers, tower.network, None)

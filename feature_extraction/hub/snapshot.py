@@ -85,7 +85,7 @@ class Snapshot:
 
 
 def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
-    """Find the files of a model; download them if they are only on the hub.
+    """Find the files of a model, downloading files that are only on the hub.
 
     Args:
         model: folder, name on the hub ("laion/clap-htsat-unfused"), or checksum of weights that were used before on
@@ -94,8 +94,8 @@ def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
         weights: whether weights are needed; otherwise only the small files are downloaded.
 
     Raises:
-        InputError: the model or the revision does not exist, a file is missing, damaged or not accessible, or
-            `transformers` is not installed.
+        InputError: a model or revision that does not exist, a file that is missing, damaged or not accessible, or a
+            missing package `transformers`.
     """
     if not model:
         raise InputError("the model is missing; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")

@@ -45,8 +45,8 @@ def hf_audio(
         The extractor.
 
     Raises:
-        InputError: the model, the revision, the pooling or the device does not exist, the family of the model is
-            unknown, the files of the model cannot be read, or `transformers` is not installed.
+        InputError: a model, revision, pooling or device that does not exist, a model of an unknown family or with
+            unreadable files, or a missing package `transformers`.
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "audio", SoundTower)

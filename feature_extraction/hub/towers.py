@@ -54,8 +54,8 @@ def open_tower(name: str, modality: Kind, device: torch.device) -> OpenedTower:
         device: device of the network.
 
     Raises:
-        InputError: the model, the revision or the pooling does not exist, the family of the model is unknown, the files
-            of the model cannot be read, or a package is not installed.
+        InputError: a model, revision or pooling that does not exist, a model of an unknown family or with unreadable
+            files, or a package that is not installed.
     """
     options = expanded(name, modality)[1]
     snapshot = find(options["model"], options.get("revision"))
@@ -80,8 +80,8 @@ def check_tower(name: str, modality: str) -> None:
         modality: modality of the tower.
 
     Raises:
-        InputError: the model, the revision, the pooling or the class of the network does not exist, the family of the
-            model is unknown, the settings cannot be read, or a package is not installed.
+        InputError: a model, revision, pooling or class of the network that does not exist, a model of an unknown family
+            or with unreadable settings, or a package that is not installed.
     """
     options = expanded(name, modality)[1]
     snapshot = find(options["model"], options.get("revision"), weights=False)

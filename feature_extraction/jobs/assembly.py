@@ -204,7 +204,7 @@ def _assembled(
 
 
 def written_modalities(present: Mapping[str, NDArray[np.bool_]]) -> list[str]:
-    """Return the modalities that at least one clip has; all modalities if there are no clips.
+    """Return the modalities that at least one clip has; all modalities for a job without clips.
 
     Args:
         present: by modality, (n,) mask of the clips that have the modality.

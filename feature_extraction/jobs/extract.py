@@ -98,8 +98,8 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
         The outcome of the job.
 
     Raises:
-        InputError: the engine is not available, a transformation cannot be fitted, or the output cannot be written, is
-            in use or is a file of another kind.
+        InputError: an unavailable engine, a transformation that cannot be fitted, or an output that cannot be written,
+            is in use or is a file of another kind.
     """
     begin, place = time.monotonic(), plan.output
     decode = engine_of(plan.engine)
@@ -118,7 +118,7 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
 
 
 def _run(job: _Job, decode: Engine) -> tuple[bool, Account]:
-    """Extract features and write the files; return whether features were written, and the outcome of the clips.
+    """Extract features, write the files, and return whether features were written, and the outcome of the clips.
 
     Extraction and writing are repeated if the ledger lost values.
     """
@@ -162,7 +162,7 @@ def _work(job: _Job, decode: Engine) -> None:
 
 
 def _tasks(job: _Job) -> Iterator[Task]:
-    """Yield the clips that need work, one by one, so that the hashing of files overlaps with decoding."""
+    """Yield the clips to decode, one by one, so that the hashing of files overlaps with decoding."""
     for number, row in enumerate(job.plan.rows):
         records: dict[str, Record] = {}
         media: dict[str, str] = {}

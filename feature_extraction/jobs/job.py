@@ -100,8 +100,8 @@ def extract(
         The path of the file, counts, failures with their reasons, and warnings.
 
     Raises:
-        InputError: the manifest, an argument or an option is invalid, an extractor fails on noise, weights are not
-            available, a transformation cannot be fitted, or the output cannot be written or is a feature file of other
+        InputError: an invalid manifest, argument or option, an extractor failing on noise, unavailable weights, a
+            transformation that cannot be fitted, or an output that cannot be written or is a feature file of other
             clips.
     """
     require_seconds("max seconds", max_seconds)
@@ -151,9 +151,8 @@ def choose_extractors(
             lists any media.
 
     Raises:
-        InputError: a name, an option or the recipe is invalid, the recipe is passed with an extractor of sound or
-            pictures, every modality is excluded, no extractor accepts the options or weights, or weights are not
-            available.
+        InputError: an invalid name, option or recipe, a recipe together with an extractor of sound or pictures, the
+            exclusion of every modality, options or weights that no extractor accepts, or unavailable weights.
     """
     if recipe is not None:
         if any(names.get(modality) for modality in DEFAULTS):

@@ -66,9 +66,9 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         Counts, dimensions and failures.
 
     Raises:
-        InputError: shards are missing, unreadable, repeated, of several jobs or of different features, every clip
-            failed, a transformation cannot be fitted, or the output is one of the shards, cannot be written, or is a
-            feature file of other clips.
+        InputError: missing, unreadable or repeated shards, shards of several jobs or with different features, only
+            failed clips, a transformation that cannot be fitted, or an output that is one of the shards, cannot be
+            written, or is a feature file of other clips.
     """
     place = Path(output)
     refuse_foreign(place)
@@ -96,7 +96,7 @@ def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _ShardPart:
 
 
 def _check_complete(parts: Sequence[_ShardPart]) -> None:
-    """Check that the files are all shards of one job, each once, and that every clip is a row or a failure."""
+    """Check that the files are all shards of one job, each once, with every clip as a row or a failure."""
     known: dict[int, _ShardPart] = {}
     for part in parts:
         shard, first = part.shard, parts[0].shard
@@ -199,7 +199,7 @@ def _joined(parts: Sequence[_ShardPart]) -> Assembled:
 
 
 def _texts(parts: Sequence[_ShardPart]) -> Texts | None:
-    """Join the texts of all parts, in the order of the parts; return None if no clip has several texts."""
+    """Join the texts of all parts, in the order of the parts; None if no clip has several texts."""
     if all(part.content.texts is None for part in parts):
         return None
     texts = [part.content.texts or _single_texts(part) for part in parts]

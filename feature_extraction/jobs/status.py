@@ -36,8 +36,8 @@ class Status:
         rate_overall: clips per second over the total time of all processes of the job; None if no clip was done, and
             for several shards.
         running: seconds of processor time of each clip that is being decoded, without clips on Ray.
-        seconds_left: remaining time at `rate` (at `rate_overall` if `rate` is None), but at least the processor time
-            that the longest running clip has used; None if the time is unknown. For several shards, the longest time.
+        seconds_left: remaining time at `rate` (at `rate_overall` if `rate` is None), but at least the processor time of
+            the longest running clip so far; None if the time is unknown. For several shards, the longest time.
         command: command that continues a stopped job; "" for a job started from Python, and for several shards.
         folder: working directory of the command; "" for several shards.
         shards: status of each shard, if `path` is the common name of several shards.

@@ -64,8 +64,7 @@ def weights(
         The state of each file. `verify` reports a damaged file as `problem` and an absent file as not present.
 
     Raises:
-        InputError: an argument is invalid, or a file that `get` needs cannot be obtained or differs from the published
-            file.
+        InputError: an invalid argument, or a file for `get` that cannot be obtained or differs from the published file.
     """
     if action not in ("list", "get", "verify"):
         raise InputError(f"weights: '{action}' is not an action; choose from list, get, verify")

@@ -72,8 +72,8 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
     """Replace each row of a manifest by the windows of its recording or segment, with ids such as `ID@10.0-20.0`.
 
     The columns `start` and `end` contain the times of a window in seconds. The column `recording` contains the name of
-    the window's recording. A recording without a valid length, such as a file that cannot be opened, remains one
-    clip; its extraction reports the reason.
+    the window's recording. A recording without a valid length, such as an unreadable file, remains one clip; its
+    extraction reports the reason.
 
     Args:
         manifest: the recordings.

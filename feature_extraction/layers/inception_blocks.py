@@ -1,6 +1,8 @@
 """Blocks of Inception-V3 (Szegedy et al., CVPR 2016) as data: a block has branches, and a branch has steps.
 
 The names equal those of torchvision's state dict, so that the tensors of published files are loaded by name.
+
+Reference: Szegedy et al., Rethinking the Inception architecture for computer vision, CVPR 2016, https://doi.org/10.1109/CVPR.2016.308
 """
 
 from typing import Literal, NamedTuple
@@ -94,7 +96,7 @@ class Unit(nn.Module):
         self.bn = nn.BatchNorm2d(outputs, eps=0.001)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (n, inputs, h, w) to (n, outputs, h', w'); h' is h and w' is w if `same` is true and `stride` is 1."""
+        """Map (n, inputs, h, w) to (n, outputs, h', w'); h' = h and w' = w if `same` is true and `stride` = 1."""
         return F.relu(self.bn(self.conv(x)), inplace=True)
 
 

@@ -2,7 +2,7 @@
 
 The published files have tensors of equal shapes, but belong to three variants. A published file is identified by its
 checksum. For any other file, the tensors determine some of the fields. A warning lists the fields that remain unknown,
-and the options that set these fields.
+and the options for these fields.
 """
 
 import logging

@@ -1,4 +1,8 @@
-"""SpecAugment (Park et al., Interspeech 2019), which masks stripes of a spectrogram, with the defaults of PANNs."""
+"""SpecAugment (Park et al., Interspeech 2019), which masks stripes of a spectrogram, with the defaults of PANNs.
+
+Reference: Park et al., SpecAugment: a simple data augmentation method for automatic speech recognition, Interspeech
+2019, https://doi.org/10.21437/Interspeech.2019-2680
+"""
 
 import torch
 from torch import Tensor
@@ -17,6 +21,8 @@ def spec_augment(
     """Set random stripes of time and bands to zero, independently per item, as in PANNs and in Mei et al. 2022.
 
     The width of each stripe is drawn uniformly from the integers below its upper bound, including 0.
+
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
 
     Args:
         spectrogram: (b, c, t, bands).

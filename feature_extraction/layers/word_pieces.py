@@ -21,6 +21,8 @@ def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str,
     The trainer of `tokenizers` joins such pairs in the order of a hash table, which differs from run to run. Source of
     the algorithm: byte-pair encoding (Sennrich et al., ACL 2016), as in that trainer.
 
+    Reference: Sennrich et al., Neural machine translation of rare words with subword units, ACL 2016, https://doi.org/10.18653/v1/P16-1162
+
     Args:
         captions: cleaned captions of the training split; words are split as by the tokenizer.
         size: maximum number of entries, including the five special entries; all characters are entries, even beyond

@@ -59,8 +59,8 @@ class Ledger:
     def find_content(self, content: str, modality: str, settings: str) -> Record | None:
         """Return the newest successful record with this content, modality and settings; None for no such record.
 
-        The arguments are attributes of `Record`. The record may have any clip id. The first call builds an index, and
-        records that are appended after the first call are not found.
+        The arguments are attributes of `Record`. The record may have any clip id. The first call builds an index.
+        Records appended later are not found.
         """
         if self._contents is None:
             self._contents = Positions()
@@ -212,7 +212,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
 
 
 def is_in_use(records: Path) -> bool:
-    """Return whether a process is writing the ledger whose records are in the file `records`.
+    """Return whether a process is writing the ledger with the file of records `records`.
 
     Raises:
         OSError: the file cannot be opened.

@@ -82,7 +82,7 @@ class Record:
 
 
 def key_of(clip: str, modality: str, settings: str) -> int:
-    """Compute the 64-bit key of a clip, modality and settings; keys may collide, so readers compare the record."""
+    """Compute the 64-bit key of a clip, modality and settings. Keys may collide, so readers compare the record."""
     name = "\0".join((clip, modality, settings)).encode("utf-8", errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) or 1
 

@@ -41,7 +41,7 @@ class Damage:
 
     @property
     def intact(self) -> float:
-        """Packets that were not skipped, as a share of all packets that were read; 1 if no packet was read."""
+        """Share of the read packets that were not skipped; 1 if no packet was read."""
         return 1 - self.lost / max(1, self.packets)
 
     def remark(self, kind: str, held: float, length: float) -> str:

@@ -36,7 +36,7 @@ class MediaSource:
         tolerant: whether damaged parts are skipped; otherwise they are a failure.
 
     Raises:
-        MediaFailure: no decoder is available, or the file is truncated and damage is a failure.
+        MediaFailure: no available decoder, or a truncated file if damage is a failure.
     """
 
     container: Any
@@ -68,14 +68,14 @@ class MediaSource:
         return float((self.stream.start_time or 0) * self.stream.time_base)
 
     def frames(self, since: float = 0.0) -> Iterator[Any]:
-        """Decode the stream; packets that are truncated or cannot be decoded are skipped as damage.
+        """Decode the stream; truncated and undecodable packets are skipped as damage.
 
         Args:
             since: time in seconds after the beginning of the file. The first frame is shown at this time or before, or
                 is the first frame of the stream.
 
         Raises:
-            MediaFailure: no frame can be decoded near `since`, the stream is encrypted, or damage is not tolerated.
+            MediaFailure: no decodable frame near `since`, an encrypted stream, or damage that is not tolerated.
         """
         time, has_moved = self.beginning + since, False
         for margin in (margin for margin in _MARGINS if margin < since):
@@ -91,7 +91,7 @@ class MediaSource:
         yield from self._decoded()
 
     def _seek(self, time: float) -> bool:
-        """Move to a key frame at or before a time; return whether the file can be positioned."""
+        """Move to a key frame at or before a time, and return whether the file can be positioned."""
         try:
             self.container.seek(int(time / self.stream.time_base), stream=self.stream)
         except av.error.FFmpegError:
@@ -124,7 +124,7 @@ class MediaSource:
     def _frames_of(self, packet: Any, *, counts: bool) -> list[Any] | None:
         """Decode a packet into frames.
 
-        Return None if decoding fails, and record the failure as damage if `counts` is true.
+        Return None for a failed decoding, and record the failure as damage if `counts` is true.
         """
         if packet.is_corrupt and not self.ending.open_ended:  # a decoder would accept the packet
             cause = "the file ends, or is damaged, in the middle of a packet"
@@ -145,8 +145,8 @@ class MediaSource:
     def announced(self) -> float | None:
         """Return the stated duration of the stream in seconds; None if unstated.
 
-        If the stream states no duration, the duration of the file is returned, unless the file has another stream of
-        sound or video.
+        For a stream without a stated duration, the duration of the file is returned, unless the file has another stream
+        of sound or video.
         """
         if self.stream.duration is not None:
             return float(self.stream.duration * self.stream.time_base)
@@ -156,7 +156,7 @@ class MediaSource:
         return None
 
     def check_segment(self, segment: Segment, end: float) -> None:
-        """Raise MediaFailure if a segment ends noticeably after the stream, or does not begin before the stream ends.
+        """Raise MediaFailure if a segment begins at or after the end of the stream, or ends noticeably later.
 
         Args:
             segment: part of the recording.
@@ -173,7 +173,7 @@ class MediaSource:
         return "sound" if self.stream.type == "audio" else "video"
 
     def remarks(self, end: float, lost: float, segment: Segment, *, complete: bool) -> tuple[str, ...]:
-        """Return a warning on damage, or on a stream that is noticeably shorter than the file states; otherwise ().
+        """Return a warning on damage, or on a stream that is noticeably shorter than its stated length; otherwise ().
 
         Args:
             end: length of the clip in seconds, including lost parts.

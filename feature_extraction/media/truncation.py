@@ -23,7 +23,7 @@ class Ending:
 
     Attributes:
         missing: number of missing bytes; 0 if no bytes are missing or the file states no length.
-        tolerable: whether missing bytes do not count as damage: they are few, or the file is an AVI.
+        tolerable: whether missing bytes do not count as damage: a few bytes, or any number in an AVI.
         open_ended: whether a short last packet is decoded: for a WAV that is cut short or states no length.
         unmarked: whether the end mark of an Ogg file is absent.
         empty: whether a WAV has no samples.
@@ -95,7 +95,7 @@ def _ending(file: IO[bytes], size: int, head: bytes) -> Ending:
 
 
 def _end_of_boxes(file: IO[bytes], size: int) -> int:
-    """Return the sum of the lengths of the boxes; 0 if the last length is unstated or the structure is unknown.
+    """Return the sum of the lengths of the boxes; 0 for an unstated last length or an unknown structure.
 
     The first 4 bytes of a box are its length. The value 1 refers to the 8 bytes after the name. For the value 0, the
     box extends to the end of the file.
@@ -116,7 +116,7 @@ def _end_of_boxes(file: IO[bytes], size: int) -> int:
 
 
 def _end_of_segment(file: IO[bytes]) -> int:
-    """Return the offset of the end of the first segment; 0 if there is no segment or an EBML length is unknown."""
+    """Return the offset of the end of the first segment; 0 without a segment or with an unknown EBML length."""
     file.seek(len(_EBML))
     header = _variable_length(file)
     if header is None:

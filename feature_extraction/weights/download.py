@@ -34,7 +34,7 @@ def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
         check: function that raises InputError for wrong content. The content is then deleted.
 
     Raises:
-        InputError: the address is not http or https, the download fails, the content is wrong, or the file cannot be
+        InputError: an address other than http or https, a failed download, wrong content, or a file that cannot be
             written.
     """
     if not url.startswith(("http://", "https://")):

@@ -1,4 +1,11 @@
-"""Published weight files: addresses, checksums, licenses, and the folder that caches them."""
+"""Published weight files: addresses, checksums, licenses, and the folder that caches them.
+
+Reference: Hershey et al., CNN architectures for large-scale audio classification, ICASSP 2017, https://doi.org/10.1109/ICASSP.2017.7952132
+Reference: Szegedy et al., Rethinking the Inception architecture for computer vision, CVPR 2016, https://doi.org/10.1109/CVPR.2016.308
+Reference: Abu-El-Haija et al., YouTube-8M: a large-scale video classification benchmark, 2016, https://arxiv.org/abs/1609.08675
+Reference: Kong et al., PANNs: large-scale pretrained audio neural networks for audio pattern recognition, TASLP 2020, https://doi.org/10.1109/TASLP.2020.3030497
+Reference: Mikolov et al., Distributed representations of words and phrases and their compositionality, NeurIPS 2013, https://arxiv.org/abs/1310.4546
+"""
 
 import json
 import logging
@@ -27,9 +34,9 @@ class WeightFile:
         purpose: network, publisher and format.
         license: license of the publication.
         citation: reference to the publication.
-        size: size in bytes, if known.
-        md5: MD5, if the publisher states it.
-        sha256: SHA-256 or its first digits, if known (PyTorch writes the first eight digits into file names).
+        size: size in bytes; None if unpublished.
+        md5: MD5; None if unpublished.
+        sha256: SHA-256 or its first digits (PyTorch writes the first eight into file names); None if unpublished.
         direct: whether `url` is the address of the file itself.
     """
 
@@ -161,8 +168,8 @@ def weights_path(name: str, folder: Path | None = None) -> Path:
             the folder of files at $AADML_MIRROR.
 
     Raises:
-        InputError: there is no such key, the file is absent and cannot be obtained, or the content cannot be verified.
-            For a file that cannot be obtained, the message contains file, address and folder.
+        InputError: an unknown key, an absent file that cannot be obtained, or content that cannot be verified. For a
+            file that cannot be obtained, the message contains file, address and folder.
     """
     entry = published(name)
     path = weights_folder() / entry.file
@@ -219,7 +226,7 @@ def verify(name: str) -> str:
         SHA-256 of the file.
 
     Raises:
-        InputError: the content differs, there is no such key, or `checksums.json` is damaged.
+        InputError: different content, an unknown key, or a damaged `checksums.json`.
     """
     entry = published(name)
     path = weights_folder() / entry.file

@@ -51,7 +51,7 @@ def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
-    """Read tensors: the first entry lists names, shapes and types; every other entry contains a tensor's values."""
+    """Read tensors: names, shapes and types from the first entry, and a tensor's values from each other entry."""
     shapes: dict[str, tuple[tuple[int, ...], int]] = {}
     tensors: dict[str, NDArray[Any]] = {}
     for kind, meta in _fields(dict(_fields(entries[0][1]))[1]):
@@ -119,7 +119,7 @@ def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes,
 
 
 def _fields(buffer: Any) -> Iterator[tuple[int, Any]]:
-    """Yield number and value of each field of a protocol buffer; a varint is an integer, any other value is bytes."""
+    """Yield number and value of each field of a protocol buffer: an integer for a varint, bytes for other types."""
     at = 0
     while at < len(buffer):
         tag, at = _varint(buffer, at)

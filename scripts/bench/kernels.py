@@ -1,16 +1,17 @@
 """Losses compared with plain torch, compiled plain torch and a lower bound, in one run.
 
 Usage: kernels.py [--batches 400 1000 4000] [--dimensions 10 128 1024] [--rounds 9] [--losses supcon ...] [--both]
-                  [--no-compile] [--page docs/lab/speed.md NAME]
+                  [--pairs] [--no-compile] [--page docs/lab/speed.md NAME]
 
 Processor time of forward and backward from embeddings in one thread, with everything that a batch needs: minimum and
-median of rounds in which all sides alternate, each with several steps. "plain" is `plain_losses.py`, and "compiled" the
-same under `torch.compile`. "ours compiled" compiles our loss, with a comparison as input, and includes the eager
+median of rounds in which all sides alternate, each with several steps. "plain" is `plain_losses.py`, and "compiled"
+the same under `torch.compile`. "ours compiled" compiles our loss, with a comparison as input, and includes the eager
 construction and reduction. The last column is the time of its first call, which compiles it. "bound" is the matrix
 products of scores and gradients, or for posterior-nca the class sums without gradient. Ratios are the time of a peer
 divided by ours, by the minimum and by the median; a ratio below 1, where ours is slower, is bold. `--both` computes
-both directions. `--page` writes the table into a page, between the comments with that name. The values of all sides
-are compared.
+both directions, and `--pairs` computes NT-Xent of pairs in both directions, which plain torch writes as two
+cross-entropies of one score matrix. `--page` writes the table into a page, between the comments with that name. The
+values of all sides are compared.
 """
 
 import argparse
@@ -25,10 +26,11 @@ from typing import Any
 
 import torch
 from page import put
-from plain_losses import CENTERS, OF_PROXIES, PLAIN
+from plain_losses import CENTERS, OF_PROXIES, PLAIN, nt_xent_of_pairs
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison
+from aadml.comparison.opposites import share_products
 from aadml.losses import LOSSES
 from aadml.objective.objective import reduce
 
@@ -50,7 +52,8 @@ def main() -> None:
     parser.add_argument("--dimensions", type=int, nargs="+", default=[10, 128, 1024])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--losses", nargs="+", default=list(PLAIN), choices=PLAIN)
-    parser.add_argument("--both", action="store_true", help="both directions, from one score matrix in plain torch")
+    parser.add_argument("--both", action="store_true")
+    parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--page", nargs=2, metavar=("PAGE", "NAME"))
     given = parser.parse_args()
@@ -64,35 +67,37 @@ def main() -> None:
         "| --- |" + " ---: |" * (len(COLUMNS) + 5),
     ]
     print("\n".join(lines), flush=True)
-    for name in given.losses:
+    for name in ["nt-xent"] if given.pairs else given.losses:
         for batch in given.batches:
             for dimension in given.dimensions:
-                sides = sides_of(name, batch, dimension, both=given.both, compiles=not given.no_compile)
+                sides = sides_of(name, batch, dimension, given)
                 lines.append(row(name, batch, dimension, timed(sides, given.rounds, batch)))
                 print(lines[-1], flush=True)
     if given.page:
         put(Path(given.page[0]), given.page[1], "\n".join(lines))
 
 
-def sides_of(name: str, batch: int, dimension: int, *, both: bool, compiles: bool) -> dict[str, Step]:
+def sides_of(name: str, batch: int, dimension: int, given: argparse.Namespace) -> dict[str, Step]:
     """Return the timed steps of a loss by name; each step returns the value of the loss."""
     torch.manual_seed(0)
     x, r = (torch.randn(batch, dimension).requires_grad_() for _ in range(2))
-    labels = torch.arange(batch) % CLASSES
+    labels = torch.arange(batch) % (batch if given.pairs else CLASSES)
     loss, proxies = built(name, dimension)
     points = [x, r, *([] if proxies is None else [proxies])]
     table = x.new_zeros(CLASSES, 0) if proxies is None else proxies
-    plain, both = PLAIN[name], both and proxies is None
+    plain, both = PLAIN[name], (given.both or given.pairs) and proxies is None
 
     def peer(x: Tensor, r: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+        if given.pairs:
+            return nt_xent_of_pairs(x, r)
         there = plain(x, r, labels, table)
         return (there + plain(r, x, labels, table)) / 2 if both else there
 
     costs = {"ours": with_labels(loss, name, both=both), "plain": peer}
-    if compiles:
+    if not given.no_compile:
         torch._dynamo.reset()
         costs["compiled"] = torch.compile(peer, dynamic=False)
-        costs["ours compiled"] = with_labels(torch.compile(loss, fullgraph=True), name, both=both)
+        costs["ours compiled"] = with_labels(torch.compile(loss, fullgraph=True), name, both=both, share=False)
 
     def step(cost: Callable[..., Tensor]) -> Tensor:
         value = cost(x, r, labels, table)
@@ -117,26 +122,25 @@ def built(name: str, dimension: int) -> tuple[Loss, Tensor | None]:
     return module, module.proxies
 
 
-def with_labels(loss: Loss, name: str, *, both: bool) -> Callable[..., Tensor]:
-    """Return a loss as a function of (x, r, labels, table)."""
+def with_labels(loss: Loss, name: str, *, both: bool, share: bool = True) -> Callable[..., Tensor]:
+    """Return a loss as a function of (x, r, labels, table), the mean over directions."""
 
-    def one_way(x: Tensor, r: Tensor, labels: Tensor, _: Tensor) -> Tensor:
+    def value(x: Tensor, r: Tensor, labels: Tensor, _: Tensor) -> Tensor:
         if name in PROXIES:
             x, labels = torch.cat([x, r]), labels.repeat(2)
             r = x
-        return of(loss, Comparison.of_labels(x, r, labels, labels), name)
+        comparisons = [Comparison.of_labels(*sides, labels, labels) for sides in [(x, r), (r, x)][: 1 + both]]
+        if share:
+            share_products(comparisons)
+        return torch.stack([of(loss, comparison, name) for comparison in comparisons]).mean()
 
-    return (lambda *given: two_ways(one_way, *given)) if both else one_way
+    return value
 
 
 def of(loss: Loss, comparison: Comparison, name: str) -> Tensor:
     if name == "cross-clr":
         comparison = replace(comparison, within=torch.arange(len(comparison.candidates)) % 2 == 0)
     return reduce(loss(comparison), "mean")
-
-
-def two_ways(ours: Callable[..., Tensor], x: Tensor, r: Tensor, labels: Tensor, table: Tensor) -> Tensor:
-    return (ours(x, r, labels, table) + ours(r, x, labels, table)) / 2
 
 
 def products(x: Tensor, r: Tensor) -> Tensor:

@@ -54,6 +54,12 @@ def nt_xent(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
     return against_negatives(cosines(x, r) / 0.07, labels)
 
 
+def nt_xent_of_pairs(x: Tensor, r: Tensor) -> Tensor:
+    """Compute NT-Xent in both directions, where only the partner of a clip is positive, from one score matrix."""
+    scores, partners = cosines(x, r) / 0.07, torch.arange(len(x))
+    return (F.cross_entropy(scores, partners) + F.cross_entropy(scores.T, partners)) / 2
+
+
 def n_pair(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
     lengths = x.square().sum(1).mean() + r.square().sum(1).mean()
     return against_negatives(x @ r.T, labels) + 0.25 * 3e-3 * lengths

@@ -21,8 +21,10 @@ def test_rows_of_codes_are_rows_of_their_masks(rows, kind):
         assert torch.equal(rows_of(mask, rows, kind), mask[rows].to(kind))
 
 
-def test_codes_cover_all_pairs_without_clips_and_without_anchors_among_candidates():
+def test_codes_cover_all_pairs_without_anchors_among_candidates_if_clips_are_groups():
     groups = LABELS, CANDIDATES
     assert MaskCodes(groups).cover_all_pairs()
-    assert not MaskCodes(groups, clips=groups).cover_all_pairs()
+    assert MaskCodes(groups, clips=groups).cover_all_pairs()
+    assert not MaskCodes(groups, clips=(LABELS, torch.arange(4))).cover_all_pairs()  # two candidates of one group
+    assert not MaskCodes(groups, clips=(LABELS - 9, CANDIDATES)).cover_all_pairs()  # anchors without a positive
     assert not MaskCodes(groups, itself=torch.tensor([-1, 3, 0])).cover_all_pairs()

@@ -339,7 +339,7 @@ def test_nothing_of_the_size_of_all_triplets_is_ever_made(name):
 def test_no_optional_field_of_a_comparison_is_left_out_of_these_laws():
     complete = equipped(Comparison.of_ids(torch.ones(2, 4), torch.ones(2, 4), torch.arange(2), torch.arange(2)))
     absent = [field.name for field in fields(complete) if getattr(complete, field.name) is None]
-    assert absent == ["relevance"]
+    assert absent == ["relevance", "shared"]  # shared products: tests of the objective
 
 
 def test_every_exception_names_a_loss():

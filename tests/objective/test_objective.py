@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from aadml.comparison import Terms
+from aadml.comparison import Terms, opposites
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.losses import LOSSES
 from aadml.losses.contrastive import contrastive
 from aadml.objective import Embedded, Objective, ObjectiveOptions, parse_directions, reduce
 from aadml.objective import objective as objectives
@@ -286,3 +288,41 @@ def test_a_selection_with_wrong_masks_is_refused_in_one_line(masks, fault):
         InputError, match=rf"^selection .*:.*mine returned {fault}; return a bool Tensor of shape \(6, 6\) "
     ):
         trained(contrastive, mine)
+
+
+class _Products(TorchDispatchMode):
+    """Count of matrix products."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
+            self.count += 1
+        return func(*args, **kwargs or {})
+
+
+def _trained(loss, relation, width, least, monkeypatch):
+    monkeypatch.setattr(opposites, "WIDE", least)
+    generator = torch.Generator().manual_seed(0)
+    vectors = {
+        m: torch.randn(9, width, generator=generator, dtype=torch.float64, requires_grad=True)
+        for m in ("audio", "visual")
+    }
+    groups = torch.arange(9) if relation == "id" else torch.arange(9) % 3
+    both = Objective(loss, SELECTIONS["all"], None, directions=["audio-visual", "visual-audio"])
+    with _Products() as products:
+        value = both(Embedded(vectors, groups, torch.arange(9), relation=relation), draws())["loss"]
+        value.backward()
+    return value.detach(), [vector.grad for vector in vectors.values()], products.count
+
+
+@pytest.mark.parametrize("relation", ["id", "label"])
+@pytest.mark.parametrize("name", ["nt-xent", "supcon", "n-pair", "dsl", "multi-similarity", "triplet-weighted"])
+def test_opposite_directions_share_half_of_their_matrix_products_and_no_result_changes(name, relation, monkeypatch):
+    loss = LOSSES[name]
+    value, gradients, count = _trained(loss, relation, 128, 128, monkeypatch)
+    alone, alone_gradients, alone_count = _trained(loss, relation, 128, 129, monkeypatch)
+    torch.testing.assert_close(value, alone, rtol=1e-12, atol=0)
+    for gradient, other in zip(gradients, alone_gradients, strict=True):
+        torch.testing.assert_close(gradient, other, rtol=1e-9, atol=1e-15)
+    assert (count, alone_count) == (3, 6)

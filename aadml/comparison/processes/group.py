@@ -6,8 +6,8 @@ gradient of the loss is the sum of their gradients. The dropout of a row does no
 row.
 
 Workers connect inside `joined`. Rows are divided only inside `divided`, the training loop. All workers call the
-functions of this module in the same order. Use `by_first` or `alone` for work of a single worker. Functions that
-communicate raise ProcessLost if another worker ended or does not respond.
+functions of this module in the same order. Use `by_first` or `alone` for work of a single worker. Communicating
+functions raise ProcessLost if another worker ended or does not respond.
 """
 
 import json
@@ -105,7 +105,7 @@ def is_first() -> bool:
 
 
 def own_device(device: torch.device) -> torch.device:
-    """Return the GPU of this worker if `device` is a GPU and `torchrun` started the worker, else `device`."""
+    """Return the GPU of this worker in a job of `torchrun` if `device` is a GPU, else `device`."""
     if device.type != "cuda" or not launch.started():
         return device
     return torch.device("cuda", launch.local_rank() % torch.cuda.device_count())
@@ -158,7 +158,7 @@ def gathered(part: Tensor, total: int) -> Tensor:
 
 
 def portion(value: Tensor) -> Tensor:
-    """Return a value that is equal on all workers, divided by their number; the sum over workers is the value."""
+    """Return a value that is equal on all workers, divided by their number for a later sum over workers."""
     return value / _place.get().count if _is_divided() else value
 
 
@@ -177,7 +177,7 @@ def largest(values: Tensor) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Sum the gradients of parameters over all workers; a gradient that is None on all workers remains None."""
+    """Sum the gradients of parameters over all workers; None on all workers remains None."""
     if not _is_divided():
         return
     trained = [parameter for parameter in parameters if parameter.requires_grad]
@@ -190,7 +190,7 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def by_first(compute: Callable[[], Mapping[str, T]]) -> dict[str, T]:
-    """Compute a result on rank 0 only, and return the result on all workers; the result must be valid JSON."""
+    """Compute a result (valid JSON) on rank 0 only, and return the result on all workers."""
     if count() == 1:
         return dict(compute())
     data = b""

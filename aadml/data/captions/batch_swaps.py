@@ -110,7 +110,7 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
 
 
 def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
-    """Swap an item with an item of another batch so that neither joins a duplicate; return False if no item fits."""
+    """Swap an item with an item of another batch, placing neither beside a duplicate; False if no item fits."""
     batch = batches[number : number + 1]
     item = batch[:, place]
     others = torch.cat([batch[:, :place], batch[:, place + 1 :]], 1)

@@ -1,4 +1,7 @@
-"""Captioned sound as splits: AudioCaps and Clotho folders, packed HDF5 of Mei et al., manifests with captions."""
+"""Captioned sound as splits: AudioCaps and Clotho folders, packed HDF5 of Mei et al., manifests with captions.
+
+Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+"""
 
 import os
 import re
@@ -55,8 +58,8 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         sound files in two splits.
 
     Raises:
-        InputError: `path` cannot be read as captioned sound, a split has no captions or no usable sound, or the
-            cleaning is unknown.
+        InputError: a path that cannot be read as captioned sound, a split without captions or without usable sound, or
+            an unknown cleaning.
     """
     clean = lookup(CLEANINGS, cleaning, "cleaning")
     place = Path(path)
@@ -183,7 +186,7 @@ def _of_pack(path: Path) -> CaptionedPart:
 def _clips(
     part: CaptionedPart, name: str, clean: Callable[[str], str], captions: int, place: str, notes: list[str]
 ) -> Clips:
-    """Return the usable clips of one split; append notes on the clips and captions that are left out."""
+    """Return the usable clips of one split, and append notes on omitted clips and captions."""
     cleaned = [[(text, clean(text)) for text in file.captions] for file in part.files]
     spoken = [[words for _, words in texts if words] for texts in cleaned]
     missing = _without_sound(part)

@@ -1,7 +1,7 @@
 """Cleaning of captions, as in two papers on audio-text retrieval.
 
-Mei et al., On Metric Learning for Audio-Text Cross-Modal Retrieval, Interspeech 2022: https://arxiv.org/abs/2203.15537.
-Xie et al., On Negative Sampling for Contrastive Audio-Text Retrieval, ICASSP 2023: https://arxiv.org/abs/2211.04070.
+Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
 """
 
 import re

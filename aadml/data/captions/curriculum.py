@@ -1,7 +1,7 @@
 """Batches of a chosen difficulty: partitions of the training pairs, as in the method 3CMLF (Chao et al., Eq. 2 and 3).
 
-A batch is hard if its items resemble each other. Let e_i be unit vectors and s_m their sum over batch m. The sum of
-all similarities within batches is  sum_m |s_m|^2 - n;  easy batches minimize this sum, and hard batches maximize it.
+A batch is hard if its items resemble each other. Let e_i be unit vectors and s_m their sum over batch m. The sum of all
+similarities within batches is  sum_m |s_m|^2 - n. Easy batches minimize this sum, and hard batches maximize it.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def partition(
         (n // b, b) rows, on the CPU.
 
     Raises:
-        InputError: `size` is not in 2..n, or items that share a code cannot be separated.
+        InputError: `size` is not in 2..n, or items with a common code cannot be separated.
     """
     check_partition(len(vectors), size, codes if hard else (), seed=seed)
     used = _used_rows(len(vectors), size, seed)
@@ -74,7 +74,7 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor], *, seed: int
         seed: see `partition`.
 
     Raises:
-        InputError: `size` is not in 2..n, or more items share a code than there are batches.
+        InputError: `size` is not in 2..n, or the items with a common code outnumber the batches.
     """
     if not 2 <= size <= count:
         raise InputError(
@@ -104,8 +104,8 @@ def _used_rows(count: int, size: int, seed: int) -> Tensor:
 def _seeded_nearest(vectors: Tensor, size: int, codes: Codes, generator: torch.Generator) -> Tensor:
     """Build each batch from a first item, drawn at random, and the unused items most similar to the first item.
 
-    The similarities of several first items are computed in one matrix product. First items that an earlier batch uses
-    are skipped, so the result is the same as for one first item at a time.
+    The similarities of several first items are computed in one matrix product. First items in an earlier batch are
+    skipped, so the result is the same as for one first item at a time.
     """
     order = torch.randperm(len(vectors), generator=generator).tolist()
     unused = torch.ones(len(vectors), dtype=torch.bool, device=vectors.device)
@@ -132,7 +132,7 @@ def _seeded_nearest(vectors: Tensor, size: int, codes: Codes, generator: torch.G
 def _fill(size: int, codes: Codes, scores: Tensor, seed: int) -> list[int]:
     """Return the first item `seed` and the `size` - 1 free items (finite score) with the highest scores.
 
-    If `codes` are passed, duplicates are avoided where the 4 * `size` best free items suffice.
+    With `codes`, duplicates are avoided if the 4 * `size` best free items suffice.
     """
     free = int(scores.isfinite().sum())
     if codes is None:
@@ -171,7 +171,7 @@ def _stratified(vectors: Tensor, size: int, generator: torch.Generator) -> Tenso
 def _balanced(scores: Tensor, capacity: int) -> list[Tensor]:
     """Return the rows of each cluster, `capacity` rows each, for scores (n, clusters) of n = clusters * capacity rows.
 
-    Rows whose two best scores differ most are assigned first, each to the best cluster that is not full.
+    Rows are assigned by descending difference of their two best scores, each to the best cluster that is not full.
     """
     ranked = scores.argsort(1, descending=True)
     top = scores.topk(min(2, scores.shape[1]), dim=1).values

@@ -85,7 +85,7 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Return captioned sound; if `trained` is "drawn", the training rows have `drawn_by`, and a note is added.
+    """Return captioned sound, with `drawn_by` for the training rows and a note if `trained` is "drawn".
 
     Args:
         splits: captioned sound; each row is a pair of a clip and a caption, and its label is the number of the clip.

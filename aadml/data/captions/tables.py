@@ -39,6 +39,8 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     `file_name,caption` or `file_name,caption_1,...` (Mei et al.'s AudioCaps, Clotho): one row per file.
     `audiocap_id,youtube_id,start_time,caption` (AudioCaps as released): one row per caption, joined by clip.
 
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+
     Raises:
         InputError: the file cannot be read, has no known columns, or has invalid rows.
     """

@@ -28,7 +28,7 @@ class Duplicates:
 def find_duplicates(
     values: Sequence[Hashable], splits: Sequence[str], ids: Sequence[str], *, order: Sequence[str] = SPLITS
 ) -> Duplicates:
-    """Count values that repeat within a split and values that are in two splits.
+    """Count the values repeated within a split and the values common to two splits.
 
     Args:
         values: (n,) the compared values.

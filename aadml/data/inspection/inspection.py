@@ -111,8 +111,8 @@ def inspect(
         media: manifest of the same clips, to find the known recipe (network and settings) of the features.
 
     Raises:
-        InputError: the data, the manifest or a weight file cannot be read, the features and the manifest have no clip
-            in common, or an option does not apply to the data.
+        InputError: data, a manifest or a weight file that cannot be read, a manifest without clips of the features, or
+            an option that does not apply to the data.
         MissingExtraError: a package that the data need is not installed.
     """
     if str(path).startswith(TASK):

@@ -277,7 +277,7 @@ def _judgments(tables: list[TablePart], place: Path) -> dict[str, frozenset[str]
 
 
 def _contents(tables: list[TablePart], place: Path) -> Iterator[tuple[str, str]]:
-    """Yield id and checksum of each row; the checksum includes column names, so sound never equals video."""
+    """Yield id and checksum of each row. The checksum includes column names, so sound never equals video."""
     for row in _rows(tables, place, ()):
         names = [row.pop(key, None) for key in ("id", "_id")]
         name = next((each for each in names if each is not None), None)

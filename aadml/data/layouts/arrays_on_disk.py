@@ -45,8 +45,7 @@ def assemble(
         -1 or empty.
 
     Raises:
-        InputError: the clips have no splits and `undivided` is False, or arrays or class names are invalid or
-            inconsistent.
+        InputError: clips without splits if `undivided` is False, or invalid or inconsistent arrays or class names.
     """
     splits = arrays.splits
     if splits is None:
@@ -160,7 +159,7 @@ def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, st
         numbers: number as text -> split, for a column of numbers.
 
     Raises:
-        InputError: there are no clips, `values` has another shape, or a word or number is not the name of a split.
+        InputError: no clips, `values` of another shape, or a word or number that is not the name of a split.
     """
     if not values.size or values.size != len(values):
         raise InputError(

@@ -22,7 +22,7 @@ def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read the folder; the features (n, d) are (mean - 128) / 256, with the mean of the 8-bit values over time.
 
     Raises:
-        InputError: a folder is missing, no clip has all files, or a file cannot be read or has an unsuitable shape.
+        InputError: a missing folder, no clip with all files, or a file that cannot be read or has an unsuitable shape.
     """
     for name in KEYS:
         if not (path / name).is_dir():

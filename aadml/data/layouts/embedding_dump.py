@@ -13,7 +13,7 @@ def read_embedding_dump(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     """Read embeddings, `featN1` as audio and `featN2` as visual unless `views` names other arrays.
 
     Raises:
-        InputError: the file cannot be read, a key is missing, or arrays differ in length.
+        InputError: an unreadable file, a missing key, or arrays of different lengths.
     """
     views = {"audio": "featN1", "visual": "featN2", **views}
     arrays = hdf5_arrays(path, tuple(dict.fromkeys((*views.values(), "testLs"))))

@@ -15,7 +15,7 @@ def read_flat(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read the flat layout; splits are words, or "1" for train and "0" for test.
 
     Raises:
-        InputError: the file cannot be read, a key is missing, arrays differ in length, or a split is unknown.
+        InputError: an unreadable file, a missing key, arrays of different lengths, or an unknown split.
     """
     keys = hdf5_keys(path)
     split_key = next((key for key in _SPLIT_KEYS if key in keys), " or ".join(_SPLIT_KEYS))

@@ -45,7 +45,7 @@ class LayoutArrays:
 
 
 def _holds_arrays(arrays: LayoutArrays) -> bool:
-    """Return whether features and labels are arrays, and splits and ids are texts."""
+    """Return whether features, labels, splits and ids have the annotated types."""
     features: Any = arrays.features
     if not isinstance(features, Mapping):
         return False
@@ -149,8 +149,8 @@ def read_parts(
         Name -> rows of all parts (n, ...), and the split of each row.
 
     Raises:
-        InputError: a key is missing, an array cannot be read, the parts of an array differ in width, or the arrays of a
-            part differ in length.
+        InputError: a missing key, an unreadable array, parts of an array with different widths, or arrays of a part
+            with different lengths.
     """
     first = names[0]
     valid = {part: "valid" for part in ("valid", "val") if form.format(name=first, part=part) in keys}

@@ -20,7 +20,7 @@ def read_split_keys(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read the layout with a key for each part and modality.
 
     Raises:
-        InputError: the file cannot be read, a key is missing, or parts are inconsistent.
+        InputError: an unreadable file, a missing key, or inconsistent parts.
     """
     joined, splits = read_parts(path, _NAMES, hdf5_keys(path), hdf5_arrays)
     return LayoutArrays({"audio": joined["audio"], "visual": joined["visual"]}, joined["lab"], splits)
@@ -40,7 +40,7 @@ def read_split_first(path: Path, _: Mapping[str, str], *, npz: bool = False) -> 
         npz: whether the file is npz instead of HDF5.
 
     Raises:
-        InputError: the file cannot be read, a key is missing, or parts are inconsistent.
+        InputError: an unreadable file, a missing key, or inconsistent parts.
     """
     keys, read = (npz_keys(path), npz_arrays) if npz else (hdf5_keys(path), hdf5_arrays)
     joined, splits = read_parts(path, ("audios", "visuals", "labels"), keys, read, "{part}_{name}")

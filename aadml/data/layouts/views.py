@@ -19,8 +19,7 @@ def read_views(path: Path, chosen: Mapping[str, str]) -> LayoutArrays:
     """Read the views of an npz (`chosen`: modality -> view), with a part `valid` or `val` if present.
 
     Raises:
-        InputError: fewer than two views are chosen, a view or key is missing, values are pickled, or parts are
-            inconsistent.
+        InputError: fewer than two chosen views, a missing view or key, pickled values, or inconsistent parts.
     """
     keys = npz_keys(path)
     label = written_as("label", {key.rpartition("_")[0] for key in keys})

@@ -27,6 +27,8 @@ def ave(
     The papers do not list the 100 clips, so these clips are drawn with `seed`. Without the limit, the listing has 2,015
     clips. Files and their form: https://github.com/YapengTian/AVE-ECCV18 and the ReadMe.txt of the archive.
 
+    Reference: Tian et al., Audio-visual event localization in unconstrained videos, ECCV 2018, https://doi.org/10.1007/978-3-030-01216-8_16
+
     Args:
         source: the folder of AVE's archive, with `Annotations.txt`, `trainSet.txt`, `valSet.txt`, `testSet.txt`; or of
             the feature release, with `train_order.h5`, `val_order.h5`, `test_order.h5` instead.
@@ -36,8 +38,8 @@ def ave(
         seed: random seed for choosing the clips of the class Clock.
 
     Raises:
-        InputError: a file is missing, invalid, ambiguous or contradicts another file, `classes` is neither 15 nor 28,
-            `media` is not a folder, or `clock_limit` is impossible.
+        InputError: a missing, invalid or ambiguous file, contradictory files, `classes` other than 15 and 28, `media`
+            that is not a folder, or an impossible `clock_limit`.
     """
     if classes not in (15, 28):
         raise InputError(f"ave: classes is {classes}; pass 15 (the retrieval papers) or 28 (all)")

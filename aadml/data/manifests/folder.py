@@ -67,7 +67,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
 def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path], list[str]]:
     """Return media file -> names of its folders, sound -> picture, and notes on the pairs.
 
-    The names of a pair lack the folder of sounds or pictures; if the name of that folder contains a split, the split is
+    The names of a pair lack the folder of sounds or pictures. If the name of that folder contains a split, the split is
     the first name.
     """
     files = {
@@ -113,7 +113,7 @@ def _words(name: str) -> set[str]:
 def unique_names(files: Sequence[Path], source: Path) -> list[str]:
     """Return an id for each file: the name without ending, the name, or the path relative to `source`.
 
-    The ids of all files have the same form, which is the first form in which no id repeats.
+    The ids of all files have the same form: the first form in which no id repeats.
 
     Raises:
         InputError: two file names are equal as UTF-8.

@@ -103,7 +103,7 @@ class Listing:
 
 
 def _holds_clips(listing: Listing) -> bool:
-    """Return whether the entries are a tuple of clips whose fields have the annotated types."""
+    """Return whether the entries are a tuple of clips with fields of the annotated types."""
     return isinstance(listing.entries, tuple) and all(
         isinstance(entry, ListedClip)
         and all(isinstance(text, str) for text in (entry.id, entry.split, entry.source))
@@ -135,7 +135,7 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
     instead of `label`. Without labels, both columns are absent.
 
     Raises:
-        InputError: there are no entries, an id repeats, a label contains the separator of labels, or the path cannot be
+        InputError: no entries, a repeated id, a label that contains the separator of labels, or a path that cannot be
             written.
     """
     rows = list(entries)
@@ -219,7 +219,7 @@ def equal_files(files: Iterable[Path]) -> dict[Path, str]:
 
 
 def utf8(name: str) -> str:
-    """Return a file name as UTF-8 text; a byte that is not UTF-8 becomes a backslash, x and two hexadecimal digits."""
+    """Return a file name as UTF-8 text, with a backslash, x and two hexadecimal digits for a byte other than UTF-8."""
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 

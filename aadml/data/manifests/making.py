@@ -57,7 +57,7 @@ def manifest(
         name per line: the YouTube id, or for VEGAS and Clotho the id of the clip.
 
     Raises:
-        InputError: the source or an option is unknown or invalid, media are missing, or the output cannot be written or
+        InputError: an unknown or invalid source or option, missing media, or an output that cannot be written or
             replaced.
     """
     note, (name, source) = on_note or (lambda line: None), _named(places)
@@ -131,7 +131,7 @@ def _refuse_known(source: Path) -> None:
 
 
 def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
-    """Return the path of the manifest to write; an existing file must be a manifest that `output` names."""
+    """Return the path of the manifest to write: a new file, or an existing manifest that `output` names."""
     if output is None:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")

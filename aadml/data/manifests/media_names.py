@@ -22,7 +22,7 @@ def media_name(template: str, cells: Mapping[str, str]) -> str:
         cells: cells by name of their column.
 
     Raises:
-        InputError: the braces have another form, a column is unknown, or a cell for "{NAME:d}" is not a number.
+        InputError: braces of another form, an unknown column, or a cell for "{NAME:d}" that is not a number.
     """
 
     def written(field: re.Match[str]) -> str:

@@ -66,8 +66,8 @@ class PublishedTables:
                 clips.
 
         Raises:
-            InputError: there is no table, a table cannot be read or has another form, `media` is not a folder, two
-                files have the same name, or `whole_recordings` is set for tables without times.
+            InputError: no table, a table that cannot be read or has another form, `media` that is not a folder, two
+                files with the same name, or `whole_recordings` for videos without times.
         """
         tables = self.tables_in(source)
         if not tables:
@@ -102,7 +102,7 @@ class PublishedTables:
         return {file: split for form, split in self.tables.items() for file in files if fnmatch(file.name, form)}
 
     def recognizes(self, file: Path) -> bool:
-        """Return whether a file has the name of a table and, if tables have a header, the columns of a table."""
+        """Return whether a file has the name of a table and, for tables with a header, the columns of a table."""
         if not any(fnmatch(file.name, form) for form in self.tables):
             return False
         if not isinstance(self.columns, Mapping):
@@ -181,7 +181,7 @@ def _captions(rows: Sequence[Cells]) -> list[str]:
 
 
 def _numbered(captions: Sequence[str], count: int) -> dict[str, str]:
-    """Return column -> caption: none if `count` is 0, `caption` if it is 1, else `caption_1` to `caption_<count>`."""
+    """Return column -> caption: none for `count` 0, `caption` for 1, else `caption_1` to `caption_<count>`."""
     if count < 2:
         return dict.fromkeys([_CAPTION] * count, "".join(captions))
     return {f"{_CAPTION}_{n + 1}": text for n, text in enumerate([*captions, *[""] * (count - len(captions))])}
@@ -198,6 +198,8 @@ VGGSOUND = PublishedTables(
 """List VGGSound (Chen et al., ICASSP 2020): vggsound.csv, files `{id}_{start:06d}.mp4`.
 
 Columns: README of https://github.com/hche11/VGGSound. File names: its folder `example_audio`.
+
+Reference: Chen et al., VGGSound: a large-scale audio-visual dataset, ICASSP 2020, https://doi.org/10.1109/ICASSP40776.2020.9053174
 """
 
 AUDIOSET = PublishedTables(
@@ -217,6 +219,8 @@ AUDIOSET = PublishedTables(
 
 Columns: https://research.google.com/audioset/download.html. The page defines no file names: `{id}`, `Y{id}`,
 `{id}_{start}` and `{id}_{milliseconds}` are those of common downloaders. class_labels_indices.csv names the labels.
+
+Reference: Gemmeke et al., Audio Set: an ontology and human-labeled dataset for audio events, ICASSP 2017, https://doi.org/10.1109/ICASSP.2017.7952261
 """
 
 AUDIOCAPS = PublishedTables(
@@ -230,6 +234,8 @@ AUDIOCAPS = PublishedTables(
 
 Columns: https://github.com/cdjkim/audiocaps/tree/master/dataset. The page defines no file names: `Y{id}`, `{id}`,
 `{id}_{start}` and `{audiocap_id}` are those of common downloaders.
+
+Reference: Kim et al., AudioCaps: generating captions for audios in the wild, NAACL 2019, https://doi.org/10.18653/v1/N19-1011
 """
 
 CLOTHO = PublishedTables(
@@ -246,6 +252,8 @@ CLOTHO = PublishedTables(
 """List Clotho (Drossos et al., ICASSP 2020): clotho_captions_*.csv; development is train, evaluation is test.
 
 Files: https://zenodo.org/records/4783391.
+
+Reference: Drossos et al., Clotho: an audio captioning dataset, ICASSP 2020, https://doi.org/10.1109/ICASSP40776.2020.9052990
 """
 
 KINETICS_SOUNDS = PublishedTables(
@@ -266,9 +274,11 @@ KINETICS_SOUNDS = PublishedTables(
 )
 """List Kinetics-Sounds (Arandjelovic and Zisserman, ICCV 2017): 31 classes of Kinetics' tables.
 
-Classes: https://arxiv.org/abs/1705.08168, appendix A1, without the three that Kinetics no longer has; four names are
+Classes: appendix A1 of the paper, without the three that Kinetics no longer has; four names are
 Kinetics' present ones (blowing out candles, dribbling basketball, mowing lawn, stomping grapes; unverified). Tables and
 file names `{id}_{start:06d}_{end:06d}.mp4`: https://github.com/activitynet/ActivityNet/tree/master/Crawler/Kinetics.
+
+Reference: Arandjelovic and Zisserman, Look, listen and learn, ICCV 2017, https://arxiv.org/abs/1705.08168
 """
 
 MUSIC = PublishedTables(
@@ -278,8 +288,10 @@ MUSIC = PublishedTables(
     names=("{label}/{video}", "{video}"),
     separator=" ",
 )
-"""List MUSIC (Zhao et al., The Sound of Pixels, ECCV 2018): videos by instrument; duets have two labels, no splits.
+"""List MUSIC (Zhao et al., ECCV 2018): videos by instrument; duets have two labels, no splits.
 
 Files: https://github.com/roudimit/MUSIC_dataset. Folders `{instrument}/{id}`: README of
 https://github.com/hangzhaomit/Sound-of-Pixels.
+
+Reference: Zhao et al., The sound of pixels, ECCV 2018, https://arxiv.org/abs/1804.03160
 """

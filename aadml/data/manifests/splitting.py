@@ -27,8 +27,8 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         The listing; if a rule is applied, with a note on the rule and, for a random split, on the resulting shares.
 
     Raises:
-        InputError: the rule is unknown, shares are impossible, a column is missing, a clip has an invalid split, or
-            clips with equal cells of `by` are in several splits.
+        InputError: an unknown rule, impossible shares, a missing column, a clip with an invalid split, or clips in
+            several splits despite equal cells of `by`.
     """
     kind, _, value = _rule_for(listing, rule).partition(":")
     if kind == "random":
@@ -51,7 +51,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
 
 
 def draws(listing: Listing, rule: str | None) -> bool:
-    """Return whether `with_splits` draws the splits of `listing` at random if it receives `rule`."""
+    """Return whether `with_splits` with this `rule` draws the splits of `listing` at random."""
     return _rule_for(listing, rule).startswith("random")
 
 
@@ -95,7 +95,7 @@ def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
 
 
 def _checked(listing: Listing, by: str | None) -> Listing:
-    """Return the listing if every clip has a valid split and every group of `by` is in one split.
+    """Return the listing, checked for a valid split of every clip and a single split of every group of `by`.
 
     Raises:
         InputError: a clip has an invalid split, or clips with equal cells of `by` are in several splits.

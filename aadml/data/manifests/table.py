@@ -72,8 +72,8 @@ def table(
         The clips; if the table has no splits, the splits of the clips are empty.
 
     Raises:
-        InputError: the table cannot be read, lacks a column or has invalid rows, an option is invalid, or media files
-            are ambiguous or cannot be read.
+        InputError: a table that cannot be read, lacks a column or has invalid rows, an invalid option, or media files
+            that are ambiguous or cannot be read.
     """
     header, rows = read_table(source, form.names, form.comment)
     names = _mapped(header, columns, str(source), named=bool(form.media_name))
@@ -101,7 +101,7 @@ def table(
 
 
 def _identified(clips: Sequence[ListedClip], folder: Path, *, named: bool) -> tuple[ListedClip, ...]:
-    """Return the clips with ids and recordings; `named` states whether the table has ids."""
+    """Return the clips with ids and recordings; `named` is True for a table with ids."""
     files = [clip.media for clip in clips]
     equal, counts = equal_files(dict.fromkeys(files)), Counter(files)
     ids = [clip.id for clip in clips] if named else unique_names(files, folder)
@@ -165,7 +165,7 @@ def _labels(cell: str, separator: str | None) -> tuple[str, ...]:
 
 
 def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> dict[str, str]:
-    """Return the manifest column of each column of the table; `named` states whether a template names the media."""
+    """Return the manifest column of each column of the table; `named` is True with a template of media names."""
     names = {name: name for name in header if name}
     known, new_names = list(names), set[str]()
     for part in filter(None, (part.strip() for part in columns.split(","))):

@@ -14,9 +14,11 @@ _SHARES = (0.8, 0.0, 0.2)
 
 
 def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
-    """List VEGAS (Zhou et al., Visual to Sound, CVPR 2018): by default, four fifths train and one fifth test.
+    """List VEGAS (Zhou et al., CVPR 2018): by default, four fifths train and one fifth test.
 
     The layout is unverified: no page documents the folders or the folds of the archive.
+
+    Reference: Zhou et al., Visual to sound: generating natural sound for videos in the wild, CVPR 2018, https://arxiv.org/abs/1712.01393
 
     Args:
         source: the folder with one folder per class; the names of the videos, at any depth, are the ids.

@@ -1,4 +1,4 @@
-"""Drawing in coordinates of an event: (0, 0) is its center, 1 is half its width, x points right and y points down."""
+"""Drawing in coordinates of an event: (0, 0) at its center, 1 for half its width, x to the right and y downward."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +63,7 @@ class Picture:
         cv2.fillPoly(self.image, [corners], color, cv2.LINE_AA, _SHIFT)
 
     def glow(self, x: float, y: float, radius: float, color: Color, strength: float) -> None:
-        """Mix in light that fades to zero at `radius`; `strength` is the share of `color` in the middle, 0..1."""
+        """Mix in light that fades to zero at `radius`, from the share `strength` (0..1) of `color` in the middle."""
         px, py = self._place(x, y)
         rows = (np.arange(self.image.shape[0], dtype=np.float32) - np.float32(py)) / np.float32(radius * self.unit)
         columns = (np.arange(self.image.shape[1], dtype=np.float32) - np.float32(px)) / np.float32(radius * self.unit)

@@ -39,7 +39,7 @@ class ArrayCache:
             return None
 
     def add(self, key: str, values: NDArray[Any]) -> None:
-        """Write an array if the folder then stays within the budget; log a warning if writing fails."""
+        """Write an array if the folder then stays within the budget. Log a warning if writing fails."""
         content = save({"values": np.ascontiguousarray(values)})
         if self._used[0] + len(content) > self.budget:
             return

@@ -87,7 +87,7 @@ class NetworkItems(CachedItems):
 def text_items(
     captions: Captions, make: Callable[[NDArray[Any]], Sequence[Item]], loading: Loading | None = None
 ) -> NetworkItems:
-    """Return the source of items that a tokenizer computes from captions; equal captions share their items."""
+    """Return the source of items that a tokenizer computes from captions, shared by equal captions."""
     known = {text: number for number, text in enumerate(dict.fromkeys(captions.texts))}
     rows = torch.tensor([known[text] for text in captions.texts], dtype=torch.int64)
     return NetworkItems(Captions(tuple(known)), make, rows, loading or Loading())

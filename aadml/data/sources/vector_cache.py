@@ -45,7 +45,7 @@ class VectorCache:
             return {}
 
     def add(self, vectors: Mapping[bytes, Tensor]) -> None:
-        """Add vectors (d,) by SHA-256 to the file; log a warning if writing fails."""
+        """Add vectors (d,) by SHA-256 to the file. Log a warning if writing fails."""
         known = {**self.read(), **vectors}
         keys = torch.from_numpy(np.frombuffer(b"".join(known), dtype=np.uint8).reshape(len(known), -1).copy())
         try:

@@ -52,7 +52,9 @@ class Waveforms(MediaFiles):
 class PackedWaveforms(ItemSource):
     """Packed HDF5 of Mei et al.: `waveform` float32 (f, s) at 32 kHz, and optionally `audio_length` (f,) in samples.
 
-    The methods that read rows raise InputError if the file cannot be read.
+    Methods that read rows raise InputError for an unreadable file.
+
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
 
     Attributes:
         path: the file.

@@ -27,7 +27,7 @@ def shares_of(text: str) -> tuple[float, float, float]:
     """Parse the shares of train, valid and test, such as "0.7/0.1/0.2".
 
     Raises:
-        InputError: the text is not three numbers, a share is negative, the sum is not 1, or the share of train is 0.
+        InputError: a text other than three numbers, a negative share, a sum other than 1, or a share of 0 for train.
     """
     try:
         train, valid, test = (float(part) for part in text.split("/"))
@@ -194,7 +194,7 @@ class _Counts:
 
 
 def _improve(table: Sequence[_Group], counts: _Counts, place: dict[int, int], order: Sequence[int]) -> float:
-    """Move and swap groups while the objective falls; return the change in the objective."""
+    """Move and swap groups while the objective falls, and return the change in the objective."""
     total = 0.0
     for _ in range(_ROUNDS):
         before = total

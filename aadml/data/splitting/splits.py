@@ -91,8 +91,8 @@ def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[Featur
     """Return `content` without the classes that lack train or test clips, and notes on these classes.
 
     Raises:
-        InputError: there are no train or no test clips, clips have no labels or several labels, or fewer than two
-            classes remain.
+        InputError: no train or no test clips, clips without labels or with several labels, or fewer than two remaining
+            classes.
     """
     missing = _incomplete_classes(content, place)
     require_one_label(content, place, "incomplete_classes=drop")
@@ -134,12 +134,12 @@ def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) ->
 
 
 def has_one_label(content: FeatureFile) -> bool:
-    """Return whether every clip has at most one label and some clip has a label."""
+    """Return whether the clips have labels, at most one per clip."""
     return content.all_labels is None and bool((content.labels != UNLABELLED).any())
 
 
 def require_one_label(content: FeatureFile, place: str, what: str) -> None:
-    """Raise InputError if the clips have no labels, or if some clips have several labels.
+    """Raise InputError for data without labels, and for clips with several labels.
 
     Args:
         content: the data.

@@ -14,7 +14,10 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.kernels.scores import applied, room_of
 
 SHORT = 0.01
-"""Initial length of proxies; it acts like a learning rate a hundred times that of the encoders (Kim et al., 2020)."""
+"""Initial length of proxies; it acts like a learning rate a hundred times that of the encoders (Kim et al., 2020).
+
+Reference: Kim et al., Proxy anchor loss for deep metric learning, CVPR 2020, https://arxiv.org/abs/2003.13911
+"""
 
 
 def drawn_proxies(count: int, dimension: int, loss: str, length: float = SHORT) -> nn.Parameter:

@@ -245,7 +245,7 @@ class _BlockTask:
 
 
 def _put(matrix: Tensor | None, gradient: Tensor, rows: slice) -> Tensor | None:
-    """Write the gradients of a block into a matrix (a, c), or return the gradients if they are of all rows."""
+    """Write the gradients of a block into a matrix (a, c), or return the gradients if the block has all rows."""
     if matrix is None or len(gradient) == len(matrix):
         return None if matrix is None else gradient
     matrix[rows] = gradient
@@ -333,7 +333,7 @@ def without(scores: Tensor, outside: Tensor) -> Tensor:
 
 
 def exp_of_falls(values: Tensor) -> Tensor:
-    """Replace numbers of at most 0 by their exponentials, in place; the lower limit avoids underflow, which is slow."""
+    """Replace numbers of at most 0 by their exponentials, in place; the lower limit avoids slow underflow."""
     return values.clamp_min_(LOWEST).mul_(PER_BIT).exp2_()
 
 
@@ -399,7 +399,7 @@ def _no_cost(rows: Rows) -> Costs:
 
 
 def _once(gradients: _Inputs, above: Tensor, inputs: _Inputs) -> _Inputs:
-    """Return gradients that raise an error if they are differentiated."""
+    """Return gradients that raise an error on differentiation."""
     if not torch.is_grad_enabled():
         return gradients
     sources = [tensor for tensor in (above, *inputs) if tensor is not None]

@@ -187,15 +187,23 @@ def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0)
     attribute = KEPT[name]
     if comparison.relevance is not None or attribute in comparison.__dict__:
         return Scores(factor * getattr(comparison, attribute))
-    anchors, candidates = comparison.vectors(name)
     if name in ("squared-euclidean", "euclidean"):
         kind: Kind = "distance" if name == "euclidean" else "squared distance"
-        return Scores(*_as_products(anchors, candidates), kind, -2.0)
-    if name == "cosine":
-        anchors, candidates = unit(anchors), unit(candidates)
+        return Scores(*_as_products(*comparison.vectors(name)), kind, -2.0)
+    if comparison.shared is not None and not torch.compiler.is_compiling():
+        scale = 1.0 if isinstance(factor, Tensor) else factor
+        matrix = comparison.shared.of((name, scale), lambda: products(*_sides(comparison, name), scale))
+        return Scores(factor * matrix if isinstance(factor, Tensor) else matrix)
+    anchors, candidates = _sides(comparison, name)
     if isinstance(factor, Tensor):
         return Scores(factor * anchors, candidates)
     return Scores(anchors, candidates, scale=factor)
+
+
+def _sides(comparison: Comparison, name: Score) -> tuple[Tensor, Tensor]:
+    """Return the vectors of anchors and candidates whose inner products are the similarity `name`."""
+    anchors, candidates = comparison.vectors(name)
+    return (unit(anchors), unit(candidates)) if name == "cosine" else (anchors, candidates)
 
 
 def dissimilarities(comparison: Comparison, name: Score) -> Scores:

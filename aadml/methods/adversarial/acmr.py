@@ -1,4 +1,7 @@
-"""ACMR: adversarial cross-modal retrieval (Wang et al., ACM MM 2017)."""
+"""ACMR: adversarial cross-modal retrieval (Wang et al., ACM MM 2017).
+
+Reference: Wang et al., Adversarial cross-modal retrieval, ACM MM 2017, https://doi.org/10.1145/3123266.3123326
+"""
 
 import math
 from collections.abc import Mapping
@@ -102,7 +105,7 @@ class AdversarialLearner(Learner):
         fidelity: form of the triplets: "source" for one hinge per batch, "repaired" for one per clip.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""AGAH: adversary guided asymmetric hashing (Gu et al., ICMR 2019)."""
+"""AGAH: adversary guided asymmetric hashing (Gu et al., ICMR 2019).
+
+Reference: Gu et al., Adversary guided asymmetric hashing for cross-modal retrieval, ICMR 2019, https://doi.org/10.1145/3323873.3325045
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -53,7 +56,7 @@ class HashingLearner(Learner):
     connected. The released code divides features by the norm of the *whole batch*, at test too, so that the bits of an
     item depend on the rest of the batch. The toolkit divides each item by its own norm. The released code draws the s
     of `critic_loss` for each component; the toolkit draws s for each clip. The released code collects M and the class
-    codes while the weights change during an epoch; the toolkit computes M and the codes between epochs.
+    codes during an epoch, from changing weights; the toolkit computes M and the codes between epochs.
 
     Args:
         context: dimensions and classes.
@@ -67,7 +70,7 @@ class HashingLearner(Learner):
             source).
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     similarity = "hamming"

@@ -1,4 +1,7 @@
-"""Binary codes of classes, fitted to the codes of clips by discrete coordinate descent (Shen et al., CVPR 2015)."""
+"""Binary codes of classes, fitted to the codes of clips by discrete coordinate descent (Shen et al., CVPR 2015).
+
+Reference: Shen et al., Supervised discrete hashing, CVPR 2015, https://openaccess.thecvf.com/content_cvpr_2015/html/Shen_Supervised_Discrete_Hashing_2015_CVPR_paper.html
+"""
 
 import torch
 from torch import Tensor

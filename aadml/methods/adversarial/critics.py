@@ -1,4 +1,7 @@
-"""Loss of a critic in the Wasserstein game with gradient penalty (Gulrajani et al., NeurIPS 2017)."""
+"""Loss of a critic in the Wasserstein game with gradient penalty (Gulrajani et al., NeurIPS 2017).
+
+Reference: Gulrajani et al., Improved training of Wasserstein GANs, NeurIPS 2017, https://arxiv.org/abs/1704.00028
+"""
 
 import torch
 from torch import Tensor, nn

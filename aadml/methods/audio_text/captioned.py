@@ -62,7 +62,7 @@ class AudioText(LearnedMethod):
         self.start = start
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError if the clips have no sound or no captions, or the learner or its device rejects them."""
+        """Raise InputError for clips without sound or captions, or for clips that the learner or its device rejects."""
         _captions(train)
         super().check_clips(train)
 
@@ -70,8 +70,8 @@ class AudioText(LearnedMethod):
         """Build the vocabulary of `train`, then train; see `aadml.methods.training.loop.train`.
 
         Raises:
-            InputError: the clips have no sound that can be decoded or no captions, the word vectors or the run `start`
-                do not fit the networks, or training fails (see `aadml.methods.training.loop.train`).
+            InputError: clips without decodable sound or without captions, word vectors or a run `start` that do not fit
+                the networks, or failed training (see `aadml.methods.training.loop.train`).
         """
         _captions(valid)
         self.learner.learn_words(_captions(train))

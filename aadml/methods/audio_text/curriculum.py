@@ -65,7 +65,7 @@ class Curriculum(ResizedBuffers):
         ]  # fmt: skip
 
     def frozen(self, stage: str) -> tuple[Modality, ...]:
-        """Return the modalities whose towers a stage freezes; () if the stage trains both towers."""
+        """Return the modalities of the frozen towers of a stage; () if the stage trains both towers."""
         return tuple(side for side in ("audio", "text") if STAGES.get(stage, "all") not in (side, "all"))
 
     def is_due(self, epoch: Epoch) -> bool:
@@ -82,7 +82,7 @@ class Curriculum(ResizedBuffers):
             train: the training clips.
 
         Raises:
-            InputError: a batch has fewer than 2 pairs or more than all pairs, or pairs with the same clip or caption
+            InputError: the batch size is below 2 or above the number of pairs, or pairs with the same clip or caption
                 cannot be separated.
         """
         rows = present.nonzero()[:, 0]
@@ -93,10 +93,10 @@ class Curriculum(ResizedBuffers):
             setattr(self, name, rows[batches].to(self.get_buffer(name).device))
 
     def check_clips(self, train: Clips) -> None:
-        """Check, before the ancillary model is trained, that batches can be built from the training clips.
+        """Check, before training of the ancillary model, that batches can be built from the training clips.
 
         Raises:
-            InputError: a batch has fewer than 2 pairs or more than all pairs, or too many pairs have the same clip or
+            InputError: the batch size is below 2 or above the number of pairs, or too many pairs have the same clip or
                 caption.
         """
         if self.options.mining:
@@ -134,7 +134,7 @@ def divided(epochs: int, shares: Sequence[float]) -> list[int]:
 
 
 def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
-    """Return the description of the model that is trained first; None if the batches need no such model.
+    """Return the description of the model to train first; None if the batches need no such model.
 
     Args:
         options: options of the curriculum.
@@ -147,7 +147,7 @@ def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
 
 
 def _codes_of_captions(train: Clips) -> Tensor:
-    """Return codes (n,) of captions; equal captions have equal codes, unless the captions are already vectors."""
+    """Return codes (n,) of captions, the same for equal captions unless the captions are already vectors."""
     text: Any = train["text"]
     if isinstance(text, NetworkItems):
         return text.items  # equal captions have the same item

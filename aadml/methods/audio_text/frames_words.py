@@ -1,4 +1,7 @@
-"""Frames of sound against words (Xie et al., On Negative Sampling for Contrastive Audio-Text Retrieval, 2023)."""
+"""Frames of sound against words (Xie et al., ICASSP 2023).
+
+Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -98,8 +101,7 @@ class FramesAgainstWords(CaptionedLearner):
         With `score_rate: pooled`, a sound has one vector for every four frames of the spectrogram.
 
         Raises:
-            InputError: a sound cannot be decoded (the message contains its path), the features are vectors, or the
-                method is not fitted.
+            InputError: an undecodable sound (with its path in the message), vectors as features, or an unfitted method.
         """
         packed, inverse = self._each_once(features, modality)
         return packed[inverse]

@@ -1,4 +1,7 @@
-"""Two towers under one objective (Mei et al., On Metric Learning for Audio-Text Cross-Modal Retrieval, 2022)."""
+"""Two towers under one objective (Mei et al., Interspeech 2022).
+
+Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -110,7 +113,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """Check that a curriculum can divide the training clips into batches.
 
         Raises:
-            InputError: a batch has fewer than 2 pairs or more than all pairs, or too many pairs have the same clip or
+            InputError: the batch size is below 2 or above the number of pairs, or too many pairs have the same clip or
                 caption.
         """
         if self.curriculum is not None:
@@ -138,7 +141,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
             self._frozen = {side: self._vectors(train[side], side)[0].to(self.device) for side in frozen}
 
     def train(self, mode: bool = True) -> "TwoTowers":
-        """Set the mode; a tower that the stage freezes stays in evaluation mode."""
+        """Set the mode; a tower frozen in the stage stays in evaluation mode."""
         super().train(mode)
         if mode:
             for side in self._frozen:
@@ -157,7 +160,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """Embed n items in evaluation mode, each distinct sound once -> (n, dimension) on the CPU.
 
         Raises:
-            InputError: a sound cannot be decoded (the message contains its path), or the method is not fitted.
+            InputError: an undecodable sound (with its path in the message), or an unfitted method.
         """
         if id(features) in self._cache and not self.training:
             return self._cache[id(features)][1]

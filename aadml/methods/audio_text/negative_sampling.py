@@ -1,4 +1,7 @@
-"""The method `xie`: negative sampling for contrastive audio-text retrieval (Xie et al., ICASSP 2023)."""
+"""The method `xie`: negative sampling for contrastive audio-text retrieval (Xie et al., ICASSP 2023).
+
+Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -59,8 +62,8 @@ def xie(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a direction has a modality other than audio and text, the loss needs classes or a last layer, or the
-            method does not support `settings`.
+        InputError: a direction with a modality other than audio and text, a loss that needs classes or a last layer, or
+            `settings` that the method does not support.
     """
     dimension = networks.text_dimension
     space = Space(("audio", "text"), dimension)

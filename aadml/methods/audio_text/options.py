@@ -81,6 +81,8 @@ class RelevanceOptions:
 class TowerOptions(FineTuning):
     """Options of two towers that embed into a common space.
 
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+
     Attributes:
         audio: "resnet38", "cnn14", "cnn10", or hf:MODEL for a pretrained network of `transformers` with its weights and
             windows (docs/encoders.md). With hf:MODEL, the options of the other networks have no effect.

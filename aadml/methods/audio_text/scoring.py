@@ -12,6 +12,8 @@ def recall_sums(embeddings: Embeddings, reading: Literal["text-audio", "both"]) 
 
     The sound of a clip is ranked once for any number of captions. Cutoffs above the number of clips are omitted.
 
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+
     Args:
         embeddings: `audio` and `text`, with the clip as label.
         reading: directions of "recall_sum": "text-audio" (the released code of Mei et al.) or "both".

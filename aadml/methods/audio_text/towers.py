@@ -64,6 +64,8 @@ class PannsInput(nn.Module):
 class CaptionTower(nn.Module):
     """A network and its head of two linear layers (Mei et al. 2022, section 3), or a network without a head.
 
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+
     Attributes:
         network: batch -> (b, f).
         head: vectors (b, f) -> (b, d).
@@ -200,7 +202,7 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
 
 
 def with_sound(clips: Clips) -> Clips:
-    """Return the clips whose sound can be decoded; a warning names the other files.
+    """Return the clips with decodable sound; a warning names the other files.
 
     Decoded sound is cached in memory and on disk, up to the sizes in the options.
 

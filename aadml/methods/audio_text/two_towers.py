@@ -1,4 +1,7 @@
-"""Two-tower methods: `audio-text` (Mei et al. 2022) and `3cmlf` (the three-stage curriculum)."""
+"""Two-tower methods: `audio-text` (Mei et al. 2022) and `3cmlf` (the three-stage curriculum).
+
+Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -86,7 +89,7 @@ def audio_text(
     selection: SelectionSection = ALL_PAIRS,
     directions: Directions = BOTH_WAYS,
 ) -> Method:
-    """Build the model of Mei et al. (On Metric Learning for Audio-Text Cross-Modal Retrieval, 2022).
+    """Build the model of Mei et al. (Interspeech 2022).
 
     Args:
         context: seed and device; sound and captions have no dimensions.
@@ -99,8 +102,8 @@ def audio_text(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a network cannot be read, the options contradict each other or leave nothing to train, or the method
-            does not support `settings`.
+        InputError: an unreadable network, options that contradict each other or leave nothing to train, or `settings`
+            that the method does not support.
     """
     learner = _learner(context, towers, freezing, captioned, (loss, selection, directions), None)
     return AudioText(learner, context, settings, towers.start)
@@ -133,8 +136,8 @@ def three_stages(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a network cannot be read, the options contradict each other or leave nothing to train, or the method
-            does not support `settings`.
+        InputError: an unreadable network, options that contradict each other or leave nothing to train, or `settings`
+            that the method does not support.
     """
     stages = Curriculum(curriculum, batch=settings.batch, seed=context.seed)
     learner = _learner(context, towers, NOT_FROZEN, captioned, (loss, selection, directions), stages)

@@ -1,4 +1,8 @@
-"""CCA and C-CCA: canonical correlation analysis (Hotelling, 1936), and its cluster form (Rasiwasia et al., 2014)."""
+"""CCA and C-CCA: canonical correlation analysis (Hotelling, 1936), and its cluster form (Rasiwasia et al., 2014).
+
+Reference: Hotelling, Relations between two sets of variates, Biometrika 1936, https://doi.org/10.1093/biomet/28.3-4.321
+Reference: Rasiwasia et al., Cluster canonical correlation analysis, AISTATS 2014, https://proceedings.mlr.press/v33/rasiwasia14.html
+"""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,7 @@
-"""DCCA: deep canonical correlation analysis (Andrew et al., ICML 2013), and C-DCCA, its cluster form."""
+"""DCCA: deep canonical correlation analysis (Andrew et al., ICML 2013), and C-DCCA, its cluster form.
+
+Reference: Andrew et al., Deep canonical correlation analysis, ICML 2013, https://proceedings.mlr.press/v28/andrew13.html
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -197,8 +200,8 @@ def dcca(
         hidden_visual: hidden layers of the second modality (same source).
 
     Raises:
-        InputError: the clips do not have exactly two modalities of vectors, the batch is not larger than `outputs`,
-            there are more directions than outputs, or the method does not support `settings`.
+        InputError: clips without exactly two modalities of vectors, a batch not larger than `outputs`, more directions
+            than outputs, or `settings` that the method does not support.
     """
     hidden = dict(zip(context.need_pair("dcca"), (hidden_audio, hidden_visual), strict=True))
     _check_batch(settings, options.outputs, "dcca")
@@ -216,6 +219,9 @@ def c_dcca(
 ) -> Method:
     """Build cluster deep CCA, whose cross-covariance also pairs all clips of a class (Zeng et al., TOMM 2020).
 
+    Reference: Zeng et al., Deep triplet neural networks with cluster-CCA for audio-visual cross-modal retrieval, ACM
+    TOMM 2020, https://doi.org/10.1145/3387164
+
     Args:
         context: dimensions of the two modalities.
         settings: the `training` section; its batch must be well above `outputs`.
@@ -224,9 +230,8 @@ def c_dcca(
         pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
 
     Raises:
-        InputError: the clips do not have exactly two modalities of vectors, some do not have exactly one class, the
-            batch is not larger than `outputs`, there are more directions than outputs, or the method does not support
-            `settings`.
+        InputError: clips without exactly two modalities of vectors or without exactly one class, a batch not larger
+            than `outputs`, more directions than outputs, or `settings` that the method does not support.
     """
     _check_batch(settings, options.outputs, "c-dcca")
     hiddens = dict.fromkeys(context.need_pair("c-dcca"), hidden)

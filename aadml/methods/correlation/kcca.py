@@ -1,4 +1,10 @@
-"""KCCA: kernel canonical correlation analysis (Lai and Fyfe, 2000; Hardoon et al., Neural Computation 2004)."""
+"""KCCA: kernel canonical correlation analysis (Lai and Fyfe, 2000; Hardoon et al., Neural Computation 2004).
+
+Reference: Lai and Fyfe, Kernel and nonlinear canonical correlation analysis, International Journal of Neural Systems
+2000, https://doi.org/10.1142/S012906570000034X
+Reference: Hardoon et al., Canonical correlation analysis: an overview with application to learning methods, Neural
+Computation 2004, https://doi.org/10.1162/0899766042321814
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -43,6 +49,8 @@ class KernelFeatures:
 
     If every training clip is a landmark, the features are exact (kernel PCA). With fewer landmarks, the features are
     Nystroem's approximation (Williams and Seeger, NIPS 2000).
+
+    Reference: Williams and Seeger, Using the Nyström method to speed up kernel machines, NIPS 2000, https://papers.nips.cc/paper_files/paper/2000/hash/19de10adbaa1b2ee13f77f679fa1483a-Abstract.html
 
     Args:
         kernel: a key of KERNELS.

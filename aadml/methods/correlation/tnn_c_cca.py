@@ -1,4 +1,8 @@
-"""TNN-C-CCA: deep triplet neural networks with cluster CCA (Zeng, Yu and Oyama, ACM TOMM 2020)."""
+"""TNN-C-CCA: deep triplet neural networks with cluster CCA (Zeng, Yu and Oyama, ACM TOMM 2020).
+
+Reference: Zeng et al., Deep triplet neural networks with cluster-CCA for audio-visual cross-modal retrieval, ACM TOMM
+2020, https://doi.org/10.1145/3387164
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -102,8 +106,8 @@ class TripletLearner(Learner):
             "repaired" to include the partner and to omit these triplets.
 
     Raises:
-        InputError: the clips do not have exactly two modalities of vectors, some do not have exactly one class, or
-            there are more directions than input dimensions.
+        InputError: clips without exactly two modalities of vectors or without exactly one class, or more directions
+            than input dimensions.
     """
 
     def __init__(

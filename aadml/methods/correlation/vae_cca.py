@@ -1,4 +1,7 @@
-"""VAE-CCA: variational auto-encoders with correlated, label-aware latents (Zhang et al., ACM TOMM 2023)."""
+"""VAE-CCA: variational auto-encoders with correlated, label-aware latents (Zhang et al., ACM TOMM 2023).
+
+Reference: Zhang et al., Variational autoencoder with CCA for audio-visual cross-modal retrieval, ACM TOMM 2023, https://doi.org/10.1145/3575658
+"""
 
 from typing import Annotated, Any
 
@@ -87,7 +90,7 @@ class VariationalLearner(Learner):
         fidelity: "repaired" for learned centers, "source" for centers that are redrawn for every batch.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

@@ -1,4 +1,8 @@
-"""AADML: anchor-aware deep metric learning (Zeng et al., ICMR 2024), and CCTL, its form without proxies (ISM 2022)."""
+"""AADML: anchor-aware deep metric learning (Zeng et al., ICMR 2024), and CCTL, its form without proxies (ISM 2022).
+
+Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
+Reference: Zeng et al., Complete cross-triplet loss in label space for audio-visual cross-modal retrieval, ISM 2022, https://arxiv.org/abs/2211.03434
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -60,8 +64,8 @@ class LabelSpaceLearner(Learner):
         readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, there is only one modality, or
-            a section does not fit the modalities of the clips.
+        InputError: clips without exactly one class, features other than vectors, only one modality, or a section that
+            does not fit the modalities of the clips.
     """
 
     in_bfloat16 = "shown"
@@ -135,7 +139,7 @@ class LabelSpaceLearner(Learner):
         ]
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError if no training clip can have as many neighbors as the proxy needs."""
+        """Raise InputError if no training clip can have the proxy's number of neighbors."""
         if self.metric_weight:
             self.objective.check_size(len(train), train.labels)
 
@@ -280,7 +284,7 @@ def cctl(
         margin: margin in squared distance (about 1: papers of the AADML group; not published for CCTL alone).
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
     learner = LabelSpaceLearner(
         context,

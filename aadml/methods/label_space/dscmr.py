@@ -1,4 +1,7 @@
-"""DSCMR: deep supervised cross-modal retrieval (Zhen et al., CVPR 2019)."""
+"""DSCMR: deep supervised cross-modal retrieval (Zhen et al., CVPR 2019).
+
+Reference: Zhen et al., Deep supervised cross-modal retrieval, CVPR 2019, https://openaccess.thecvf.com/content_CVPR_2019/html/Zhen_Deep_Supervised_Cross-Modal_Retrieval_CVPR_2019_paper.html
+"""
 
 from typing import Annotated, Any
 
@@ -37,7 +40,7 @@ class CommonSpaceLearner(Learner):
         beta: weight of the distance between partners (0.1: same source).
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

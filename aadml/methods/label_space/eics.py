@@ -1,4 +1,8 @@
-"""EICS: explicit and implicit dual common subspaces (Zeng et al., ACM TOMM 2023)."""
+"""EICS: explicit and implicit dual common subspaces (Zeng et al., ACM TOMM 2023).
+
+Reference: Zeng et al., Learning explicit and implicit dual common subspaces for audio-visual cross-modal retrieval, ACM
+TOMM 2023, https://doi.org/10.1145/3564608
+"""
 
 from typing import Annotated, Any
 
@@ -49,7 +53,7 @@ class DualSubspaceLearner(Learner):
         margin: margin of the triplets, in squared distance.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

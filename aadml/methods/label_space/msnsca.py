@@ -47,7 +47,7 @@ class MultiScaleLearner(Learner):
         center_weight: weight of the distance to the class centers (0.001 to 0.01: same source).
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

@@ -24,9 +24,11 @@ class Readout:
     """A map from label-space vectors f (n, C) to embeddings (n, C).
 
     With "cosine", the embedding is f itself (AADML, section 3). With "posterior", the embedding is
-    softmax(f / temperature). The inner product of two such embeddings is the probability that two items have the same
-    class, if their classes are independent. Ranking by this probability is optimal if the posteriors are calibrated
-    (probability ranking principle, Robertson 1977).
+    softmax(f / temperature). The inner product of two such embeddings is the probability that two items with
+    independent classes have the same class. Ranking by this probability is optimal if the posteriors are calibrated
+    (probability ranking principle, Robertson, 1977).
+
+    Reference: Robertson, The probability ranking principle in IR, Journal of Documentation 1977, https://doi.org/10.1108/eb026647
 
     Attributes:
         name: "cosine" or "posterior".

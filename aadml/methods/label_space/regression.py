@@ -20,7 +20,7 @@ def label_space_encoders(context: Context, method: str, network: NetworkOptions)
         network: layers of the encoders, see `NetworkOptions`.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
     return encoders(context, method, context.need_classes(method), network)
 

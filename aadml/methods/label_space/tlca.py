@@ -1,4 +1,8 @@
-"""TLCA: triplets in two stages, first semi-hard, then hard among interpolated points (Zeng and Ikeda, 2023)."""
+"""TLCA: triplets in two stages, first semi-hard, then hard among interpolated points (Zeng and Ikeda, 2023).
+
+Reference: Zeng and Ikeda, Two-stage triplet loss training with curriculum augmentation for audio-visual retrieval,
+2023, https://arxiv.org/abs/2310.13451
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -48,7 +52,7 @@ class CurriculumLearner(Learner):
         first_share: share of the epochs in stage 1, 0 to 1.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     def __init__(

@@ -44,6 +44,8 @@ class AdvisedLearner(Learner):
     toolkit. The teacher reads all modalities of a clip, and is used only in training. At test, an item is
     embedded in label space by the student of its modality.
 
+    Reference: Wang et al., VideoAdviser: video knowledge distillation for multimodal transfer learning, 2023, https://arxiv.org/abs/2309.15494
+
     Args:
         context: dimensions and classes.
         network: network of the students, see `NetworkOptions`.
@@ -54,7 +56,7 @@ class AdvisedLearner(Learner):
         advice_weight: weight of the distillation into the students; 0 for students that do not depend on the teacher.
 
     Raises:
-        InputError: some clips do not have exactly one class, features are not vectors, or there is only one modality.
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
     criterion = "score"
@@ -98,7 +100,7 @@ class AdvisedLearner(Learner):
         return in_two(epochs, self.share, (FIRST, SECOND), apart=True)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Store the stage, which decides how validation is scored."""
+        """Store the stage, which determines the score of validation."""
         self._stage = epoch.stage
 
     def validate(self, valid: Validation) -> dict[str, float]:

@@ -1,4 +1,7 @@
-"""BiC-Net on feature vectors: a local branch on tokens and a global branch (Han et al., ACM TOMM 2023)."""
+"""BiC-Net on feature vectors: a local branch on tokens and a global branch (Han et al., ACM TOMM 2023).
+
+Reference: Han et al., BiC-Net: learning efficient spatio-temporal relation for text-video retrieval, ACM TOMM 2023, https://doi.org/10.1145/3627103
+"""
 
 import math
 from functools import partial
@@ -73,8 +76,8 @@ class BilateralLearner(Learner):
     BiC-Net encodes frames and their regions by transformers in space and time, and text by BERT. A single feature
     vector per clip has neither frames nor regions. The local branch therefore splits a vector into `tokens` pieces with
     learned positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are
-    negatives, which lowers scores of retrieval by class. The released code halves the learning rate when the validation
-    score stops rising, as the preset does. Sizes are choices of this toolkit.
+    negatives, which lowers scores of retrieval by class. When the validation score stops rising, the released code and
+    the preset halve the learning rate. Sizes are choices of this toolkit.
 
     Args:
         context: dimensions and classes.

@@ -1,4 +1,7 @@
-"""CLIP's objective on features: contrastive learning of pairs (Radford et al., ICML 2021)."""
+"""CLIP's objective on features: contrastive learning of pairs (Radford et al., ICML 2021).
+
+Reference: Radford et al., Learning transferable visual models from natural language supervision, ICML 2021, https://arxiv.org/abs/2103.00020
+"""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,7 @@
-"""DCIL: dual-path embeddings with an instance loss (Zheng et al., ACM TOMM 2020)."""
+"""DCIL: dual-path embeddings with an instance loss (Zheng et al., ACM TOMM 2020).
+
+Reference: Zheng et al., Dual-path convolutional image-text embeddings with instance loss, ACM TOMM 2020, https://doi.org/10.1145/3383184
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -46,7 +49,7 @@ class InstanceLearner(Learner):
         selection: the `selection` section: "all" negatives of a batch, "hardest", "random", ... (see SELECTIONS).
 
     Raises:
-        InputError: the number of training clips is unknown, features are not vectors, or there is only one modality.
+        InputError: an unknown number of training clips, features other than vectors, or only one modality.
     """
 
     def __init__(
@@ -79,7 +82,7 @@ class InstanceLearner(Learner):
         return in_two(epochs, self.share, (FIRST, SECOND))
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Raise InputError if the classifier has fewer rows than there are training clips."""
+        """Raise InputError if the training clips outnumber the rows of the classifier."""
         if len(train) > self.classifier.out_features:
             raise InputError(
                 f"dcil: there are {len(train)} training clips, but the method was built for "

@@ -54,8 +54,8 @@ class FewLabelsLearner(Learner):
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
 
     Raises:
-        InputError: the clips have no class or several classes, features are not vectors, there is only one modality, or
-            the sections contradict each other (see `Matching`).
+        InputError: clips with no class or several classes, features other than vectors, only one modality, or sections
+            that contradict each other (see `Matching`).
     """
 
     similarity = "dot"

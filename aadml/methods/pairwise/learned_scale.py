@@ -1,4 +1,7 @@
-"""A temperature that is learned with the networks (Radford et al., ICML 2021)."""
+"""A temperature that is learned with the networks (Radford et al., ICML 2021).
+
+Reference: Radford et al., Learning transferable visual models from natural language supervision, ICML 2021, https://arxiv.org/abs/2103.00020
+"""
 
 import math
 from functools import partial

@@ -47,9 +47,9 @@ class Matching(LearnedScale):
         seed: seed of the DCCA that defines a space of neighbors.
 
     Raises:
-        InputError: the loss ignores the weights of neighbors, proxies replace the candidates of a bank, neighbors in
-            the space of a DCCA do not have exactly two modalities, or `space` lacks a modality or property that the
-            sections need.
+        InputError: a loss or proxy that does not support weights of neighbors, proxies in place of a bank's candidates,
+            neighbors in the space of a DCCA without exactly two modalities, or a `space` without a modality or property
+            required by the sections.
     """
 
     __call__: Callable[..., dict[str, Tensor]]
@@ -95,7 +95,7 @@ class Matching(LearnedScale):
         self.objective.check_size(len(train), None)
 
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
-        """Refresh bank, neighbors and proxies for an epoch; find duplicates once, or in each epoch if texts change.
+        """Refresh bank, neighbors and proxies for an epoch; find duplicates once, or in each epoch for changing texts.
 
         Args:
             train: the training clips.

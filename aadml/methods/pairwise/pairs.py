@@ -50,6 +50,10 @@ class PairLearner(Learner):
     al., ICML 2021), with a learned temperature. A clip's partner is its only positive, besides the positives of
     `neighbors`. All other clips of the batch are negatives, except for duplicates.
 
+    Reference: Zhang et al., Contrastive learning of medical visual representations from paired images and text, MLHC
+    2022, https://arxiv.org/abs/2010.00747
+    Reference: Radford et al., Learning transferable visual models from natural language supervision, ICML 2021, https://arxiv.org/abs/2103.00020
+
     Args:
         context: dimensions of the modalities.
         network: the `network` section: hidden layers, dropout and input noise of each modality's network.
@@ -61,7 +65,7 @@ class PairLearner(Learner):
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
 
     Raises:
-        InputError: features are not vectors, there is only one modality, or the sections contradict each other (see
+        InputError: features other than vectors, only one modality, or sections that contradict each other (see
             `Matching`).
     """
 

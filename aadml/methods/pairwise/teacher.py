@@ -1,4 +1,8 @@
-"""A deep CCA of the training clips as teacher: neighbors are searched among its vectors (HSC-MAE, 2026)."""
+"""A deep CCA of the training clips as teacher: neighbors are searched among its vectors (HSC-MAE, 2026).
+
+Reference: Zeng et al., Hierarchical semantic correlation-aware masked autoencoder for unsupervised audio-visual
+representation learning, ICME 2026, https://arxiv.org/abs/2604.04229
+"""
 
 import torch
 from torch import Tensor

@@ -25,6 +25,8 @@ def add_adapters(network: nn.Module, layers: Sequence[str], *, rank: int, alpha:
     The output of a layer for an input x receives `alpha / rank` times B A x, with new matrices A and B. B is zero at
     the beginning, so that the network computes the same vectors.
 
+    Reference: Hu et al., LoRA: low-rank adaptation of large language models, 2021, https://arxiv.org/abs/2106.09685
+
     Args:
         network: network with the layers.
         layers: names of linear layers.
@@ -35,7 +37,7 @@ def add_adapters(network: nn.Module, layers: Sequence[str], *, rank: int, alpha:
         The modules with the weights A and B.
 
     Raises:
-        InputError: there are no layers, the rank is 0, or a name is not that of a linear layer.
+        InputError: no layers, a rank of 0, or a name that belongs to no linear layer.
         MissingExtraError: `peft` is not installed.
     """
     peft = optional("peft", "lora_rank", "aadml[lora]")

@@ -13,7 +13,7 @@ from aadml.methods.towers.item_draws import ItemDraws
 
 
 def checkpoint_blocks(network: nn.Module, parts: Iterable[nn.Module]) -> None:
-    """Change the blocks of a network that belong to `parts`: each block then stores only its inputs for the gradient.
+    """Change a network's blocks in `parts`: each block then stores only its inputs for the gradient.
 
     Blocks are those items of module lists that have submodules, but no module list inside.
     """

@@ -127,7 +127,7 @@ class HubInput(ResizedBuffers):
         return preparation_in(bytes(self.files.tolist()), self.saved.model, self.modality)
 
     def train_blocks(self, *, frozen: bool) -> None:
-        """Make the last blocks trainable, unless `frozen` is set or the network belongs to a saved model.
+        """Make the last blocks trainable, except with `frozen` or for the network of a saved model.
 
         Raises:
             InputError: the network has too few blocks, or no linear layers for adapters.

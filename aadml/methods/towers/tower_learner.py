@@ -80,7 +80,7 @@ class TowerLearner(CachingLearner):
         return train, self._prepared_clips(valid)[0]
 
     def decodable(self, clips: Clips) -> Clips:
-        """Return the clips that can be decoded; a warning names the files of the other clips."""
+        """Return the decodable clips; a warning names the files of the other clips."""
         present = torch.ones(len(clips), dtype=torch.bool)
         for modality in clips.modalities:
             features = clips[modality]

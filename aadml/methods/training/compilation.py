@@ -8,7 +8,7 @@ from aadml.objective.objective import Objective
 
 
 def compiled_objectives(learner: Learner, settings: Training) -> list[Objective]:
-    """Return the objectives whose losses `training.compile` compiles; empty if `training.compile` is false.
+    """Return the objectives with losses to compile; empty if `training.compile` is false.
 
     Raises:
         InputError: `training.compile` is true, but the learner has no metric loss, or a loss with a generator.

@@ -51,7 +51,7 @@ class LearnedMethod(Method):
         return self.learner.similarity
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError if the learner rejects the clips, or if its device lacks the precision of training."""
+        """Raise InputError for clips that the learner rejects, or for a device without the training precision."""
         check_device(self.precision, self.learner.device)
         self.learner.check_clips(train)
 

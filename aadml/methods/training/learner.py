@@ -109,7 +109,7 @@ class Stage:
 
 
 def in_two(epochs: int, share: float, names: tuple[str, str], *, apart: bool = False) -> list[Stage]:
-    """Return two stages that share a number of epochs; a stage without epochs is omitted.
+    """Return two stages of `epochs` epochs in total; a stage without epochs is omitted.
 
     Args:
         epochs: epochs of both stages together.
@@ -251,7 +251,7 @@ class CachingLearner(Learner):
 
 
 class ResizedBuffers(nn.Module):
-    """A module whose buffers have sizes that depend on the training data: loading a state resizes these buffers.
+    """A module with buffers whose sizes depend on the training data: loading a state resizes these buffers.
 
     Attributes:
         resized: names of the buffers.

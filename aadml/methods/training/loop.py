@@ -115,7 +115,7 @@ class _Loop:
                     self.session.finish_stage(stages[number].name)
 
     def _run_stage(self, stage: Stage) -> bool:
-        """Run the remaining epochs of a stage; return False if training must stop."""
+        """Run the remaining epochs of a stage, and return whether training continues."""
         while self.progress.epoch < stage.epochs and not 0 < self.settings.patience <= self.progress.since_best:
             record = self._run_epoch(stage)
             if not math.isfinite(loss := numbers(record)["loss"]):

@@ -44,7 +44,7 @@ def resolved(precision: Precision, learner: Learner) -> Literal["float32", "tf32
 
 
 def check_device(precision: Precision, device: torch.device) -> None:
-    """Raise InputError if the precision is tf32, but the device is not a CUDA device."""
+    """Raise InputError for the precision tf32 on a device other than a CUDA device."""
     if precision == "tf32" and device.type != "cuda":
         raise InputError(
             f"training.precision is tf32, but the device is {device.type}; train on a CUDA device, or choose float32, "

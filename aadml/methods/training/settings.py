@@ -59,7 +59,7 @@ class Training:
         patience: epochs without a rise of the validation score after which a stage of training ends; 0 for no limit.
         train_map: epochs between two evaluations of the training clips (MAP, training loss and validation loss). These
             values are only logged; training does not depend on them. 0 for no evaluation of training clips.
-        drop_last: leave out a last batch that is smaller than `batch`, unless it is the only batch.
+        drop_last: omit a last batch smaller than `batch`, unless it is the only batch.
         precision: precision of the products of hidden layers, and of a loss's generator, in training: "float32",
             "tf32" (CUDA devices only; also the products of losses), "bfloat16" or "auto". "auto" is bfloat16 for wide
             layers of methods with equal scores in both precisions, on machines with bfloat16 multiplication in
@@ -69,7 +69,8 @@ class Training:
             step. Results then differ by rounding.
 
     Raises:
-        InputError: `criterion` contains a name that is not a single metric, or is better when smaller.
+        InputError: a name in `criterion` does not belong to a single metric, or belongs to a metric whose smaller
+            values are better.
     """
 
     removed_options: ClassVar[Mapping[str, int]] = {"micro_batch": 0, "valid_every": 1}

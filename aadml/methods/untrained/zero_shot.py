@@ -102,7 +102,7 @@ def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
 
 
 def _how(spaces: Mapping[Modality, SharedSpace | None]) -> str:
-    """Return a hint: choose the modalities that share a space, or extract features if no modalities share a space."""
+    """Return a hint to choose modalities with a shared space, or to extract features if no modalities share a space."""
     for space in spaces.values():
         sharing = [modality for modality, other in spaces.items() if other == space]
         if space is not None and len(sharing) > 1:

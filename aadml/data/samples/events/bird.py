@@ -8,7 +8,7 @@ from aadml.data.samples.sound import Signal, lay, oscillate, time_axis
 
 
 def bird(scene: Scene, generator: np.random.Generator) -> Event:
-    """Return the event of a bird that sings 2 to 7 sweeps a second, which start at 1.4 to 4.7 kHz."""
+    """Return the event of a bird that sings 2 to 7 sweeps a second, starting at 1.4 to 4.7 kHz."""
     period = 1 / scene.between(2, 7)
     starts = beats(generator, scene, period, jitter=0.15)
     length, base = period * generator.uniform(0.35, 0.7), scene.tone(1600, 4200)

@@ -163,13 +163,12 @@ def _inspected(path: str, size: int, modified: int, inode: int) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"cannot be inspected in {patience:.0f} s, so the file is damaged or the disk is too slow"
+        return f"the file cannot be inspected in {patience:.0f} s, so the file is damaged or the disk is too slow"
     if reached_limit(inspection.returncode):
-        return f"cannot be inspected in {seconds:.1f} s of processor time, so the file is damaged or malicious"
+        return f"the file cannot be inspected in {seconds:.1f} s of processor time, so the file is damaged or malicious"
     if inspection.returncode < 0:
-        return f"crashes its reader ({signal.Signals(-inspection.returncode).name}), so the file is damaged"
+        return f"the file crashes its reader ({signal.Signals(-inspection.returncode).name}), so the file is damaged"
     if inspection.returncode:
-        return (
-            f"cannot be inspected ({(inspection.stderr.decode(errors='replace').splitlines() or ['no message'])[-1]})"
-        )
+        lines = inspection.stderr.decode(errors="replace").splitlines() or ["no message"]
+        return f"the file cannot be inspected ({lines[-1]})"
     return inspection.stdout.decode(errors="replace")[:500]

@@ -152,9 +152,9 @@ def main(path: str, seconds: float) -> str:
     except UnsafeFile as unsafe:
         return str(unsafe)
     except MemoryError:
-        return "needs more memory than is plausible for a file of its size"
+        return "the file needs more memory than is plausible for a file of its size"
     except Exception as error:  # HDF5 raises many exceptions for damaged files
-        return f"cannot be read as HDF5 ({error})"
+        return f"the file cannot be read as HDF5 ({error})"
     return ""
 
 

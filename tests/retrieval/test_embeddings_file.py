@@ -104,7 +104,7 @@ def test_labels_that_are_minus_one_or_empty_are_not_a_class(tmp_path, label):
     [
         ({"audio": AUDIO * np.nan}, "the audio vectors contain NaN"),
         ({"audio": AUDIO[:, 0]}, r"audio has type float64 and shape \(4,\); pass numbers of shape \(n, d\)"),
-        ({"audio": AUDIO.astype(str)}, "audio: .* pass numbers"),
+        ({"audio": AUDIO.astype(str)}, "audio has .* pass numbers"),
         ({"audio": AUDIO[:3]}, "4 visual rows, but 3 audio rows"),
         ({"visual": AUDIO[:3]}, "3 visual rows, but 4 audio rows"),
         ({"label": np.arange(3)}, r"label has shape \(3,\); pass an array of shape \(4,\)"),
@@ -221,7 +221,7 @@ def test_wrong_masks_and_names_are_refused(tmp_path, changes, message):
 )
 def test_a_file_of_another_kind_is_refused_in_plain_words(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=f"{name}: {message}"):
+    with pytest.raises(InputError, match=f"{name} {message}"):
         read_embeddings(tmp_path / name)
 
 

@@ -76,7 +76,7 @@ def test_without_flock_a_file_holds_host_and_process(tmp_path, handle, no_flock)
     [
         (
             f"{socket.gethostname()} 999999999",
-            "lock: was left behind by process 999999999 of this machine, which has ended; remove this file$",
+            "lock was left behind by process 999999999 of this machine, which has ended; remove this file$",
         ),
         ("elsewhere 12", "^busy, or remove .*lock if process 12 on elsewhere has ended$"),
         ("", "^busy, or remove .*lock if no other process is running$"),

@@ -46,10 +46,10 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
         words: words to return; None for all words.
 
     Returns:
-        Word -> (d,) float32; the first vector if a word is repeated.
+        Vectors (d,) float32, by word; the first vector if a word is repeated.
 
     Raises:
-        InputError: the file cannot be read, is truncated, is malformed, or has a returned vector that is not finite.
+        InputError: the file cannot be read, is truncated or is malformed, or a returned vector is not finite.
     """
     wanted = None if words is None else {word.encode() for word in words}
     vectors: dict[str, Vector] = {}
@@ -111,7 +111,11 @@ def untrained_table(vocabulary: Iterable[str], *, dimension: int = 300, seed: in
 
 
 def variants(word: str) -> Sequence[str]:
-    """Return the spellings of a word to look up: unchanged, capitalized, in capitals, "-" as "_" or "", American."""
+    """Return the spellings under which a word is looked up, in order and without repetition.
+
+    The spellings are the word, the word capitalized, the word in capitals, the word with "_" for each "-", the
+    word without "-", and American spellings of the word.
+    """
     joined, underscored = word.replace("-", ""), word.replace("-", "_")
     american = (re.sub("(?<=...)our", "or", word), re.sub("ise(d|s|)$", r"ize\1", word), word.replace("grey", "gray"))
     spellings = (word, word.capitalize(), word.upper(), underscored, joined, *american)
@@ -137,7 +141,11 @@ def _nearly_orthogonal(vectors: Vector, seed: int) -> Vector:
 
 
 def _is_binary(file: BinaryIO, header: bytes) -> bool:
-    """Return whether a file is binary. In a text file, the second line has as many numbers as the header states."""
+    """Return whether a file is binary.
+
+    A file is text if `header` does not state the numbers of words and dimensions. Any other file is text if the
+    second line contains a word and one number for each stated dimension.
+    """
     if not _counts(header):
         return False
     place = file.tell()
@@ -150,14 +158,17 @@ def _is_binary(file: BinaryIO, header: bytes) -> bool:
 
 
 def _counts(header: bytes) -> list[int]:
-    """Return the numbers of words and dimensions in the first line; [] if the line is a word with its vector."""
+    """Return the number of words and the number of dimensions that `header` states.
+
+    The result is [] for a header with other content, such as a word with its vector.
+    """
     parts = header.split()
     numbers = [int(part) for part in parts if part.isdigit() and len(part) <= _DIGITS]
     return numbers if len(parts) == len(numbers) == 2 else []
 
 
 def _check_counts(header: bytes, size: int, path: str) -> None:
-    """Raise DamagedFileError if a file of `size` bytes cannot contain as many words or dimensions as its header."""
+    """Raise DamagedFileError if a file of `size` bytes cannot have as many words or dimensions as `header` states."""
     if any(2 * number > size for number in _counts(header)):
         count, dimension = _counts(header)
         raise DamagedFileError(

@@ -89,7 +89,7 @@ def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *
 
 
 def _check_clips(content: FeatureFile, n: int, place: str) -> None:
-    """Check labels, names, splits, columns and fingerprints of n clips."""
+    """Check ids, labels, class names, splits, columns, fingerprints and shard rows of n clips."""
     lists = {"/split": content.splits} | {f"/column/{name}": column for name, column in content.columns.items()}
     for key, values in lists.items():
         if len(values) != n:

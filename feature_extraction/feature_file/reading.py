@@ -185,7 +185,7 @@ def _rows(group: Group, key: str, dtype: type, place: str) -> FeatureRows:
 
 
 def _features(group: Group, key: str, place: str) -> FeatureRows:
-    """Return features, mapped from the file if they are large and contiguous."""
+    """Return features; large, contiguous float32 features are mapped from the file."""
     rows, dataset = _rows(group, key, np.float32, place), _dataset(group, key, place)
     start = dataset.id.get_offset()  # None for chunked datasets, and for data outside this file
     size = int(np.prod(rows.shape, dtype=np.int64)) * rows.dtype.itemsize

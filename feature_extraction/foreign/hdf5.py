@@ -115,11 +115,11 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
     """Read arrays of an HDF5 file.
 
     Returns:
-        Key -> array of numbers or text, for each key of `wanted`.
+        Dictionary from each key of `wanted` to an array of numbers or text.
 
     Raises:
-        InputError: the file cannot be read, or a key is missing or has a value other than an array of real numbers or
-            text.
+        InputError: the file cannot be read, or a key is missing or has a value other than an array of real numbers
+            or text.
     """
     with open_hdf5(path) as file:
         require_keys(path, wanted, tuple(file))
@@ -127,7 +127,10 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
 
 
 def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Collection[str]) -> None:
-    """Raise InputError if a requested key is not among the keys of a file. The message lists up to 30 keys."""
+    """Raise InputError if a requested key is not among the keys of a file.
+
+    The message lists up to 30 keys of the file.
+    """
     missing = [key for key in wanted if key not in keys]
     if missing:
         present = ", ".join([*keys][:30]) or "none"
@@ -148,7 +151,10 @@ def _values(dataset: Any, where: str) -> NDArray[Any]:
 
 @functools.lru_cache(maxsize=256)
 def _inspected(path: str, size: int, modified: int, inode: int) -> str:
-    """Inspect a file in a subprocess; return the problem or "". `modified` and `inode` only identify the version."""
+    """Inspect a file in a subprocess, and return the problem; "" for a safe file.
+
+    `modified` and `inode` only identify the version of the file.
+    """
     del modified, inode
     seconds = _SECONDS + min(size / _OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS) + size / _BYTES_A_SECOND
     patience = _PATIENCE[0] + _PATIENCE[1] * seconds

@@ -1,9 +1,9 @@
 """Program for inspecting an HDF5 file, except its large arrays, in a process that can be killed.
 
 A file can make HDF5 loop without end, allocate declared sizes, follow links to other files, or crash the process.
-Reading names and sizes is sufficient to cause these failures. This program therefore reads names and sizes first, with
-limits on processor time and memory. It prints one line about the problem, or nothing if the file is safe. It imports no
-other module of the package.
+Reading names and sizes is sufficient to cause these failures. The package therefore opens a file only after this
+program has read the names and sizes in the file, within limits on processor time and memory. The program prints one
+line about the problem, or nothing if the file is safe. The program imports no other module of the package.
 """
 
 import os

@@ -36,7 +36,7 @@ def npz_arrays(path: str | os.PathLike[str], wanted: Collection[str] | None = No
         wanted: keys to read; None for all keys. Missing keys are left out.
 
     Returns:
-        Key -> array, as stored.
+        Dictionary from keys to arrays, as stored.
 
     Raises:
         InputError: the file cannot be read, contains Python objects, or declares a different size than it stores.
@@ -61,10 +61,10 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Raise ValueError if members of an archive overlap, have equal names, or declare far more than their stored size.
+    """Raise ValueError if archive members overlap, have equal names, or declare far more than their stored size.
 
     Args:
-        archive: archive opened for reading; no member is decompressed beyond its declared size.
+        archive: archive opened for reading. `zipfile` decompresses no member beyond its declared size.
         size: size of the file in bytes.
 
     Raises:
@@ -110,7 +110,8 @@ def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:
 
     Raises:
         InputError: the file contains Python objects.
-        ValueError: the header declares a different size. A damaged file raises any of `DAMAGED`.
+        ValueError: the size that the header declares differs from the size of the content. A damaged file raises
+            any exception of `DAMAGED`.
     """
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0

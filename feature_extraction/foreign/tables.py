@@ -138,12 +138,13 @@ def _failures_of(source: str) -> Iterator[None]:
 
 
 def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
-    """Copy the files beside a remote file to the same relative paths beside the copy. Missing files are left out.
+    """Copy wanted files from the folder of a remote file to the same relative paths beside the local copy.
 
     Args:
-        source: an address that was copied by `local_path`. Data sets of the hub have no files beside them.
-        copy: path of the copy.
-        files: paths of the wanted copies; existing files and paths outside the folder of `copy` are left out.
+        source: address of the remote file, copied by `local_path`. For a data set of the hub, no files are copied.
+        copy: path of the local copy of `source`.
+        files: local paths of the wanted files. Paths of existing local files, paths outside the folder of `copy`,
+            and files that are missing beside `source` are left out.
 
     Raises:
         InputError: a file cannot be read, or is larger than the free space.
@@ -229,7 +230,7 @@ def table_files(path: Path) -> tuple[Path, ...]:
 
 
 def table_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the names of all arrays of a table that `table_arrays` can read.
+    """Return the names of all arrays that `table_arrays` can read from a table.
 
     Args:
         path: see `table_arrays`.
@@ -251,13 +252,14 @@ def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
     """Read columns of a table of clips: lists of d numbers as (n, d), single values as (n,).
 
     Args:
-        path: see `is_table`. In a tar, the files `KEY.audio.npy`, `KEY.split.txt` and `KEY.cls` are the values of clip
-            KEY in the columns `audio`, `split` and `label`. A data set with named splits has the column `split`. The
-            class names that `datasets` stores are the array `class_names`.
+        path: see `is_table`. In a tar, the files `KEY.audio.npy`, `KEY.split.txt` and `KEY.cls` are the values of
+            clip KEY in the columns `audio`, `split` and `label`. A data set with named splits has the column
+            `split`. The class names that `datasets` stores are the array `class_names`.
         wanted: columns to read. Missing columns are left out.
 
     Raises:
-        InputError: the table cannot be read, or a column does not form an array (missing values, different lengths).
+        InputError: the table cannot be read, or a column does not form an array because of missing values or
+            lists of different lengths.
         MissingExtraError: pyarrow or datasets is not installed.
     """
     place = Path(path)
@@ -483,7 +485,7 @@ Reads = dict[str, Callable[[], NDArray[Any]]]
 
 
 def _columns(path: Path, wanted: Collection[str]) -> Reads:
-    """Return column -> function that builds the array of the column, for a table other than a tar."""
+    """Return a dictionary from names of arrays to functions that build the arrays, for a table other than a tar."""
     parts = _equal_parts(path)
     tables = [part.read(wanted) for part in parts]
     for table in tables:
@@ -499,7 +501,10 @@ def _columns(path: Path, wanted: Collection[str]) -> Reads:
 
 
 def class_names(schema: Any) -> list[str]:
-    """Return the class names that the library `datasets` stores in a schema for the column `label`; else []."""
+    """Return the class names that the library `datasets` stores in a schema for the column `label`.
+
+    The result is [] for a schema without class names.
+    """
     stored = (schema.metadata or {}).get(b"huggingface")
     features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
     return list(features.get("label", {}).get("names") or [])
@@ -544,7 +549,7 @@ class _LimitedStream:
         self._file, self._limit, self._left = file, limit, limit
 
     def read(self, size: int = -1) -> bytes:
-        """Read at most `size` bytes, or all; raise ValueError beyond the limit."""
+        """Read at most `size` bytes, or all bytes for a negative `size`. Raise ValueError beyond the limit."""
         data = self._file.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
         self._left -= len(data)
         if self._left < 0:

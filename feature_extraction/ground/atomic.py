@@ -15,7 +15,8 @@ from aadml.feature_extraction.ground.errors import InputError
 def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path` that replaces `path` on success and is removed on failure.
 
-    The permissions of a replaced file are kept. A symbolic link stays, and its target is written.
+    The permissions of a replaced file are kept, except with `private`. A symbolic link stays, and its target is
+    written.
 
     Args:
         path: final path. Its folder is created if needed.
@@ -24,10 +25,11 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: 
         private: whether only the owner may read and write the file.
 
     Yields:
-        The temporary path, in the same folder, with the same suffix.
+        The temporary path, in the folder of the written file, with the suffix of that file.
 
     Raises:
-        InputError: `path` cannot be a regular file or cannot be written, or an OSError is raised within the context.
+        InputError: `path` cannot be a regular file or cannot be written, or an OSError is raised within the
+            context.
     """
     final, temporary = Path(path), None
     try:
@@ -76,7 +78,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
 
 
 def refuse_links(*places: Path) -> None:
-    """Raise InputError for a symbolic link at or below a path, which would direct a write to another file.
+    """Raise InputError for a symbolic link at or below a path; such a link would direct a write to another file.
 
     This check is for paths whose names the program chooses. An output that the user typed may be a link.
     """

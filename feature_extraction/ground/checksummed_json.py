@@ -46,7 +46,7 @@ class FileSum:
 
 
 def seal(content: JsonObject) -> bytes:
-    """Return a JSON object as bytes, with the SHA-256 of all other entries under the last key."""
+    """Return a JSON object as UTF-8 bytes. The added last key, `checksum`, contains the SHA-256 of the object."""
     return (json.dumps({**content, CHECKSUM: _digest(content)}, indent=2, ensure_ascii=False) + "\n").encode()
 
 

@@ -75,7 +75,7 @@ def nested(content: object, *path: str) -> JsonObject:
 
 
 def typed(content: object, key: str, kind: type[T]) -> T:
-    """Return the value of the key `key` in an object, checked to be of type `kind`.
+    """Return the value of `key` in a JSON object; the value must be of type `kind`.
 
     Raises:
         InputError: the key is missing, or its value has another type.
@@ -88,7 +88,7 @@ def typed(content: object, key: str, kind: type[T]) -> T:
 
 
 def read_as(kind: Callable[..., T], content: object, place: str | Path) -> T:
-    """Build a dataclass from a JSON object and validate every value against the types of its fields.
+    """Build an instance of a dataclass from a JSON object, and validate the values against the field types.
 
     Args:
         kind: a dataclass; fields may be dataclasses, mappings, tuples, lists and unions of these.
@@ -96,7 +96,7 @@ def read_as(kind: Callable[..., T], content: object, place: str | Path) -> T:
         place: path of the file, for messages.
 
     Raises:
-        DamagedFileError: a field is missing, unknown, or has another type.
+        DamagedFileError: a field is missing or unknown, or its value has another type.
     """
     return parse_as(kind, json.dumps(content, ensure_ascii=False).encode(errors="replace"), place)  # any file name
 

@@ -35,7 +35,15 @@ class Bert(nn.Module):
         self.dimension = int(model.config.hidden_size)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Embed captions: ids (b, w) int64 and mask (b, w) bool -> (b, dimension)."""
+        """Compute one vector per caption.
+
+        Args:
+            ids: (b, w) int64 token ids.
+            mask: (b, w) bool; True for tokens, False for padding.
+
+        Returns:
+            (b, dimension) vectors.
+        """
         hidden = self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         vector = hidden[:, 0]
         assert isinstance(vector, Tensor)
@@ -103,7 +111,8 @@ def load_word_pieces(folder: str | Path) -> Any:
     """Load the tokenizer in the folder of a published BERT, as a tokenizer of the `tokenizers` library.
 
     Raises:
-        InputError: the folder contains no BERT or no readable tokenizer of a BERT, or `transformers` is not installed.
+        InputError: the folder contains no model, or no readable tokenizer with words and the special tokens of a
+            BERT, or `transformers` is not installed.
     """
     loaded = processor_of(_snapshot(folder), "AutoTokenizer", ("tokenizer.json", "vocab.txt")).backend_tokenizer
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]

@@ -76,7 +76,10 @@ class Snapshot:
         return hashed(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def provenance(self) -> dict[str, str | dict[str, str]]:
-        """Return the origin of the model; `source` contains the arguments of `find` for the same model."""
+        """Return the origin of the model.
+
+        The value of the key "source" contains the arguments of `find` for the same model.
+        """
         origin = {"model": self.model, "license": self.license}
         if self.revision is None:
             return {**origin, "files": self.checksums(), "source": {"model": self.weights_checksum()}}
@@ -136,7 +139,7 @@ def restored(model: str, files: Mapping[str, bytes]) -> Iterator[Snapshot]:
 
 
 def remember(snapshot: Snapshot, checksum: str) -> None:
-    """Record the folder of weights, so that `find` returns the folder for the checksum of the weights."""
+    """Record the folder of a model, so that `find` finds the model by the checksum of its weights."""
     folders, folder = _recorded_folders(), str(snapshot.folder.resolve())
     if folders.get(checksum) == folder:
         return

@@ -60,7 +60,7 @@ class Account:
 def refuse_foreign(output: Path) -> None:
     """Raise InputError if the output or its list of failures would replace a file of another kind.
 
-    The list of failures may not be a symbolic link.
+    A symbolic link in place of the list of failures also raises InputError.
     """
     refuse_other_kind(output, "a feature file", is_feature_file)
     refuse_links(_list_of(output))
@@ -76,7 +76,9 @@ def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]
         failures: failed clips; the list is removed if there are none.
 
     Raises:
+        DamagedValues: values in the ledger do not match their checksum.
         InputError: a file cannot be written.
+        OSError: a temporary file or an old list cannot be removed.
     """
     table = _list_of(output)
     for path in (output, table):

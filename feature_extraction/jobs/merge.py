@@ -54,12 +54,12 @@ class _ShardPart:
 def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Merged:
     """Merge the shards of one job. The result equals that of a job without shards byte for byte.
 
-    A transformation that needs the training clips of all shards (a whitening) is fitted during the merge. Features are
-    read and written in blocks.
+    A transformation that needs the training clips of all shards (a whitening) is fitted during the merge. Features
+    are read and written in blocks.
 
     Args:
         paths: feature files of all shards, in any order. A name that was passed to `extract` stands for its shards
-            `<stem>.<i>-of-<n>.h5`. An empty list stands for the shards of `output`.
+            `<stem>.<i>-of-<n><suffix>`. An empty list stands for the shards of `output`.
         output: the feature file to create; its list of failures is written beside it.
 
     Returns:
@@ -96,7 +96,10 @@ def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _ShardPart:
 
 
 def _check_complete(parts: Sequence[_ShardPart]) -> None:
-    """Check that the files are all shards of one job, each once, with every clip as a row or a failure."""
+    """Check that the files are the complete set of shards of one job, without repetition.
+
+    Each clip must be a row or a failure of its shard.
+    """
     known: dict[int, _ShardPart] = {}
     for part in parts:
         shard, first = part.shard, parts[0].shard

@@ -143,7 +143,13 @@ def fingerprint(manifest: Manifest) -> str:
 
 
 def _pending(extractor: Extractor, fit: Fit) -> PendingFit:
-    """Return an extractor's fit for `merge`, which builds the fit without the extractor."""
+    """Return a description of an extractor's fit.
+
+    `merge` builds the fit from this description, without the extractor.
+
+    Raises:
+        InputError: merging does not support the fit.
+    """
     if isinstance(fit, PcaWhitening) and extractor.pool is mean_over_time:
         return PendingFit(PCA_WHITENING, fit.dimension, fit.eight_bit)
     raise InputError(

@@ -90,8 +90,8 @@ class Ledger:
         """Append a record and its values, completely or not at all.
 
         Args:
-            record: the record; its `block` and `end` are set by this function.
-            values: (d,) or (t, d); None for a failure.
+            record: the record. The line contains a new `end`, and a new `block` if `values` is not None.
+            values: (d,) or (t, d); None for a failure, and for a record with the `block` of an earlier record.
 
         Raises:
             InputError: the disk is full or the file cannot be written. Earlier records are kept.
@@ -123,7 +123,10 @@ class Ledger:
         self._flushed = time.monotonic()
 
     def forget_damaged(self) -> int:
-        """Remove damaged records from the index, so that their work is done again, and return the number removed."""
+        """Remove damaged records from the index, and return the number of removed records.
+
+        The work of these records is done again.
+        """
         before, positions, self._positions, self._contents = len(self), self._positions, Positions(), None
         for key, position in positions.all():
             record = read_line(Record, self._line(position))
@@ -176,7 +179,7 @@ class Ledger:
 
 @contextmanager
 def open_ledger(folder: Path) -> Iterator[Ledger]:
-    """Open the ledger of a work folder, repair it, and lock it against other processes.
+    """Open the ledger of a work folder under a lock against other processes, and repair the ledger.
 
     Args:
         folder: the work folder, which is created if needed.
@@ -187,6 +190,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
     Raises:
         InputError: the folder cannot be written, is used by another process, is or contains a symbolic link, or
             contains a ledger of an older version.
+        OSError: the disk cannot store the data at the exit.
     """
     if (folder / _OLD).exists():
         raise InputError(
@@ -212,7 +216,10 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
 
 
 def is_in_use(records: Path) -> bool:
-    """Return whether a process is writing the ledger with the file of records `records`.
+    """Return whether a process is writing a ledger.
+
+    Args:
+        records: path of the ledger's file `records.jsonl`.
 
     Raises:
         OSError: the file cannot be opened.

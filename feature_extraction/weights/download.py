@@ -107,7 +107,7 @@ def _received(url: str, target: Path) -> Path:
 
 
 def _opened(url: str, start: int = 0) -> Any:
-    """Open an address, from byte `start` on."""
+    """Open an address, from byte `start` on; a server without support for ranges sends the whole file."""
     headers = {"User-Agent": "aadml"} | ({"Range": f"bytes={start}-"} if start else {})
     return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT)
 

@@ -140,10 +140,13 @@ WEIGHTS: dict[str, WeightFile] = {
 
 
 def weights_folder() -> Path:
-    """Return the folder of weight files: `weights` in $AADML_CACHE, else in $XDG_CACHE_HOME/aadml or ~/.cache/aadml.
+    """Return the folder of weight files.
+
+    The folder is `weights` in $AADML_CACHE if this variable is set. Otherwise the folder is `aadml/weights` in
+    $XDG_CACHE_HOME, or in ~/.cache if $XDG_CACHE_HOME is not set.
 
     Raises:
-        InputError: the folder would be in the home directory of the user, which cannot be determined.
+        InputError: the home directory of the user is needed, but cannot be determined.
     """
     cache = os.environ.get("AADML_CACHE")
     try:
@@ -164,12 +167,12 @@ def weights_path(name: str, folder: Path | None = None) -> Path:
 
     Args:
         name: a key of `WEIGHTS`.
-        folder: folder with the file, which is copied to the cache; None to download the file from its address, or from
-            the folder of files at $AADML_MIRROR.
+        folder: folder with the file, which is copied to the cache; None to download the file from its address. If
+            $AADML_MIRROR is set, the file is downloaded from the folder at that address instead.
 
     Raises:
-        InputError: an unknown key, an absent file that cannot be obtained, or content that cannot be verified. For a
-            file that cannot be obtained, the message contains file, address and folder.
+        InputError: an unknown key, an absent file that cannot be obtained, or content that cannot be verified. For
+            a file that cannot be obtained, the message contains file, address and folder.
     """
     entry = published(name)
     path = weights_folder() / entry.file
@@ -291,7 +294,10 @@ def _verify(entry: WeightFile, path: Path) -> None:
 
 
 def recorded_checksums() -> dict[str, str]:
-    """Read `checksums.json` of the folder of weights: file name -> SHA-256 at first use; {} if the file is absent.
+    """Read the checksums of first use from `checksums.json` in the folder of weight files.
+
+    Returns:
+        SHA-256 of each file at its first use, by file name; {} if `checksums.json` is absent.
 
     Raises:
         DamagedFileError: `checksums.json` is not a JSON object.

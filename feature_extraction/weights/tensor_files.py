@@ -1,7 +1,7 @@
 """Tensors of weight files: safetensors, PyTorch state dicts, NumPy archives, TensorFlow checkpoints.
 
-Only tensors are read: pickles by `torch.load(weights_only=True)`, NumPy archives without Python objects. Files of
-formats other than safetensors can be cached as safetensors.
+Only tensors are read. Pickles are read by `torch.load(weights_only=True)`. NumPy archives must not contain Python
+objects. Files of formats other than safetensors can be cached as safetensors.
 """
 
 import logging
@@ -62,16 +62,18 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
     """Read all tensors of a weight file.
 
     Args:
-        path: a safetensors file, recognized by its suffix, or a PyTorch, NumPy or TensorFlow file, recognized by its
-            content.
-        cache: path of the converted copy of exactly this content, read if it exists, else written; None for no copy.
-            A copy that is damaged or cannot be written causes no error, only another conversion.
+        path: a safetensors file, recognized by its suffix, or a PyTorch, NumPy or TensorFlow file, recognized by
+            its content.
+        cache: path of the converted copy of exactly this content; None for no copy. An undamaged copy is read; a
+            missing or damaged copy is written. A copy that cannot be written causes only a warning. A safetensors
+            file is not copied.
 
     Returns:
-        Name -> tensor on the CPU; wrappers such as PANNs' `model` are removed.
+        Tensors on the CPU, by name; wrappers such as PANNs' `model` are removed.
 
     Raises:
-        InputError: the file does not exist, has another format, is damaged, has no tensors, or contains unsafe objects.
+        InputError: the file does not exist, has another format, is damaged, has no tensors, or contains unsafe
+            objects.
     """
     if not path.is_file():
         raise InputError(f"{path} is not a file; pass a .safetensors, .pth or .npz file, or a TensorFlow checkpoint")
@@ -142,7 +144,10 @@ def _foreign(path: Path) -> dict[str, Tensor]:
 
 
 def _numpy_arrays() -> list[Any]:
-    """Return safe types that `torch.load` needs for NumPy arrays, as in older files (PANNs, the PCA of VGGish)."""
+    """Return the types and functions that `torch.load` needs as safe globals for NumPy arrays.
+
+    Older files, for example those of PANNs and of the PCA of VGGish, contain such arrays.
+    """
     rebuild = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
     named = [(f, f"numpy.{core}.multiarray.{name}") for name, f in rebuild.items() for core in ("core", "_core")]
     return [np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in ("f2", "f4", "f8", "i4", "i8", "u1", "?")), *named]

@@ -35,9 +35,9 @@ class ProtocolPipeline:
 
     @property
     def preparation(self) -> str:
-        """Preparation by the protocol before embedding, as a clause for the evidence; empty without preparation."""
-        prepares = any(part.before is not None for part in protocols_of(self.protocol))
-        return f"the protocol {self.protocol} was prepared again" if prepares else ""
+        """Training by the protocol before embedding, as a clause for the evidence; empty without training."""
+        trains = any(part.trains for part in protocols_of(self.protocol))
+        return f"the protocol {self.protocol} trained again" if trains else ""
 
     surroundings: ClassVar[str] = "only code of aadml ran, in a new fork of one state for each pass"
 

@@ -241,6 +241,7 @@ class Evaluation:
         relevance: rule of relevance: "label", "own", "labels", "labels-graded" or "file".
         sample: sample of the queries; None if all clips were queries.
         clustered: whether the units of the intervals are clusters of clips instead of clips.
+        requested: names of the requested metrics, which the short table shows.
     """
 
     protocol: str
@@ -252,6 +253,7 @@ class Evaluation:
     relevance: str = LABEL.name
     sample: QuerySample | None = None
     clustered: bool = False
+    requested: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, name: Literal["map"]) -> float: ...

@@ -1,7 +1,7 @@
 """Evaluations as tables of the main metrics or of all metrics."""
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from aadml.comparison.relevance import LABEL, RULES, Judgments
 from aadml.feature_extraction.ground.terminal import escaped
@@ -24,6 +24,13 @@ Rows = list[list[str]]
 
 _FIRST = ("recall@1", "recall@5", "recall@10", "precision@10", "median rank of the first relevant")
 """Rows beside MAP in the short table, in their order."""
+
+_ROW_OF = {
+    "map-at-r": "MAP@R",
+    "mean-rank": "mean rank of the first relevant",
+    "median-rank": "median rank of the first relevant",
+}
+"""Row of a metric without cutoff that every evaluation has."""
 
 
 def summary(evaluation: Evaluation, *, everything: bool = False) -> str:
@@ -62,8 +69,8 @@ def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
     results = evaluation.directions
     table = [["", *(result.name for result in results), "mean"]]
     rows = {name: (values, form) for name, values, form in _rows(results)}
-    chosen = rows if everything else ["MAP", *_others(rows), *(name for name in _FIRST if name in rows), "tie rate"]
-    for name in chosen:
+    short = ["MAP", *_others(rows, evaluation.requested), *(name for name in _FIRST if name in rows), "tie rate"]
+    for name in rows if everything else dict.fromkeys(short):
         values, form = rows[name]
         table.append([name, *(form.format(value) for value in (*values, sum(values) / len(values)))])
         if name == "MAP":
@@ -76,13 +83,13 @@ def figures_of(evaluation: Evaluation) -> dict[str, list[float]]:
     return {name: values for name, values, _ in _rows(evaluation.directions)}
 
 
-def _others(rows: dict[str, tuple[list[float], str]]) -> list[str]:
+def _others(rows: Iterable[str], requested: Iterable[str]) -> list[str]:
     """Return the rows of the short table below MAP: chance level, other galleries and requested metrics."""
     fixed = ("precision@", "recall@", "hit rate@", "median rank", "mean rank", "chance level", "MAP@R")
-    return [
-        "chance level of MAP",
-        *(name for name in rows if name not in ("MAP", "tie rate") and not name.startswith(fixed)),
-    ]
+    shown = {_ROW_OF.get(metric, metric.replace("-", " ")) for metric in requested}
+    asked = {name for name in rows if name in shown or name.partition("@")[0] in shown}
+    others = (name for name in rows if name not in ("MAP", "tie rate"))
+    return ["chance level of MAP", *(name for name in others if name in asked or not name.startswith(fixed))]
 
 
 def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:

@@ -14,10 +14,13 @@ from aadml.protocols import PROTOCOLS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
 from aadml.retrieval.evaluation import evaluate, per_query
 from aadml.retrieval.galleries import sides_of
-from aadml.retrieval.legacy_running_map import running_average_precision
+from aadml.retrieval.legacy_running_map import running_average_precision, running_by_chance
 from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
+from aadml.retrieval.ranking import Ranking
+from aadml.retrieval.record import Figures
 from aadml.retrieval.results import Evaluation
 from aadml.retrieval.sampling import drawn
+from aadml.retrieval.ties import Values
 
 
 def evaluate_under(subject: Subject, name: str, *, split: str = "test", **options: Any) -> Evaluation:
@@ -96,18 +99,33 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Replace MAP by its running variant under every gallery, and the bounds of MAP by the same values."""
+    """Replace MAP and its chance level by those of the running variant under every gallery, and the bounds by MAP.
+
+    The interval then covers the draw of queries alone, because the influence of items is known for MAP only.
+    """
     results = []
     for result in evaluation.directions:
         direction, sample = result.direction, evaluation.sample
         sides = sides_of(embeddings, direction, evaluation.gallery)
         queries = drawn(sides, direction, sample.queries) if sample else None
         running = partial(
-            per_query, embeddings, direction, running_average_precision, rows=queries, similarity=evaluation.similarity
+            per_query, embeddings, direction, _with_chance, rows=queries, similarity=evaluation.similarity
         )
-        values = running(gallery=evaluation.gallery)
-        others = {place_of(metric): gallery for metric, gallery in OTHER_GALLERIES.items()}
-        computed = {key: float(running(gallery=others[key]).mean()) for key in others if key in result.figures}
-        bounds = np.stack([values, values])
-        results.append(replace(result, average_precision=values, bounds=bounds, figures={**result.figures, **computed}))
+        values, chance = running(gallery=evaluation.gallery).T
+        computed: Figures = {}
+        for metric, gallery in OTHER_GALLERIES.items():
+            if (place := place_of(metric)) in result.figures:
+                means = running(gallery=gallery).mean(axis=0).tolist()
+                computed |= dict(zip((place, (place[0], "chance")), means, strict=True))
+        results.append(
+            replace(
+                result, average_precision=values, bounds=np.stack([values, values]), chance=chance,
+                by_item=np.zeros_like(result.by_item), figures={**result.figures, **computed},
+            )
+        )  # fmt: skip
     return replace(evaluation, directions=tuple(results))
+
+
+def _with_chance(ranking: Ranking) -> Values:
+    """Return the running variant and its chance level (b, 2)."""
+    return np.stack([running_average_precision(ranking), running_by_chance(ranking.relevant, ranking.items)], axis=1)

@@ -97,6 +97,7 @@ def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:
     intervals = ["{:.4f}..{:.4f}".format(*result.map_interval) for result in evaluation.directions]
     bounds = ["{:.4f}..{:.4f}".format(*result.map_bounds) for result in evaluation.directions]
     units = f"{len(evaluation.directions[0].units)} clusters" if evaluation.clustered else "test sets"
+    units += ", with a fixed gallery" if "legacy:running-map" in evaluation.protocol.split("+") else ""
     rows = [[f"MAP, 95 % interval over {units}", *intervals, "{:.4f}..{:.4f}".format(*evaluation.map_interval)]]
     return rows + ([["MAP, worst..best order of ties", *bounds, ""]] if everything else [])
 

@@ -50,7 +50,8 @@ def prepare_subject(subject: Subject, name: str, split: str) -> tuple[Subject, S
         InputError: see `evaluate_under`.
     """
     parts = protocols_of(name)
-    for key, part in zip(name.split("+"), parts, strict=True):
+    # training comes first, because it replaces the encoder that the other parts change
+    for key, part in sorted(zip(name.split("+"), parts, strict=True), key=lambda pair: not pair[1].trains):
         for needed in part.needs:
             if not len(subject.splits[needed]):
                 raise InputError(
@@ -64,12 +65,13 @@ def protocols_of(name: str) -> Sequence[Protocol]:
     """Return the protocols of a name, or of several names joined by "+".
 
     Raises:
-        InputError: a name is unknown or repeated, or `inductive` is joined with another protocol.
+        InputError: a name is unknown or repeated, or a joined protocol is not `legacy:`.
     """
     names = name.split("+")
     parts = [lookup(PROTOCOLS, part, "protocol") for part in names]
-    if (is_repeated := len(set(names)) < len(names)) or (len(names) > 1 and "inductive" in names):
-        problem = "equal protocols" if is_repeated else "inductive with another protocol"
+    others = [part for part in names if not part.startswith("legacy:")]
+    if (is_repeated := len(set(names)) < len(names)) or (len(names) > 1 and others):
+        problem = "equal protocols" if is_repeated else f"{others[0]} with another protocol"
         raise InputError(
             f"protocol: '{name}' joins {problem}; join different leaks, as in legacy:partner+legacy:drop-last"
         )

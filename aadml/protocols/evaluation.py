@@ -34,8 +34,14 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
 
     Raises:
         InputError: a protocol that is unknown or does not apply to the subject, parts that cannot be joined, a required
-            split without clips, or embeddings rejected by `aadml.retrieval.evaluate`.
+            split without clips, a similarity for a protocol that corrects scores, or embeddings rejected by
+            `aadml.retrieval.evaluate`.
     """
+    if options.get("similarity") and any(part.correct is not None for part in protocols_of(name)):
+        raise InputError(
+            f"protocol {name} corrects scores of the model's own similarity, but similarity is "
+            f"'{options['similarity']}'; omit similarity, or choose another protocol"
+        )
     subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
     embeddings = replace(embeddings, clusters=subject.splits.clusters)

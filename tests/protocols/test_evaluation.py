@@ -7,7 +7,7 @@ import torch
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import PROTOCOLS
-from aadml.protocols.evaluation import embed_under, prepare_subject, protocols_of
+from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
 from aadml.protocols.protocol import Protocol
 
 
@@ -21,6 +21,13 @@ def test_protocols_that_do_not_exist_or_do_not_join_are_refused(name):
 def test_only_leaks_are_joined(name):
     with pytest.raises(InputError, match=f"joins {name} with another protocol; join different leaks"):
         protocols_of(f"legacy:partner+{name}")
+
+
+@pytest.mark.parametrize("name", ["csls", "inverted-softmax"])
+def test_a_protocol_that_corrects_scores_accepts_no_other_similarity(name, subject):
+    with pytest.raises(InputError, match=f"^protocol {name} corrects scores .*, but similarity is 'cosine'; omit"):
+        evaluate_under(subject, name, similarity="cosine")
+    assert evaluate_under(subject, "bank", similarity="euclidean").similarity == "euclidean"
 
 
 def test_inputs_are_scaled_by_test_clips_after_training_whatever_the_order_of_the_names(subject):

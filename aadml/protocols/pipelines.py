@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -186,6 +187,7 @@ def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[st
         raise InputError(f"{flag} {command[:80]!r} cannot be parsed ({error}); check the quotes") from error
     if not words or not all(any(name in word for word in words) for name in places):
         raise InputError(f"{flag} {command[:80]!r} lacks {' or '.join(places)}; write both into the command")
+    words[0] = shutil.which(words[0]) or words[0]  # the isolated environment has another PATH
     words = [str(Path(word).absolute()) if Path(word).is_file() else word for word in words]
     files = [Path(word) for word in words if Path(word).is_file()]
     return Order(command=tuple(words), readable=_existing([*files, *allow]))

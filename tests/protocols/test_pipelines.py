@@ -127,6 +127,19 @@ def test_a_protocol_that_trains_nothing_is_no_evidence_on_training(protocol, evi
     assert found.training == training
 
 
+def test_the_program_of_a_command_is_found_by_the_path_of_the_user(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "embed"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.chdir(tmp_path)
+    for word in ("embed", "bin/embed", str(program)):
+        order = of_command(f"{word} bin embed {{input}} {{output}}").order
+        assert order.command == (str(program), "bin", "embed", "{input}", "{output}")
+        assert order.readable == (str(program),)
+    assert of_command("train {input} {output}").order.command[0] == "train"
+
+
 def named(features, labels):
     return features
 

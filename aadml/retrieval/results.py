@@ -270,11 +270,10 @@ class Evaluation:
         """
         if name in (results := {result.name: result for result in self.directions}):
             return results[name]
-        if (value := self.record().figure(name)) is None:
-            computed = names_at(next(iter(self.record().directions.values())).figures)
+        if (value := (record := self.record()).figure(name)) is None:
             raise KeyError(
                 f"{name:.80} was not computed; choose a direction ({', '.join(results)}) or a computed metric "
-                f"({', '.join(computed)}); aadml.evaluate computes others with metrics=[...]"
+                f"({', '.join(names_at(record.places))}); aadml.evaluate computes others with metrics=[...]"
             )
         return value
 

@@ -68,7 +68,7 @@ def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
     """Return the header and the rows of cells, with a column per direction and a column of means."""
     results = evaluation.directions
     table = [["", *(result.name for result in results), "mean"]]
-    rows = {name: (values, form) for name, values, form in _rows(results)}
+    rows = {name: (values, form) for name, values, form in _rows(evaluation)}
     short = ["MAP", *_others(rows, evaluation.requested), *(name for name in _FIRST if name in rows), "tie rate"]
     for name in rows if everything else dict.fromkeys(short):
         values, form = rows[name]
@@ -80,7 +80,7 @@ def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
 
 def figures_of(evaluation: Evaluation) -> dict[str, list[float]]:
     """Return every metric by name, with one value per direction."""
-    return {name: values for name, values, _ in _rows(evaluation.directions)}
+    return {name: values for name, values, _ in _rows(evaluation)}
 
 
 def _others(rows: Iterable[str], requested: Iterable[str]) -> list[str]:
@@ -116,20 +116,20 @@ def class_table(result: DirectionResult) -> str:
     return "\n".join(aligned(table))
 
 
-def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[float], str]]:
-    """Yield the name, the value per direction and the number format of every metric."""
-    records = [result.record() for result in results]
+def _rows(evaluation: Evaluation) -> Iterator[tuple[str, list[float], str]]:
+    """Yield the name, the value per direction and the number format of every metric of all directions."""
+    record = evaluation.record()
+    records, places = list(record.directions.values()), record.places
 
     def figures(*path: str) -> list[float]:
-        return [float(record.figures.get(path, float("nan"))) for record in records]
+        return [float(record.figures[path]) for record in records]
 
     def keys(*path: str) -> dict[str, None]:
-        places = [place for place in records[0].figures if place[: len(path)] == path]
-        return dict.fromkeys(place[len(path)] for place in places)
+        return dict.fromkeys(place[len(path)] for place in places if place[: len(path)] == path)
 
     def with_chance(name: str, form: str, *path: str) -> Iterator[tuple[str, list[float], str]]:
         yield name, figures(*path), form
-        if (CHANCE_OF, *path) in records[0].figures:
+        if (CHANCE_OF, *path) in places:
             yield f"chance level of {name}", figures(CHANCE_OF, *path), form
 
     yield "MAP", [record.map for record in records], "{:.4f}"

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
@@ -60,6 +61,22 @@ def test_the_short_table_shows_every_requested_metric_once():
     for metric, added in expected.items():
         assert sorted(rows(metric)) == sorted([*always, *added])
     assert sorted(rows(*expected)) == sorted(sum(expected.values(), always))
+
+
+@pytest.mark.parametrize("small", ["audio", "text"])
+def test_cutoffs_above_the_gallery_of_a_direction_have_neither_row_nor_name(small):
+    labels = torch.arange(6).repeat_interleave(5)
+    vectors = {m: torch.randn(6, 8, generator=torch.Generator().manual_seed(0))[labels] for m in ("audio", "text")}
+    found = evaluate(Embeddings(vectors, labels, tuple(f"clip {n}" for n in labels.tolist()), once=(small,)))
+    for text in (summary(found), summary(found, everything=True)):
+        assert "nan" not in text
+        assert "@10 " not in text
+        assert "recall@5" in text
+    assert found["recall@5"] > 0
+    with pytest.raises(KeyError, match="recall@10 was not computed") as caught:
+        found["recall@10"]
+    assert "recall@5" in str(caught.value)
+    assert str(caught.value).count("recall@10") == 1
 
 
 def test_the_table_by_class_names_every_class():

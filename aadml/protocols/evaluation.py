@@ -17,7 +17,6 @@ from aadml.retrieval.galleries import sides_of
 from aadml.retrieval.legacy_running_map import running_average_precision, running_by_chance
 from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
 from aadml.retrieval.ranking import Ranking
-from aadml.retrieval.record import Figures
 from aadml.retrieval.results import Evaluation
 from aadml.retrieval.sampling import drawn
 from aadml.retrieval.ties import Values
@@ -120,7 +119,7 @@ def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
             per_query, embeddings, direction, _with_chance, rows=queries, similarity=evaluation.similarity
         )
         values, chance = running(gallery=evaluation.gallery).T
-        computed: Figures = {}
+        computed = dict[tuple[str, ...], float]()
         for metric, gallery in OTHER_GALLERIES.items():
             if (place := place_of(metric)) in result.figures:
                 means = running(gallery=gallery).mean(axis=0).tolist()

@@ -87,9 +87,9 @@ def _others(rows: Iterable[str], requested: Iterable[str]) -> list[str]:
     """Return the rows of the short table below MAP: chance level, other galleries and requested metrics."""
     fixed = ("precision@", "recall@", "hit rate@", "median rank", "mean rank", "chance level", "MAP@R")
     shown = {_ROW_OF.get(metric, metric.replace("-", " ")) for metric in requested}
-    asked = {name for name in rows if name in shown or name.partition("@")[0] in shown}
+    wanted = {name for name in rows if name in shown or name.partition("@")[0] in shown}
     others = (name for name in rows if name not in ("MAP", "tie rate"))
-    return ["chance level of MAP", *(name for name in others if name in asked or not name.startswith(fixed))]
+    return ["chance level of MAP", *(name for name in others if name in wanted or not name.startswith(fixed))]
 
 
 def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:

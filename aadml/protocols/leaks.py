@@ -113,7 +113,7 @@ BATCH_ATTENTION = Protocol(mix=batch_attention)
 PARTNER = Protocol(mix=partner)
 """L3: every item mixed with its own partner."""
 
-TEST_SELECTION = Protocol(before=test_selection)
+TEST_SELECTION = Protocol(before=test_selection, trains=True)
 """L4: epoch and temperature chosen on the scored clips."""
 
 RUNNING_MAP = Protocol(metric="running")

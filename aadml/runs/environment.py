@@ -117,6 +117,8 @@ def data_hash(splits: Splits) -> str:
         clips = splits[split]
         digest.update("\n".join((split, *clips.class_names, *clips.ids)).encode())
         digest.update(clips.labels.numpy().tobytes())
+        if clips.all_labels is not None:
+            digest.update(clips.all_labels.numpy().tobytes())
         for modality in clips.modalities:
             digest.update(modality.encode())
             if modality in clips.present:

@@ -31,6 +31,7 @@ def test_it_changes_with_everything_that_training_or_scoring_sees(splits):
     test = splits.test
     louder = {m: v.clone() for m, v in test.features.items()}
     louder["visual"][3, 2] += 1e-6
+    marks = torch.nn.functional.one_hot(test.labels, 3).bool()
     changed = [
         changed_test(splits, labels=torch.roll(test.labels, 1)),
         changed_test(splits, ids=(*test.ids[:-1], "another")),
@@ -38,6 +39,8 @@ def test_it_changes_with_everything_that_training_or_scoring_sees(splits):
         changed_test(splits, features=louder),
         changed_test(splits, features={"audio": test["visual"], "visual": test["audio"]}),
         replace(splits, valid=splits.test, test=splits.valid),
+        changed_test(splits, all_labels=marks),
+        changed_test(splits, all_labels=torch.ones_like(marks)),
     ]
     hashes = [data_hash(one) for one in (splits, *changed)]
     assert len(set(hashes)) == len(hashes)

@@ -75,7 +75,7 @@ def audit(
     Returns:
         A finding for each check, with verdicts on inference and on training. For a finished run on its own data and
         test split, under its own protocol, the findings are added to the run as `audit.json`, and their verdict to the
-        card of the run.
+        card of the run, unless the card was edited.
 
     Raises:
         InputError: not exactly one of run, encoder, command and mteb, a file or encoder that cannot be read or run, or

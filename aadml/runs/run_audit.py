@@ -9,7 +9,6 @@ from aadml.feature_extraction.ground.json_values import to_bytes
 from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import numbers
 from aadml.methods.training.settings import AUTO
-from aadml.model.packing import CARD
 from aadml.protocols.audit import AuditReport, Finding, Pipeline, Verdict
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
@@ -20,6 +19,7 @@ from aadml.runs.model_data import read_for
 from aadml.runs.protocol_scores import add_to_run, subject_of
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.session import read_records
+from aadml.runs.train import card_of_run
 
 Checks = Callable[[Pipeline, Splits], AuditReport]
 """Function that runs all checks of an encoder on data."""
@@ -50,8 +50,8 @@ def audit_run(folder: Path, protocol: str, split: str, checks: Checks, *, retrai
     if (protocol, split) == (run.model.facts.protocol, "test"):
         findings, sums = tuple(report), checksums(run.manifest)
         record = AuditRecord(protocol, split, report.summary, findings, report.checksum, score, *sums)
-        card = replace(run.model, audit=record.on(run.manifest, stored)).card().encode()
-        add_to_run(run.folder, {AUDIT: to_bytes(asdict(record)), CARD: card}, note)
+        card = card_of_run(replace(run.model, audit=record.on(run.manifest, stored)), run.manifest, note)
+        add_to_run(run.folder, {AUDIT: to_bytes(asdict(record))} | card, note)
     return report
 
 

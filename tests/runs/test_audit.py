@@ -177,6 +177,17 @@ def test_only_the_audit_of_the_scored_clips_under_the_own_protocol_is_kept(rando
     assert aadml.verify(random_run) == []
 
 
+def test_an_edited_card_is_kept(asked, run):
+    card = run / "README.md"
+    aadml.audit(run, on_note=pytest.fail)
+    edited = card.read_text() + "For the museum."
+    card.write_text(edited)
+    notes = []
+    aadml.audit(run, on_note=notes.append)
+    assert card.read_text() == edited
+    assert notes == [f"warning: {card} was not written by this run, or was edited, and is kept; no card was written"]
+
+
 @pytest.mark.parametrize(
     ("apart", "passes"), [(0.0, True), (9e-4, True), (-9e-4, True), (1.1e-3, False), (-1.1e-3, False)]
 )

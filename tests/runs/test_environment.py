@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+import subprocess
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -79,3 +80,16 @@ def test_two_sets_of_other_sound_or_other_words_hash_differently(tmp_path):
     assert len({one, other_words, other_sound}) == 3
     moved = shutil.copytree(tmp_path / "first", tmp_path / "moved")
     assert data_hash(aadml.read(moved / "manifest.csv")) == one
+
+
+def test_only_a_checkout_of_the_package_has_a_commit(tmp_path, monkeypatch):
+    def git(*arguments):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
+
+    git("init")
+    git("commit", "--allow-empty", "--message", "of the user")
+    for place, is_checkout in ((tmp_path, True), (tmp_path / ".venv" / "lib", False)):
+        (file := place / "aadml" / "runs" / "environment.py").parent.mkdir(parents=True)
+        monkeypatch.setattr(environment, "__file__", str(file))
+        assert (environment.git_commit() is not None) == is_checkout

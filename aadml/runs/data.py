@@ -23,7 +23,7 @@ from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import OptionValues
-from aadml.retrieval.judgments import chosen_relevance, judgment_notes
+from aadml.retrieval.judgments import chosen_relevance, judgment_notes, relevance_name
 
 
 def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
@@ -333,6 +333,13 @@ def read_captioned(path: str | Path, options: OptionValues) -> Splits:
 def data_location(data: str | Path) -> str:
     """Return the absolute path of data; an address ("synthetic:ave", "s3://b/clips.h5") stays unchanged."""
     return str(data) if is_address(data) else str(Path(data).absolute())
+
+
+def with_absolute_paths(config: Config) -> Config:
+    """Return the config with absolute paths of its data and judgments, so that a run can be used from any folder."""
+    common = config.common
+    data = data_location(common.data) if common.data else None
+    return replace(config, common=replace(common, data=data, relevance=relevance_name(common.relevance)))
 
 
 def read(

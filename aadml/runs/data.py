@@ -116,6 +116,7 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
         splits = splits if drawn else _noting_validation(splits, common)
     if common.cluster is not None:
         splits = _clustered(splits, content, common.cluster)
+        require_clusters(splits, "test")
     if count is None:
         return splits
     require_one_label(content, place, "train_per_class")
@@ -165,7 +166,7 @@ def with_clusters(splits: Splits, column: str, source: str | Path | None = None)
         source: source of the data; None for the name of the data.
 
     Raises:
-        InputError: the data cannot be read or have no such column, or a test clip has no value in the column.
+        InputError: the data cannot be read or have no such column.
     """
     if not splits.name or is_captioned(splits.name):
         raise InputError(
@@ -183,14 +184,19 @@ def _clustered(splits: Splits, content: FeatureFile, column: str) -> Splits:
         hint = f"choose from its columns: {known}" if known else "omit cluster, because the data have no columns"
         raise InputError(f"cluster: {splits.name} has no column '{column}'; {hint}")
     clusters = dict(zip(content.ids, content.columns[column], strict=True))
-    if empty := [name for name in splits.test.ids if not clusters[name]]:
-        raise InputError(
-            f"cluster: {splits.name}: {len(empty)} test clips have no value in column '{column}' (the first is "
-            f"{empty[0]}); fill the column, or omit cluster"
-        )
     count = len({clusters[name] for name in splits.test.ids})
     few = f"the test clips form only {count} groups by {column}: intervals over so few groups are rough"
     return replace(splits, clusters=clusters, notes=(*splits.notes, *([few] if count < FEW_CLUSTERS else [])))
+
+
+def require_clusters(splits: Splits, split: str) -> None:
+    """Raise InputError if the data have clusters, but a clip of a split has none."""
+    clusters = splits.clusters
+    if clusters is not None and (empty := [name for name in splits[split].ids if not clusters[name]]):
+        raise InputError(
+            f"cluster: {splits.name}: {len(empty)} {split} clips have no value in the column of clusters (the first is "
+            f"{empty[0]}); fill the column, or choose another column"
+        )
 
 
 def _as_configured(splits: Splits, common: Common) -> Splits:

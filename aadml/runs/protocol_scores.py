@@ -17,7 +17,7 @@ from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
 from aadml.retrieval.record import PerUnit
 from aadml.retrieval.results import Evaluation
-from aadml.runs.data import OF_RUN, Rules, load_splits
+from aadml.runs.data import OF_RUN, Rules, load_splits, require_clusters
 from aadml.runs.evaluate import FULL, Options
 from aadml.runs.loading import Run, load, load_run, read_audit, read_evaluation
 from aadml.runs.manifest import EVALUATION
@@ -138,6 +138,7 @@ def _ruled(splits: Splits, rules: Rules, source: str | Path | None, split: str, 
 
 def _scored(subject: Subject, protocol: str, split: str, options: Options) -> Evaluation:
     clips = nonempty_split(subject.splits, split)
+    require_clusters(subject.splits, split)
     evaluation = evaluate_under(subject, protocol, split=split, **vars(options))
     if clips.class_names != subject.encoder.class_names:
         return replace(evaluation, label_space={})  # the dimensions are those of other classes

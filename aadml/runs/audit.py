@@ -33,7 +33,7 @@ def audit(
     train_command: str | None = None,
     mteb: str | None = None,
     allow: Sequence[str | Path] = (),
-    protocol: str = "inductive",
+    protocol: str | None = None,
     split: str = "test",
     retrain: bool = False,
     time_limit: float = 600.0,
@@ -63,7 +63,8 @@ def audit(
             table of clips (sounds query videos), or the name of a task in mteb.
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
-        protocol: protocol of a run or model (`aadml list protocols`); several legacy protocols are joined by "+".
+        protocol: protocol of a run or model (`aadml list protocols`), or several legacy protocols joined by "+"; by
+            default the model's own.
         split: split to score.
         retrain: train the run three more times, with unchanged and changed scored clips, and compare the weights.
         time_limit: time limit of each process, in seconds.
@@ -172,10 +173,10 @@ def _audit_task(mteb: str, data: object, split: str) -> AuditReport:
     return audit_task(mteb)
 
 
-def _check_scope(run: object, data: object, protocol: str, *, retrain: bool) -> None:
+def _check_scope(run: object, data: object, protocol: str | None, *, retrain: bool) -> None:
     if retrain and (run is None or data is not None):
         raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
-    if run is None and protocol != "inductive":
+    if run is None and protocol is not None:
         raise InputError(f"audit: protocol {protocol} applies only to a run or model; leave out --protocol")
 
 

@@ -25,19 +25,22 @@ Checks = Callable[[Pipeline, Splits], AuditReport]
 """Function that runs all checks of an encoder on data."""
 
 
-def audit_model(folder: Path, data: str | Path | Splits, protocol: str, checks: Checks) -> AuditReport:
+def audit_model(folder: Path, data: str | Path | Splits, protocol: str | None, checks: Checks) -> AuditReport:
     """Audit the model in a folder on the data of the caller; see `aadml.audit`."""
     model = load(folder, device="cpu")
-    pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol)
+    pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol or model.facts.protocol)
     return checks(pipeline, pipeline.subject.splits)
 
 
-def audit_run(folder: Path, protocol: str, split: str, checks: Checks, *, retrain: bool, note: Note) -> AuditReport:
+def audit_run(
+    folder: Path, protocol: str | None, split: str, checks: Checks, *, retrain: bool, note: Note
+) -> AuditReport:
     """Audit a run on its own data; see `aadml.audit`.
 
     Findings on the test split, under the protocol of the run, are added to the run.
     """
     run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
+    protocol = protocol or run.model.facts.protocol
     pipeline = ProtocolPipeline(subject_of(run), protocol)
     report = checks(pipeline, run.splits)
     stored = read_evaluation(run.manifest)

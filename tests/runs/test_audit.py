@@ -177,6 +177,20 @@ def test_only_the_audit_of_the_scored_clips_under_the_own_protocol_is_kept(rando
     assert aadml.verify(random_run) == []
 
 
+def test_a_run_is_audited_under_its_own_protocol(asked, made, tmp_path):
+    write_features(
+        tmp_path / "f.h5", synthetic(classes=6, train=30, valid=12, test=12, dimensions=(6, 8), difficulty=0.2)
+    )
+    settings = {"unseen_classes": 0.3}
+    model = aadml.fit(tmp_path / "f.h5", method="random", settings=settings, runs=tmp_path / "runs")
+    aadml.audit(model.folder)
+    aadml.audit(model.folder, data=made[1])
+    assert [pipeline.protocol for pipeline, _ in asked] == ["unseen-classes"] * 2
+    assert json.loads((model.folder / "audit.json").read_text())["protocol"] == "unseen-classes"
+    with pytest.raises(InputError, match="audit: protocol bank applies only to a run or model"):
+        aadml.audit(encoder="a:b", data=made[1], protocol="bank")
+
+
 def test_an_edited_card_is_kept(asked, run):
     card = run / "README.md"
     aadml.audit(run, on_note=pytest.fail)

@@ -191,6 +191,12 @@ def test_a_run_is_audited_under_its_own_protocol(asked, made, tmp_path):
         aadml.audit(encoder="a:b", data=made[1], protocol="bank")
 
 
+@pytest.mark.parametrize("option", [{"time_limit": 30}, {"split": "valid"}, {"data": "f.h5"}])
+def test_what_does_not_apply_to_a_task_is_refused(option):
+    with pytest.raises(InputError, match=f"leave out --{next(iter(option)).replace('_', '-')}"):
+        aadml.audit(mteb="task", **option)
+
+
 def test_an_edited_card_is_kept(asked, run):
     card = run / "README.md"
     aadml.audit(run, on_note=pytest.fail)

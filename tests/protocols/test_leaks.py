@@ -83,7 +83,8 @@ def test_partners_are_mixed_in_halves_where_both_are_present():
 
 def test_test_clips_choose_the_epoch_or_scale_the_inputs(subject):
     asked = []
-    encoder = SimpleNamespace(rescaled=lambda clips: asked.append(clips) or "rescaled")
+    chooses = SimpleNamespace(fits_validation=False)
+    encoder = SimpleNamespace(rescaled=lambda clips: asked.append(clips) or "rescaled", method=chooses)
     trained = replace(subject, encoder=encoder, retrain=lambda splits: asked.append(splits.valid) or "trained")
     assert leaks.test_selection(trained, "test").encoder == "trained"
     assert leaks.test_scaling(trained, "test").encoder == "rescaled"

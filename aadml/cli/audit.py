@@ -14,7 +14,7 @@ _flag = flags_of("aadml.runs.audit:audit")
 
 @click.command("audit")
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@_flag("--protocol", default="inductive", show_default=True)
+@_flag("--protocol")
 @_flag("--split", default="test", show_default=True)
 @_flag("--data")
 @click.option("--encoder", help="Encoder as MODULE:FUNCTION: (features by modality, labels) -> embeddings by modality.")

@@ -145,8 +145,8 @@ class Clips:
 
     @property
     def one_label_each(self) -> bool:
-        """Whether the clips have classes, and no clip has several classes."""
-        return bool(self.class_names) and self.all_labels is None
+        """Whether some clip has a class, and no clip has several classes."""
+        return self.all_labels is None and self.unlabelled < len(self)
 
     @property
     def unlabelled(self) -> int:

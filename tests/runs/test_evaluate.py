@@ -154,3 +154,8 @@ def test_copies_of_training_clips_are_noted_in_training_and_evaluation(other_fil
     assert sum(note in line for line in notes) == 3
     memory = aadml.fit(replace(aadml.read(path), notes=()), **training)
     assert [note in line for line in memory.facts.data.notes] == [True]
+
+
+def test_a_method_without_epochs_is_not_fitted_on_test_clips(random_run):
+    with pytest.raises(InputError, match="on the scored clips, but cca chooses neither"):
+        aadml.evaluate(random_run, protocol="legacy:test-selection")

@@ -96,7 +96,7 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
 
 
 def split_files(folder: Path) -> Mapping[str, str]:
-    """Return split -> name of the file with the clips of the split.
+    """Return a mapping from each split to the name of the file with the clips of the split.
 
     The files are the lists of AVE's archive if `folder` contains `trainSet.txt`, and otherwise the order files of the
     feature release (`train_order.h5`, ...).

@@ -56,9 +56,9 @@ def convert(
         first_label: keep only the first label of clips with several labels.
         split: rule to divide the clips again, class by class, such as random:0.7/0.1/0.2 (train, valid, test).
         seed: random seed of the new division.
-        drop_duplicates: remove clips that are in two splits up to noise and encoding (see `aadml inspect`). "train"
-            removes the copy in the earlier split (train before valid before test), and "test" the copy in the later
-            split.
+        drop_duplicates: remove one of two clips that are equal up to noise and encoding but in different splits
+            (see `aadml inspect`). "train" removes the clip in the earlier split, and "test" removes the clip in the
+            later split. The order of the splits is train, valid, test.
         on_note: called with a sentence on each change or weakness of the data.
 
     Returns:

@@ -22,7 +22,7 @@ class CaptionedFile:
         name: name of the file in a table or a packed file, or id of the clip in a manifest.
         captions: one or more captions, as written in the source.
         aliases: other names that the file may have on disk.
-        path: path of the sound; "" if it is missing, or in a packed file.
+        path: path of the sound; "" if the sound is missing or is in a packed file.
         segment: part of the sound that the captions describe.
     """
 

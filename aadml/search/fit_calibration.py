@@ -1,6 +1,6 @@
 """Calibration of an index on validation clips, for every kind of query that the clips can form."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -18,6 +18,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.feature_extraction.ground.strings import Note
+from aadml.feature_extraction.manifest import LABELS_SEPARATOR
 from aadml.retrieval.posteriors import are_posteriors
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
 from aadml.search.captions import as_clips, clips_of_captions
@@ -49,7 +50,7 @@ class ValidationQueries:
 
     Attributes:
         vectors: modality -> (q, e).
-        labels: q classes; "" for a clip without a class.
+        labels: class of each of the q clips, or several classes joined by "|"; "" for a clip without a class.
         numbers: (q,) numbers of the items; -1 for clips that are not in the index.
     """
 
@@ -283,8 +284,8 @@ def _calibrated(
     same_clip = partial(_equal, numbers[rows], queries.numbers[asking])
     relevant = same_clip
     if classes:
-        _, codes = np.unique([*labels[rows], *(queries.labels[n] for n in asking)], return_inverse=True)
-        relevant = partial(_equal, codes[: len(rows)], codes[len(rows) :])
+        members = _rows_by_class(labels[rows])
+        relevant = partial(_share_class, members, len(rows), [queries.labels[n] for n in asking])
     hits = list(searched.best_of_each(vectors, count, same_clip if classes else None))
     scores, fits = np.stack([best for _, best in hits]), np.stack([relevant(n)[h] for n, (h, _) in enumerate(hits)])
     absent = [best for _, best in searched.best_of_each(vectors, 1, relevant)] if classes else []
@@ -297,6 +298,22 @@ def _calibrated(
 
 def _equal(items: NDArray[np.int64], queries: NDArray[np.int64], query: int) -> NDArray[np.bool_]:
     return np.asarray(items == queries[query])
+
+
+def _rows_by_class(labels: Iterable[str]) -> dict[str, list[int]]:
+    rows: dict[str, list[int]] = {}
+    for row, label in enumerate(labels):
+        for name in label.split(LABELS_SEPARATOR):
+            rows.setdefault(name, []).append(row)
+    return rows
+
+
+def _share_class(rows: Mapping[str, list[int]], count: int, labels: Sequence[str], query: int) -> NDArray[np.bool_]:
+    """Return whether each of `count` items has a class of a query."""
+    shared = np.zeros(count, dtype=np.bool_)
+    for name in labels[query].split(LABELS_SEPARATOR):
+        shared[rows.get(name, [])] = True
+    return shared
 
 
 def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Sequence[Modality]) -> bool:

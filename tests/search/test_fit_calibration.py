@@ -183,7 +183,7 @@ def drawn_index(similarity, labelled, items=60):
     order = generator.permutation(np.arange(1, items + 1))
     numbers = {"audio": order, "visual": order[order != 33], "text": np.arange(101, 121)}
     clips = {number: 1 + (number - 101) // 2 for number in range(101, 121)}
-    labels = {n: "abc"[n % 3] if labelled and n % 7 else "" for n in range(1, 121)}
+    labels = {n: labelled[n % 3] if labelled and n % 7 else "" for n in range(1, 121)}
     vectors = {m: torch.from_numpy(generator.normal(size=(len(n), 4)).astype("f4")) for m, n in numbers.items()}
     if similarity == "dot":
         vectors = {m: torch.softmax(v, 1) for m, v in vectors.items()}
@@ -202,7 +202,9 @@ def hits_by_definition(index, queries, modalities, to, *, classes):
         if label or not classes:
             found = gallery.scores(torch.stack([queries.vectors[m][row] for m in modalities]))
             kept = (names != "") & (numbers != number) if classes else names == ""
-            fits = names == label if classes else numbers == number
+            fits = numbers == number
+            if classes:
+                fits = np.array([not {*name.split("|")}.isdisjoint(label.split("|")) for name in names])
             order = [n for n in np.argsort(-found, kind="stable") if kept[n]][:10]
             others = found[(names != "") & ~fits].max() if classes else None
             scores.append((found[order], fits[order], others))
@@ -210,7 +212,8 @@ def hits_by_definition(index, queries, modalities, to, *, classes):
 
 
 @pytest.mark.parametrize(
-    ("similarity", "labelled"), [("cosine", True), ("dot", True), ("euclidean", False), ("dot", False)]
+    ("similarity", "labelled"),
+    [("cosine", "abc"), ("cosine", ("a", "a|b", "c")), ("dot", "abc"), ("euclidean", ""), ("dot", "")],
 )
 def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarity, labelled):
     fitted, notes = {}, []
@@ -227,14 +230,14 @@ def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarit
     pairs = [(("audio",), "visual"), (("visual",), "audio")]
     assert list(fitted) == (kinds if labelled else pairs)  # the captions are of other clips
     for (modalities, to), (hits, options) in fitted.items():
-        scores, fits, absent = hits_by_definition(index, queries, modalities, to, classes=labelled)
+        scores, fits, absent = hits_by_definition(index, queries, modalities, to, classes=bool(labelled))
         np.testing.assert_allclose(hits.scores, scores, rtol=1e-6)
         assert np.array_equal(hits.fits, fits)
         np.testing.assert_equal(options.pop("absent"), absent)
         gallery = sum(index.labels[index.clips.get(n, n)] != "" for n in index.galleries[to][0].tolist())
         assert options == {
             "gallery": gallery if labelled else len(index.galleries[to][0]), "precision": 0.8,
-            "posteriors": similarity == "dot" and labelled, "relevance": "class" if labelled else "pair",
+            "posteriors": similarity == "dot" and bool(labelled), "relevance": "class" if labelled else "pair",
         }  # fmt: skip
     few = ValidationQueries(queries.vectors, queries.labels[:29], queries.numbers[:29])
     assert fit_calibration._curves(index, few, 0.8, "there", notes.append) == []
@@ -247,7 +250,7 @@ def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarit
 def test_a_small_index_has_fewer_hits_than_are_fitted(monkeypatch, items, hits):
     found = []
     monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **_: found.append(hits.scores.shape[1]))
-    index = drawn_index("cosine", True, items)
+    index = drawn_index("cosine", "abc", items)
     index = replace(index, galleries={"audio": index.galleries["audio"]})
     queries = ValidationQueries({"audio": torch.randn(30, 4)}, ("a",) * 30, np.full(30, -1))
     fit_calibration._curves(index, queries, 0.8, "there", pytest.fail)

@@ -50,7 +50,7 @@ class ValidationQueries:
 
     Attributes:
         vectors: modality -> (q, e).
-        labels: class of each of the q clips, or several classes joined by "|"; "" for a clip without a class.
+        labels: class of each of the q clips, or several classes joined by "|"; all "" if no clip has a class.
         numbers: (q,) numbers of the items; -1 for clips that are not in the index.
     """
 
@@ -150,7 +150,7 @@ def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> Validatio
     clips = {m: as_clips(rows, index.clips) for m, (rows, _) in index.galleries.items()}
     for indexed in clips.values():
         numbers = np.intersect1d(numbers, indexed)
-    numbers = _drawn(numbers, index)
+    numbers = _drawn(numbers, [index.labels.get(int(n), "") for n in numbers], index)
     vectors = {
         m: gallery.vectors[torch.from_numpy(_places(clips[m], numbers))] for m, (_, gallery) in index.galleries.items()
     }
@@ -192,7 +192,7 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
     rows, clips = source.content.rows("valid"), source.clips()
     for items in source.present.values():
         rows = np.intersect1d(rows, clips[items.rows])
-    rows = _drawn(rows, index)
+    rows = _drawn(rows, [source.items[n].label for n in rows], index)
     vectors: dict[Modality, Tensor] = {}
     for modality, items in source.present.items():
         if len(rows):
@@ -212,13 +212,14 @@ def _curves(
     Clips query the items of the index that have classes. If only the clips have classes, the clips query each other.
     If the clips have no classes, only the partner of a clip is relevant.
     """
+    classes = any(queries.labels)
     if len(queries) < FEWEST:
         note(
-            f"the probabilities are not fitted: {name} has {len(queries)} of the {FEWEST} validation clips that are "
-            "needed; divide the clips with `aadml manifest --split`, or pass another file with --calibrate"
+            f"the probabilities are not fitted: {name} has {len(queries)} of the {FEWEST} validation clips "
+            f"{'with a class ' * classes}that are needed; divide the clips with `aadml manifest --split`, or pass "
+            "another file with --calibrate"
         )
         return []
-    classes = any(queries.labels)
     if classes and not any(index.labels.values()):
         index, queries = _each_other(index, queries)
     calibrations = [
@@ -231,8 +232,10 @@ def _curves(
     return calibrations
 
 
-def _drawn(clips: NDArray[np.int64], index: IndexContent) -> NDArray[np.int64]:
-    """Draw a sample of clips if a calibration with all clips would take too long."""
+def _drawn(clips: NDArray[np.int64], labels: Sequence[str], index: IndexContent) -> NDArray[np.int64]:
+    """Return the clips with a class, or all if no clip has a class; a sample if the calibration would take too long."""
+    labelled = np.asarray([label != "" for label in labels], dtype=np.bool_)
+    clips = clips[labelled] if labelled.any() else clips
     largest = max(len(gallery) for _, gallery in index.galleries.values())
     most = min(MOST, max(200, PRODUCTS // max(largest, 1)))
     return clips if len(clips) <= most else np.sort(np.random.default_rng(0).permutation(clips)[:most])
@@ -273,21 +276,22 @@ def _calibrated(
     if not classes and not np.isin(queries.numbers, numbers).all():
         return None
     labels = np.asarray([index.labels.get(int(n), "") for n in numbers], dtype=object)
-    rows, asking = np.arange(len(numbers)), np.arange(len(queries))
-    if classes:
-        rows, asking = np.flatnonzero(labels != ""), np.flatnonzero(np.asarray(queries.labels, dtype=object) != "")
+    rows = np.flatnonzero(labels != "") if classes else np.arange(len(numbers))
     count = min(HITS, len(rows) - classes)
     if count < 1:
         return None
     searched = gallery if len(rows) == len(gallery) else gallery.only(rows)
-    vectors = torch.stack([queries.vectors[m] for m in modalities], 1)[torch.from_numpy(asking)]
-    same_clip = partial(_equal, numbers[rows], queries.numbers[asking])
+    vectors = torch.stack([queries.vectors[m] for m in modalities], 1)
+    same_clip = partial(_equal, numbers[rows], queries.numbers)
     relevant = same_clip
     if classes:
-        members = _rows_by_class(labels[rows])
-        relevant = partial(_share_class, members, len(rows), [queries.labels[n] for n in asking])
+        relevant = partial(_share_class, _rows_by_class(labels[rows]), len(rows), queries.labels)
     hits = list(searched.best_of_each(vectors, count, same_clip if classes else None))
-    scores, fits = np.stack([best for _, best in hits]), np.stack([relevant(n)[h] for n, (h, _) in enumerate(hits)])
+    count = min(len(best) for _, best in hits)  # several captions of the query's clip may be excluded
+    if count < 1:
+        return None
+    scores = np.stack([best[:count] for _, best in hits])
+    fits = np.stack([relevant(n)[found[:count]] for n, (found, _) in enumerate(hits)])
     absent = [best for _, best in searched.best_of_each(vectors, 1, relevant)] if classes else []
     return calibrate(
         modalities, to, Sample(scores, fits), gallery=len(rows), precision=precision,

@@ -171,10 +171,10 @@ def test_labelled_clips_query_each_other_if_no_item_has_a_class(tmp_path, labell
 @pytest.mark.parametrize(("items", "clips"), [(20_000, 1000), (40_000, 500), (100_001, 200)])
 def test_many_validation_clips_are_sampled(items, clips):
     galleries = {"audio": (None, torch.empty(items, 0)), "visual": (None, torch.empty(9, 0))}
-    drawn = _drawn(np.arange(3000), IndexContent(galleries, {}, None))
+    drawn = _drawn(np.arange(3000), [""] * 3000, IndexContent(galleries, {}, None))
     assert len(np.unique(drawn)) == len(drawn) == clips
     assert (np.diff(drawn) > 0).all()
-    assert _drawn(np.arange(clips), IndexContent(galleries, {}, None)).tolist() == list(range(clips))
+    assert _drawn(np.arange(clips), ["a"] * clips, IndexContent(galleries, {}, None)).tolist() == list(range(clips))
 
 
 def drawn_index(similarity, labelled, items=60):
@@ -220,8 +220,8 @@ def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarit
     monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **o: fitted.update({(m, to): (hits, o)}))
     index = drawn_index(similarity, labelled)
     sounds = replace(index, galleries={m: index.galleries[m] for m in ("audio", "visual")})
-    queries = fit_calibration._indexed_clips(sounds, np.arange(30, 61))
-    assert queries.numbers.tolist() == [n for n in range(30, 61) if n != 33]
+    queries = fit_calibration._indexed_clips(sounds, np.arange(20, 61))
+    assert queries.numbers.tolist() == [n for n in range(20, 61) if n != 33 and (n % 7 or not labelled)]
     for modality, vectors in queries.vectors.items():
         numbers, gallery = index.galleries[modality]
         assert torch.equal(vectors, gallery.vectors[[numbers.tolist().index(n) for n in queries.numbers]])
@@ -239,11 +239,38 @@ def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarit
             "gallery": gallery if labelled else len(index.galleries[to][0]), "precision": 0.8,
             "posteriors": similarity == "dot" and bool(labelled), "relevance": "class" if labelled else "pair",
         }  # fmt: skip
-    few = ValidationQueries(queries.vectors, queries.labels[:29], queries.numbers[:29])
+    few = fit_calibration._indexed_clips(sounds, queries.numbers[:29])
     assert fit_calibration._curves(index, few, 0.8, "there", notes.append) == []
+    kind = "with a class " if labelled else ""
     assert notes[0].startswith(
-        "the probabilities are not fitted: there has 29 of the 30 validation clips that are needed; "
+        f"the probabilities are not fitted: there has 29 of the 30 validation clips {kind}that are needed; "
     )
+
+
+def test_clips_without_a_class_do_not_count_among_clips_with_a_class(monkeypatch):
+    monkeypatch.setattr(fit_calibration, "calibrate", pytest.fail)
+    index, notes = drawn_index("cosine", "abc"), []
+    queries = fit_calibration._indexed_clips(index, np.arange(1, 11))
+    assert queries.numbers.tolist() == [1, 2, 3, 4, 5, 6, 8, 9, 10]
+    queries = fit_calibration._indexed_clips(
+        replace(index, galleries={"audio": index.galleries["audio"]}), np.arange(27, 61)
+    )
+    assert fit_calibration._curves(index, queries, 0.8, "there", notes.append) == []
+    assert "there has 29 of the 30 validation clips with a class that are needed" in notes[0]
+
+
+def test_a_clip_of_many_captions_leaves_fewer_hits_to_every_clip(monkeypatch):
+    found = []
+    monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **_: found.append(hits.scores.shape[1]))
+    index = drawn_index("cosine", "aaa")
+    texts = (np.arange(101, 113), Gallery(torch.randn(12, 4), "cosine"))
+    labels = dict.fromkeys(range(1, 121), "a")
+    queries = ValidationQueries({"text": torch.randn(30, 4)}, ("a",) * 30, np.arange(1, 31))
+    for captions, hits in ((6, [6]), (12, [])):
+        clips = {n: 1 if n <= 100 + captions else n - 100 for n in range(101, 113)}
+        fit_calibration._curves(IndexContent({"text": texts}, labels, index.encoder, clips), queries, 0.8, "i", print)
+        assert found == hits
+        found.clear()
 
 
 @pytest.mark.parametrize(("items", "hits"), [(1, None), (2, 1), (6, 5), (10, 8)])

@@ -67,8 +67,9 @@ def command(
 
 
 def _lines(results: Any) -> list[str]:
+    items = "captions" if results.to == "text" and any(hit.item.caption for hit in results.hits) else "clips"
     lines = [
-        f"{'-'.join(results.asked)} to {results.to}: {len(results.hits)} of {results.among:,} clips, by "
+        f"{'-'.join(results.asked)} to {results.to}: {len(results.hits)} of {results.among:,} {items}, by "
         f"{results.similarity}"
     ]
     calibration = results.calibration

@@ -34,6 +34,9 @@ from aadml.search.store import connect, reading, writing
 FORM = 2
 """Version of the curves in an index; the next `aadml index` fits curves of other versions again."""
 
+PRECISION = 0.9
+"""Requested share of relevant hits of a first calibration."""
+
 MOST, PRODUCTS = 1000, 20_000_000
 """Largest number of validation clips, and largest product of clips and items.
 
@@ -80,7 +83,7 @@ class IndexContent:
 
 
 def calibrate_index(
-    path: Path, data: str | Path | None, encoder: IndexEncoder, precision: float, on_note: Note | None = None
+    path: Path, data: str | Path | None, encoder: IndexEncoder, precision: float | None, on_note: Note | None = None
 ) -> None:
     """Calibrate an index in a separate transaction, unless the last calibration is still valid.
 
@@ -88,7 +91,8 @@ def calibrate_index(
         path: path of the index.
         data: a feature file with validation clips; None for the file of the last calibration, or for the index itself.
         encoder: encoder of the index.
-        precision: requested share of relevant hits among the best hits above the threshold.
+        precision: requested share of relevant hits among the best hits above the threshold; None for the share of the
+            last calibration, or PRECISION.
         on_note: called with notes for the user.
 
     Raises:
@@ -99,6 +103,7 @@ def calibrate_index(
         facts = read_facts(database, path)
         before = facts.calibration
         data = data or (None if before.data == OF_INDEX else located(before.data, path.parent))
+        precision = precision or before.precision or PRECISION
         record = CalibrationRecord(
             FORM, OF_INDEX if data is None else near(data, path.parent), precision, before.clips, before.curves,
             None if data is None else _checksum(str(data)),

@@ -127,6 +127,28 @@ def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_
         assert index._state.facts.state.generation == generation
 
 
+def test_an_update_keeps_the_precision(tmp_path):
+    def precisions(index):
+        return {one.precision for one in index._state.calibrations.values()}
+
+    sizes = {"classes": 4, "valid": 40, "test": 20, "dimensions": (6, 5), "difficulty": 0.3}
+    write_features(tmp_path / "clips.h5", synthetic(train=0, **sizes))
+    notes = []
+    with Index.build(tmp_path / "clips.h5", tmp_path / "i", precision=0.5) as index:
+        assert precisions(index) == {0.5}
+        index.update(on_note=notes.append)
+        assert notes == []
+        write_features(tmp_path / "clips.h5", synthetic(train=4, **sizes))
+        index.update()
+        index.refresh()
+        assert precisions(index) == {0.5}
+        index.update(precision=0.6)
+        index.refresh()
+        assert precisions(index) == {0.6}
+    with Index.build(tmp_path / "clips.h5", tmp_path / "j") as index:
+        assert precisions(index) == {0.9}
+
+
 def test_calibration_clips_of_other_features_leave_no_index_behind(easy, model, tmp_path):
     other = tmp_path / "other.h5"
     write_features(other, synthetic(classes=4, train=80, valid=60, test=60, dimensions=(5, 7), difficulty=0.5))

@@ -23,8 +23,8 @@ class Timeline:
     Attributes:
         values: (total, d) float32; rows `offsets[i]` to `offsets[i + 1]` belong to clip i.
         offsets: (n + 1,) int64, not decreasing, from 0 to total.
-        times: (total,) float64, start of each row, in seconds after the beginning of the clip's file; None if the file
-            has no times, as in version 1. A row is valid until the start of the next row.
+        times: (total,) float64, start of each row, in seconds after the beginning of the clip: its segment or file.
+            None if the file has no times, as in version 1. A row is valid until the start of the next row.
     """
 
     values: NDArray[np.float32]
@@ -38,7 +38,7 @@ class Timeline:
 
         Args:
             clip: number of the clip.
-            seconds: (m,) times, in seconds after the beginning of the clip's file.
+            seconds: (m,) times, in seconds after the beginning of the clip: its segment or file.
 
         Returns:
             (m,) rows of `values`; -1 for times before the first row. The last row is valid for all later times.

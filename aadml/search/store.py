@@ -246,15 +246,18 @@ def only_writer(path: Path) -> Iterator[Path]:
     busy = f"{path}: another process is updating this index; try again when it has finished"
     try:
         with locked(handle, work / "lock.host", busy):
-            remove_leftovers(path)
-            yield work
-    except BaseException:
-        if is_new and work.is_dir() and [file.name for file in work.iterdir()] == ["lock"]:
-            shutil.rmtree(work, ignore_errors=True)  # contains no work
-            with suppress(OSError):
-                for folder in new_folders:
-                    folder.rmdir()
-        raise
+            if not os.fstat(handle).st_nlink:  # the process that held the lock has removed the file
+                raise InUseError(busy)
+            try:
+                remove_leftovers(path)
+                yield work
+            except BaseException:
+                if is_new and work.is_dir() and {file.name for file in work.iterdir()} <= {"lock", "lock.host"}:
+                    shutil.rmtree(work, ignore_errors=True)  # contains no work
+                    with suppress(OSError):
+                        for folder in new_folders:
+                            folder.rmdir()
+                raise
     finally:
         os.close(handle)
 

@@ -1,8 +1,9 @@
 """The store: what is written is read, a reader sees one state, a condition reads and nothing else."""
 
+import shutil
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,31 @@ def test_a_second_writer_is_refused_in_one_line_until_the_first_is_gone(index):
     with only_writer(index):
         assert index.with_name("clips.index.work").is_dir()
         assert not left.exists()
+
+
+def test_a_lock_that_its_holder_removed_does_not_count(index, monkeypatch):
+    @contextmanager
+    def locked(handle, lock_file, busy):
+        shutil.rmtree(lock_file.parent)
+        yield
+
+    monkeypatch.setattr(store, "locked", locked)
+    with pytest.raises(InUseError, match="another process is updating this index"), only_writer(index):
+        raise AssertionError("a third process may hold a new lock")
+
+
+def test_a_refused_writer_does_not_remove_the_lock_of_another_writer(index, monkeypatch):
+    work = index.with_name("clips.index.work")
+
+    @contextmanager
+    def locked(handle, lock_file, busy):
+        raise InUseError(busy)
+        yield
+
+    monkeypatch.setattr(store, "locked", locked)
+    with pytest.raises(InUseError), only_writer(index):
+        pass
+    assert (work / "lock").exists()
 
 
 def test_columns_that_sql_cannot_tell_apart_are_refused():

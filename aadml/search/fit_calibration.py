@@ -31,8 +31,12 @@ from aadml.search.items import Galleries, galleries_of, labels_of
 from aadml.search.sources import IndexSource, accepted, of_features
 from aadml.search.store import connect, reading, writing
 
-FORM = 2
-"""Version of the curves in an index; the next `aadml index` fits curves of other versions again."""
+FORM, READABLE = 3, (2, 3)
+"""Version of the curves in an index, and versions that can be read.
+
+The next `aadml index` fits curves of other versions again. In version 2, clips with several classes were relevant only
+if all their classes were equal.
+"""
 
 PRECISION = 0.9
 """Requested share of relevant hits of a first calibration."""
@@ -127,7 +131,7 @@ def read_calibrations(record: CalibrationRecord, place: Path) -> dict[Query, Cal
     Raises:
         InputError: another version of aadml fitted the curves, or the curves are damaged.
     """
-    if record.curves and record.form != FORM:
+    if record.curves and record.form not in READABLE:
         raise InputError(
             f"{place}: another version of aadml fitted the probabilities; run `aadml index SOURCE -o {place}` to fit "
             "the probabilities again"
@@ -296,7 +300,7 @@ def _calibrated(
     if count < 1:
         return None
     scores = np.stack([best[:count] for _, best in hits])
-    fits = np.stack([relevant(n)[found[:count]] for n, (found, _) in enumerate(hits)])
+    fits = np.stack([relevant(n)[order[:count]] for n, (order, _) in enumerate(hits)])
     absent = [best for _, best in searched.best_of_each(vectors, 1, relevant)] if classes else []
     return calibrate(
         modalities, to, Sample(scores, fits), gallery=len(rows), precision=precision,

@@ -36,7 +36,7 @@ def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_
     Index.build(easy, tmp_path / "i", model=model).close()
     with closing(connect(tmp_path / "i")) as database:
         facts = read_facts(database, tmp_path / "i")
-    assert (facts.calibration.form, facts.state) == (2, StateRecord(2, model.method.similarity))
+    assert (facts.calibration.form, facts.state) == (3, StateRecord(2, model.method.similarity))
     with writing(tmp_path / "i") as database:
         calibration = replace(facts.calibration, form=1, curves=[{"kind": "isotonic"}])
         write_facts(database, replace(facts, calibration=calibration))
@@ -125,6 +125,19 @@ def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_
         generation = index._state.facts.state.generation
     with Index.build(clips, tmp_path / "i", calibrate=others) as index:  # the same file by another name: nothing to do
         assert index._state.facts.state.generation == generation
+
+
+def test_curves_of_the_version_before_are_read_and_fitted_again(easy, tmp_path):
+    Index.build(easy, tmp_path / "i").close()
+    with writing(tmp_path / "i") as database:
+        facts = read_facts(database, tmp_path / "i")
+        write_facts(database, replace(facts, calibration=replace(facts.calibration, form=2)))
+    notes = []
+    with Index(tmp_path / "i") as index:
+        assert len(index._state.calibrations) == 2
+        index.update(on_note=notes.append)
+        index.refresh()
+        assert (len(notes), index._state.facts.calibration.form) == (2, 3)
 
 
 def test_an_update_keeps_the_precision(tmp_path):

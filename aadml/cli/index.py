@@ -27,7 +27,7 @@ _flag = flags_of("aadml.search.build_index:build")
 @other_features_option
 @_flag("--workers", type=click.IntRange(min=1), metavar="N")
 @_flag("--calibrate", type=click.Path(), metavar="F.h5")
-@_flag("--precision", default=0.9, show_default=True)
+@_flag("--precision", type=float, metavar="SHARE")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @trust_option
 def command(source: str, output: str, as_json: bool, **options: Any) -> None:

@@ -67,8 +67,9 @@ def command(
 
 
 def _lines(results: Any) -> list[str]:
+    items = "captions" if results.to == "text" and any(hit.item.caption for hit in results.hits) else "clips"
     lines = [
-        f"{'-'.join(results.asked)} to {results.to}: {len(results.hits)} of {results.among:,} clips, by "
+        f"{'-'.join(results.asked)} to {results.to}: {len(results.hits)} of {results.among:,} {items}, by "
         f"{results.similarity}"
     ]
     calibration = results.calibration
@@ -82,9 +83,9 @@ def _lines(results: Any) -> list[str]:
     for rank, hit in enumerate(results.hits, 1):
         place = hit.media.get(next(iter(hit.ranks), results.to)) or next(iter(hit.media.values()), "")
         ranks = ", ".join(f"{modality} {position}" for modality, position in hit.ranks.items())
-        more = ("" if hit.moment is None else f"at {hit.moment.seconds:.1f} s", ranks)
+        moment = "" if hit.moment is None else f"at {hit.item.segment.start + hit.moment.seconds:.1f} s"
         words = "" if hit.item.caption is None else hit.item.caption.text
-        shown = "  ".join(filter(None, (hit.id.replace("\n", " "), words, hit.item.label, place, hit.range, *more)))
+        parts = (hit.id.replace("\n", " "), words, hit.item.label, place, hit.range, moment, ranks)
         chance = "" if hit.probability is None else f"{hit.probability:>5.0%}  "
-        lines.append(f"{rank:>4}  {hit.score:>9.4f}  {chance}{shown}")
+        lines.append(f"{rank:>4}  {hit.score:>9.4f}  {chance}{'  '.join(filter(None, parts))}")
     return lines

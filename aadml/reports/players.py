@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aadml.data.reading import is_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.windows import without_window
 from aadml.feature_extraction.manifest import read_manifest
@@ -62,7 +63,7 @@ def find_media(manifest: Path | None, features: str | None) -> ClipMedia:
     """
     if manifest is not None:
         return _media_of(manifest)
-    beside = Path(features).with_name("manifest.csv") if features else None
+    beside = Path(features).with_name("manifest.csv") if features and not is_address(features) else None
     if beside is not None and beside.is_file():
         with suppress(InputError):
             return _media_of(beside)

@@ -16,6 +16,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import require_entry
 from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, Queries, Units, score_direction
+from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.retrieval.galleries import Sides, of_others, sides_of
 from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
@@ -217,6 +218,11 @@ def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | No
 def _source(embeddings: Embeddings, direction: Direction, sides: Sides, similarity: str) -> ScoreSource:
     for modality in direction:
         require_entry(embeddings.vectors, modality, "modality among the embeddings")
+    if embeddings.similarity == FRAME_WORD != similarity:
+        raise InputError(
+            f"similarity '{similarity}' cannot compare sequences of frames and words; omit the similarity for the "
+            f"similarity of the embeddings, {FRAME_WORD}"
+        )
     queries = embeddings.of(direction[0], torch.from_numpy(sides.queries))
     gallery = embeddings.of(direction[1], torch.from_numpy(sides.gallery))
     return score_source(queries, gallery, similarity)

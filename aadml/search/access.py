@@ -109,7 +109,8 @@ class Guard:
 
     def __init__(self, app: ASGIApp, access: Access, limits: ClientLimits) -> None:
         self._app, self._access, self._limits = app, access, limits
-        self._hosts = frozenset(f"{name}:{access.port}" for name in LOOPBACK)
+        bare = LOOPBACK if access.port == 80 else ()  # browsers omit the default port
+        self._hosts = frozenset({f"{name}:{access.port}" for name in LOOPBACK} | {*bare})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request to the application, unless the request is refused or exchanges a token."""

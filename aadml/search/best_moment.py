@@ -30,7 +30,7 @@ class MomentVectors:
     """Vectors over time of one modality of one clip.
 
     Attributes:
-        times: (t,) beginning of each interval, in seconds from the beginning of the file.
+        times: (t,) beginning of each interval, in seconds after the beginning of the clip: its segment or file.
         vectors: (t, d) float32.
     """
 
@@ -43,7 +43,7 @@ class Moment:
     """Interval with the best score among the intervals of a hit.
 
     Attributes:
-        seconds: beginning, in seconds from the beginning of the file.
+        seconds: beginning, in seconds after the beginning of the clip: its segment or file.
         score: score in the unit of the similarity.
     """
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aadml.search.items import items_of
-from aadml.search.store import CAPTION_COLUMNS, Item, columns_in, quoted, tables_of
+from aadml.search.store import CAPTION_COLUMNS, TEXT_OF, Item, columns_in, quoted, stored_columns, tables_of
 
 MOST_CLASSES, MOST_VALUES = 400, 40
 """Largest number of classes, and of values of another column, that are counted."""
@@ -62,12 +62,14 @@ def browse(database: sqlite3.Connection, numbers: Sequence[int] | None, offset: 
 
 def _counts(database: sqlite3.Connection, source: str, values: tuple[str, ...]) -> dict[str, dict[str, int]]:
     """Count the values of each column that has few values and does not contain captions or times."""
-    counts = {}
+    counts, stored = {}, stored_columns(database)
     for column in ("label", "split", *columns_in(database)):
         if column in (*CAPTION_COLUMNS, *_TIMES):
             continue
         most = MOST_CLASSES if column == "label" else MOST_VALUES
-        query = f"SELECT {quoted(column)}, count(*) {source} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {most + 1}"
+        by, text = quoted(column), TEXT_OF + column
+        value = f"min({quoted(text)})" if text in stored else by
+        query = f"SELECT {value}, count(*) {source} GROUP BY {by} ORDER BY 2 DESC, {by} LIMIT {most + 1}"
         rows = database.execute(query, values).fetchall()
         shown = {str(value): count for value, count in rows if value not in (None, "")}
         if shown and len(rows) <= most:

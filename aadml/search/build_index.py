@@ -65,7 +65,7 @@ def build(
     allow_other_features: bool = False,
     workers: Count | None = None,
     calibrate: str | Path | None = None,
-    precision: float = 0.9,
+    precision: float | None = None,
     trust_code: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -93,9 +93,9 @@ def build(
         workers: number of decoding processes; by default one per processor.
         calibrate: feature file whose validation clips fit the probabilities; by default the file of the last
             calibration, or the index itself.
-        precision: requested share of relevant hits among the best hits above the probability threshold. The threshold
-            is fitted on validation clips. Without a hit at or above the threshold, a search reports that no hit is
-            certain.
+        precision: requested share of relevant hits among the best hits above the probability threshold; by default the
+            share of the last calibration, or 0.9. The threshold is fitted on validation clips. Without a hit at or
+            above the threshold, a search reports that no hit is certain.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         progress: called with a description of the work ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
@@ -108,7 +108,7 @@ def build(
             index that cannot be read, no clip that can be indexed, or an update of the index by another process.
     """
     path, extraction = Path(output), _Extraction({"audio": audio, "visual": visual}, options, weights)
-    if not 0 < precision < 1:
+    if precision is not None and not 0 < precision < 1:
         raise InputError(f"precision: {precision:g} is not between 0 and 1; pass a share above 0 and below 1")
     of_media = is_media(source)
     _refuse_idle(extraction, allow_other_features, has_model=model is not None, of_media=of_media)

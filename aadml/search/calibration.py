@@ -85,7 +85,8 @@ class Calibration:
         asked: modalities of the query.
         to: modality of the items.
         curve: curve that predicts held-out clips best.
-        relevance: `class` if items of the query's class are relevant, `pair` if only the query's own partner is.
+        relevance: `class` if items that share a class with the query are relevant, `pair` if only the query's own
+            partner is.
         clips: number of validation clips.
         gallery: number of gallery items per query.
         error: expected calibration error of the best hits, by cross-validation.

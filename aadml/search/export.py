@@ -51,7 +51,7 @@ def _parquet(
 ) -> list[Path]:
     """Write `id`, `split`, `label` and the columns of the table `extra` as text, and `vector` as a float32 list."""
     pa, pq = (optional(name, "--format parquet", "aadml[parquet]") for name in ("pyarrow", "pyarrow.parquet"))
-    further = list(columns_in(database))
+    further = columns_in(database)
     if VECTOR in further:
         raise InputError(
             f"--format parquet: the index has a column '{VECTOR}', but the vectors are written under this name; "

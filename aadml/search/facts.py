@@ -73,7 +73,7 @@ class StateRecord:
 
 @dataclass(frozen=True)
 class CalibrationRecord:
-    """Calibrations of an index. A change of the index removes all but `data`.
+    """Calibrations of an index. A change of the index removes all but `data` and `precision`.
 
     Attributes:
         form: version of the curves.

@@ -1,6 +1,6 @@
 """Calibration of an index on validation clips, for every kind of query that the clips can form."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -18,6 +18,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.feature_extraction.ground.strings import Note
+from aadml.feature_extraction.manifest import LABELS_SEPARATOR
 from aadml.retrieval.posteriors import are_posteriors
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
 from aadml.search.captions import as_clips, clips_of_captions
@@ -30,8 +31,15 @@ from aadml.search.items import Galleries, galleries_of, labels_of
 from aadml.search.sources import IndexSource, accepted, of_features
 from aadml.search.store import connect, reading, writing
 
-FORM = 2
-"""Version of the curves in an index; the next `aadml index` fits curves of other versions again."""
+FORM, READABLE = 3, (2, 3)
+"""Version of the curves in an index, and versions that can be read.
+
+The next `aadml index` fits curves of other versions again. In version 2, clips with several classes were relevant only
+if all their classes were equal.
+"""
+
+PRECISION = 0.9
+"""Requested share of relevant hits of a first calibration."""
 
 MOST, PRODUCTS = 1000, 20_000_000
 """Largest number of validation clips, and largest product of clips and items.
@@ -49,7 +57,7 @@ class ValidationQueries:
 
     Attributes:
         vectors: modality -> (q, e).
-        labels: q classes; "" for a clip without a class.
+        labels: class of each of the q clips, or several classes joined by "|"; all "" if no clip has a class.
         numbers: (q,) numbers of the items; -1 for clips that are not in the index.
     """
 
@@ -79,7 +87,7 @@ class IndexContent:
 
 
 def calibrate_index(
-    path: Path, data: str | Path | None, encoder: IndexEncoder, precision: float, on_note: Note | None = None
+    path: Path, data: str | Path | None, encoder: IndexEncoder, precision: float | None, on_note: Note | None = None
 ) -> None:
     """Calibrate an index in a separate transaction, unless the last calibration is still valid.
 
@@ -87,7 +95,8 @@ def calibrate_index(
         path: path of the index.
         data: a feature file with validation clips; None for the file of the last calibration, or for the index itself.
         encoder: encoder of the index.
-        precision: requested share of relevant hits among the best hits above the threshold.
+        precision: requested share of relevant hits among the best hits above the threshold; None for the share of the
+            last calibration, or PRECISION.
         on_note: called with notes for the user.
 
     Raises:
@@ -98,6 +107,7 @@ def calibrate_index(
         facts = read_facts(database, path)
         before = facts.calibration
         data = data or (None if before.data == OF_INDEX else located(before.data, path.parent))
+        precision = precision or before.precision or PRECISION
         record = CalibrationRecord(
             FORM, OF_INDEX if data is None else near(data, path.parent), precision, before.clips, before.curves,
             None if data is None else _checksum(str(data)),
@@ -121,7 +131,7 @@ def read_calibrations(record: CalibrationRecord, place: Path) -> dict[Query, Cal
     Raises:
         InputError: another version of aadml fitted the curves, or the curves are damaged.
     """
-    if record.curves and record.form != FORM:
+    if record.curves and record.form not in READABLE:
         raise InputError(
             f"{place}: another version of aadml fitted the probabilities; run `aadml index SOURCE -o {place}` to fit "
             "the probabilities again"
@@ -149,7 +159,7 @@ def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> Validatio
     clips = {m: as_clips(rows, index.clips) for m, (rows, _) in index.galleries.items()}
     for indexed in clips.values():
         numbers = np.intersect1d(numbers, indexed)
-    numbers = _drawn(numbers, index)
+    numbers = _drawn(numbers, [index.labels.get(int(n), "") for n in numbers], index)
     vectors = {
         m: gallery.vectors[torch.from_numpy(_places(clips[m], numbers))] for m, (_, gallery) in index.galleries.items()
     }
@@ -191,7 +201,7 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
     rows, clips = source.content.rows("valid"), source.clips()
     for items in source.present.values():
         rows = np.intersect1d(rows, clips[items.rows])
-    rows = _drawn(rows, index)
+    rows = _drawn(rows, [source.items[n].label for n in rows], index)
     vectors: dict[Modality, Tensor] = {}
     for modality, items in source.present.items():
         if len(rows):
@@ -211,13 +221,14 @@ def _curves(
     Clips query the items of the index that have classes. If only the clips have classes, the clips query each other.
     If the clips have no classes, only the partner of a clip is relevant.
     """
+    classes = any(queries.labels)
     if len(queries) < FEWEST:
         note(
-            f"the probabilities are not fitted: {name} has {len(queries)} of the {FEWEST} validation clips that are "
-            "needed; divide the clips with `aadml manifest --split`, or pass another file with --calibrate"
+            f"the probabilities are not fitted: {name} has {len(queries)} of the {FEWEST} validation clips "
+            f"{'with a class ' * classes}that are needed; divide the clips with `aadml manifest --split`, or pass "
+            "another file with --calibrate"
         )
         return []
-    classes = any(queries.labels)
     if classes and not any(index.labels.values()):
         index, queries = _each_other(index, queries)
     calibrations = [
@@ -230,8 +241,10 @@ def _curves(
     return calibrations
 
 
-def _drawn(clips: NDArray[np.int64], index: IndexContent) -> NDArray[np.int64]:
-    """Draw a sample of clips if a calibration with all clips would take too long."""
+def _drawn(clips: NDArray[np.int64], labels: Sequence[str], index: IndexContent) -> NDArray[np.int64]:
+    """Return the clips with a class, or all if no clip has a class; a sample if the calibration would take too long."""
+    labelled = np.asarray([label != "" for label in labels], dtype=np.bool_)
+    clips = clips[labelled] if labelled.any() else clips
     largest = max(len(gallery) for _, gallery in index.galleries.values())
     most = min(MOST, max(200, PRODUCTS // max(largest, 1)))
     return clips if len(clips) <= most else np.sort(np.random.default_rng(0).permutation(clips)[:most])
@@ -272,21 +285,22 @@ def _calibrated(
     if not classes and not np.isin(queries.numbers, numbers).all():
         return None
     labels = np.asarray([index.labels.get(int(n), "") for n in numbers], dtype=object)
-    rows, asking = np.arange(len(numbers)), np.arange(len(queries))
-    if classes:
-        rows, asking = np.flatnonzero(labels != ""), np.flatnonzero(np.asarray(queries.labels, dtype=object) != "")
+    rows = np.flatnonzero(labels != "") if classes else np.arange(len(numbers))
     count = min(HITS, len(rows) - classes)
     if count < 1:
         return None
     searched = gallery if len(rows) == len(gallery) else gallery.only(rows)
-    vectors = torch.stack([queries.vectors[m] for m in modalities], 1)[torch.from_numpy(asking)]
-    same_clip = partial(_equal, numbers[rows], queries.numbers[asking])
+    vectors = torch.stack([queries.vectors[m] for m in modalities], 1)
+    same_clip = partial(_equal, numbers[rows], queries.numbers)
     relevant = same_clip
     if classes:
-        _, codes = np.unique([*labels[rows], *(queries.labels[n] for n in asking)], return_inverse=True)
-        relevant = partial(_equal, codes[: len(rows)], codes[len(rows) :])
+        relevant = partial(_share_class, _rows_by_class(labels[rows]), len(rows), queries.labels)
     hits = list(searched.best_of_each(vectors, count, same_clip if classes else None))
-    scores, fits = np.stack([best for _, best in hits]), np.stack([relevant(n)[h] for n, (h, _) in enumerate(hits)])
+    count = min(len(best) for _, best in hits)  # several captions of the query's clip may be excluded
+    if count < 1:
+        return None
+    scores = np.stack([best[:count] for _, best in hits])
+    fits = np.stack([relevant(n)[order[:count]] for n, (order, _) in enumerate(hits)])
     absent = [best for _, best in searched.best_of_each(vectors, 1, relevant)] if classes else []
     return calibrate(
         modalities, to, Sample(scores, fits), gallery=len(rows), precision=precision,
@@ -297,6 +311,22 @@ def _calibrated(
 
 def _equal(items: NDArray[np.int64], queries: NDArray[np.int64], query: int) -> NDArray[np.bool_]:
     return np.asarray(items == queries[query])
+
+
+def _rows_by_class(labels: Iterable[str]) -> dict[str, list[int]]:
+    rows: dict[str, list[int]] = {}
+    for row, label in enumerate(labels):
+        for name in label.split(LABELS_SEPARATOR):
+            rows.setdefault(name, []).append(row)
+    return rows
+
+
+def _share_class(rows: Mapping[str, list[int]], count: int, labels: Sequence[str], query: int) -> NDArray[np.bool_]:
+    """Return whether each of `count` items has a class of a query."""
+    shared = np.zeros(count, dtype=np.bool_)
+    for name in labels[query].split(LABELS_SEPARATOR):
+        shared[rows.get(name, [])] = True
+    return shared
 
 
 def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Sequence[Modality]) -> bool:

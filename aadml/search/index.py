@@ -198,8 +198,9 @@ class Index:
         self.close()
 
     def __len__(self) -> int:
+        """Return the number of clips; a caption is not a clip."""
         with self._reading() as database:
-            return int(database.execute("SELECT count(*) FROM item").fetchone()[0])
+            return int(database.execute("SELECT count(*) FROM item").fetchone()[0]) - len(self._state.clips)
 
     @property
     def source(self) -> str:

@@ -14,7 +14,7 @@ from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.checksums import damage, verified_rows
 from aadml.search.exact_search import Gallery
-from aadml.search.store import CAPTION_COLUMNS, Item, columns_in, quoted, tables_of
+from aadml.search.store import CAPTION_COLUMNS, TEXT_OF, Item, quoted, stored_columns, tables_of
 
 Galleries = dict[Modality, tuple[NDArray[np.int64], Gallery]]
 """Modality -> numbers of the items in the order of their ids (n,), and their vectors."""
@@ -39,7 +39,7 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
         InputError: the index lacks an item with one of the numbers.
         sqlite3.DatabaseError: a value of an item has a wrong type.
     """
-    names = columns_in(database)
+    names = stored_columns(database)
     selected = ", ".join(["id, audio, visual, split, label", *map(quoted, names)])
     query = f"SELECT {selected} FROM {tables_of(database)} WHERE number = ?"
     for number in numbers:
@@ -50,6 +50,7 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
             raise damage(f"item {number}")
         media = {m: os.fsdecode(path) for m, path in zip(("audio", "visual"), row[1:3], strict=True) if path}
         columns = {name: "" if value is None else str(value) for name, value in zip(names, row[5:], strict=True)}
+        columns |= {name.removeprefix(TEXT_OF): columns.pop(name) for name in names if name.startswith(TEXT_OF)}
         yield Item(row[0], media, row[3], row[4], columns)
 
 

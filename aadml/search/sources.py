@@ -170,6 +170,8 @@ def accepted(
 ) -> IndexSource:
     """Return the clips of a feature file, with only the modalities that an encoder embeds.
 
+    Captions are left out if the encoder does not embed text. A note reports the modalities that are left out.
+
     Args:
         source: clips of the feature file.
         encoder: encoder of the index.
@@ -187,10 +189,15 @@ def accepted(
             f"{place} has {', '.join(source.present)}, but the index embeds {known}; "
             "pass features of at least one of these modalities"
         )
+    left = [modality for modality in source.present if modality not in present]
+    if left and on_note:
+        known = ", ".join(encoder.facts.modalities)
+        on_note(f"the index embeds only {known}; these modalities of {place} are left out: {', '.join(left)}")
     if isinstance(encoder, ModelEncoder):
         assert source.content is not None
         check_features(encoder.model, source.content, place, allow=allow, on_note=on_note, modalities=list(present))
-    return replace(source, present=present)
+    items = source.items if "text" in present else tuple(item for item in source.items if item.caption is None)
+    return replace(source, items=items, present=present)
 
 
 def _present(content: FeatureFile, modality: Modality, *, moments: bool) -> Present:

@@ -29,6 +29,9 @@ OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "r
 CAPTION_COLUMNS = ("caption_of", "caption_number", "caption_text")
 """Columns of captions: the id of the clip, the number of the caption, and its words if known."""
 
+TEXT_OF = "#text "
+"""Prefix of the column with the texts of a column of numbers, such as "1.10", if a number does not show its text."""
+
 Columns = Mapping[str, str]
 """Further column -> its SQL type: TEXT or NUMERIC."""
 
@@ -243,15 +246,18 @@ def only_writer(path: Path) -> Iterator[Path]:
     busy = f"{path}: another process is updating this index; try again when it has finished"
     try:
         with locked(handle, work / "lock.host", busy):
-            remove_leftovers(path)
-            yield work
-    except BaseException:
-        if is_new and work.is_dir() and [file.name for file in work.iterdir()] == ["lock"]:
-            shutil.rmtree(work, ignore_errors=True)  # contains no work
-            with suppress(OSError):
-                for folder in new_folders:
-                    folder.rmdir()
-        raise
+            if not os.fstat(handle).st_nlink:  # the process that held the lock has removed the file
+                raise InUseError(busy)
+            try:
+                remove_leftovers(path)
+                yield work
+            except BaseException:
+                if is_new and work.is_dir() and {file.name for file in work.iterdir()} <= {"lock", "lock.host"}:
+                    shutil.rmtree(work, ignore_errors=True)  # contains no work
+                    with suppress(OSError):
+                        for folder in new_folders:
+                            folder.rmdir()
+                raise
     finally:
         os.close(handle)
 
@@ -304,7 +310,7 @@ def _write(
     removed: Iterable[str],
     entries: Iterable[Entry],
 ) -> None:
-    if columns_in(database) != dict(columns):
+    if stored_columns(database) != dict(columns):
         _renew_columns(database, columns)
     for statement in best_moment.SCHEMA:
         database.execute(statement)
@@ -342,7 +348,8 @@ def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns, blocks
     )
     if columns:
         empty = {"NUMERIC": None, "TEXT": ""}  # SQLite orders text above every number
-        values = (number, *(item.columns.get(name) or empty[kind] for name, kind in columns.items()))
+        cells = {name: item.columns.get(name.removeprefix(TEXT_OF)) for name in columns}
+        values = (number, *(cells[name] or empty[kind] for name, kind in columns.items()))
         database.execute(f"INSERT INTO extra VALUES ({', '.join('?' * len(values))})", values)
     for name, vector in entry.vectors.items():
         content = np.ascontiguousarray(vector, dtype="<f4").tobytes()
@@ -359,7 +366,12 @@ def _path(name: str) -> str | bytes:
     return name
 
 
-def columns_in(database: sqlite3.Connection) -> dict[str, str]:
+def columns_in(database: sqlite3.Connection) -> list[str]:
+    """Return the further columns of the items, in order."""
+    return [name for name in stored_columns(database) if not name.startswith(TEXT_OF)]
+
+
+def stored_columns(database: sqlite3.Connection) -> dict[str, str]:
     """Return the columns of the table `extra` and their SQL types, in order; empty if the index lacks the table."""
     return {row[1]: row[2] for row in database.execute("PRAGMA table_info(extra)") if row[1] != "number"}
 
@@ -372,23 +384,33 @@ def tables_of(database: sqlite3.Connection) -> str:
 def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
     """Return the SQL types of columns: NUMERIC for columns of plain numbers, else TEXT.
 
-    The columns for the clip and the words of a caption are always TEXT.
+    The columns for the clip and the words of a caption are always TEXT. A column of numbers with a text that the number
+    does not show, such as "1.10", is followed by a column of the texts.
 
     Raises:
         InputError: a column has a reserved name, or two names differ only in case.
     """
-    names = {name: name for name in OWN_COLUMNS}
+    names: dict[str, str] = {}
     for name in values:
-        if name.lower() in names:
-            user = "the index" if name.lower() in OWN_COLUMNS else f"the column '{names[name.lower()]}'"
+        is_reserved = name.lower() in OWN_COLUMNS or name.lower().startswith(TEXT_OF)
+        if is_reserved or name.lower() in names:
+            user = "the index" if is_reserved else f"the column '{names[name.lower()]}'"
             raise InputError(f"column '{name}': {user} uses this name too (case does not count); rename '{name}'")
         names[name.lower()] = name
     words = (CAPTION_COLUMNS[0], CAPTION_COLUMNS[2])
-    numbers = {name: [*map(_NUMBER.fullmatch, filter(None, column))] for name, column in values.items()}
-    return {
-        name: "NUMERIC" if name not in words and matches and all(matches) else "TEXT"
-        for name, matches in numbers.items()
-    }
+    columns: dict[str, str] = {}
+    for name, column in values.items():
+        texts = {*filter(None, column)}
+        is_numeric = name not in words and bool(texts) and all(map(_NUMBER.fullmatch, texts))
+        columns[name] = "NUMERIC" if is_numeric else "TEXT"
+        if is_numeric and not all(map(_is_plain, texts)):
+            columns[TEXT_OF + name] = "TEXT"
+    return columns
+
+
+def _is_plain(text: str) -> bool:
+    number = float(text)
+    return text == str(int(number) if number.is_integer() else number)
 
 
 def _renew_columns(database: sqlite3.Connection, columns: Columns) -> None:

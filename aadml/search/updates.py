@@ -67,7 +67,7 @@ def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEnco
     if before is None:
         create(path, facts, columns, entries)
     elif wanted or removed:
-        outdated = CalibrationRecord(data=facts.calibration.data)
+        outdated = CalibrationRecord(data=facts.calibration.data, precision=facts.calibration.precision)
         change(path, replace(facts, state=facts.state.next(), calibration=outdated), columns, removed, entries)
     clips = [n for n in wanted if source.items[n].caption is None]
     new = sum(names[n] not in known for n in clips)

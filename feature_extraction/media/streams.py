@@ -158,6 +158,8 @@ class MediaSource:
     def check_segment(self, segment: Segment, end: float) -> None:
         """Check that a segment is a part of the stream.
 
+        If another stream of the recording lasts longer, an undamaged stream with half of the segment is sufficient.
+
         Args:
             segment: part of the recording.
             end: end of the decoded stream, in seconds after the beginning of the file.
@@ -168,6 +170,9 @@ class MediaSource:
         """
         held = end - segment.start
         if segment.is_whole or (held > 0 and (segment.end == math.inf or not _is_short(held, segment.length))):
+            return
+        is_inside = segment.end <= (self.container.duration or 0) / av.time_base + _ROUNDING
+        if is_inside and 2 * held >= segment.length and not _is_short(end, self.announced() or 0.0):
             return
         side = f"ends at {segment.end}" if held > 0 else f"begins at {segment.start}"
         raise MediaFailure("outside", f"the segment {side} s, but the {self._content} ends at {end:.3f} s")

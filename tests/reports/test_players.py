@@ -71,11 +71,13 @@ def test_clips_whose_player_does_not_fit_are_counted(monkeypatch):
     ]
 
 
-def test_media_are_those_of_the_manifest_beside_the_features(tmp_path):
+def test_media_are_those_of_the_manifest_beside_the_features(tmp_path, monkeypatch):
     (tmp_path / "manifest.csv").write_text("id,media,label,split\na,a.wav,,test\n")
     found = players.find_media(None, str(tmp_path / "features.h5"))
     assert found == players.find_media(tmp_path / "manifest.csv", None)
     assert list(found) == ["a"]
+    monkeypatch.chdir(tmp_path)
+    assert players.find_media(None, "synthetic:ave") == {}
     assert players.find_media(None, None) == players.find_media(None, str(tmp_path / "none" / "features.h5")) == {}
     (tmp_path / "manifest.csv").write_text("mine")
     assert players.find_media(None, str(tmp_path / "features.h5")) == {}

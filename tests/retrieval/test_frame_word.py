@@ -1,8 +1,10 @@
 import pytest
 import torch
 
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.frame_word import relevance
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.frame_word import frame_word_scores, pack, pack_each, unpack
 from aadml.retrieval.scores import score_source
 
@@ -21,6 +23,15 @@ def test_packed_sequences_score_as_their_relevance_both_ways():
     torch.testing.assert_close(frame_word_scores(audio, text), expected)
     torch.testing.assert_close(frame_word_scores(text, audio), expected.T)
     torch.testing.assert_close(torch.from_numpy(score_source(text, audio, "frame-word").block(1, 3)), expected.T[1:3])
+
+
+def test_another_similarity_cannot_score_packed_sequences():
+    (frames, lengths), (words, word_lengths) = sequences(6, 3, 0), sequences(6, 3, 1)
+    vectors = {"audio": pack(frames, lengths, side="frames"), "text": pack(words, word_lengths, side="words")}
+    embeddings = Embeddings(vectors, torch.arange(6), tuple("abcdef"), "frame-word")
+    assert evaluate(embeddings).directions[0].name == "audio-text"
+    with pytest.raises(InputError, match="similarity 'cosine' cannot compare sequences of frames and words; omit"):
+        evaluate(embeddings, similarity="cosine")
 
 
 def test_scores_are_the_same_bits_however_the_work_is_cut():

@@ -95,7 +95,7 @@ def test_the_cookie_is_for_this_site_and_not_for_scripts_and_is_not_the_token(si
 TEAM = "0123456789abcdef" * 2
 
 
-def guarded(path="/facts", root="", team=TEAM, **headers):
+def guarded(path="/facts", root="", team=TEAM, port=8765, **headers):
     """The status and the location of a request to a guarded app."""
     from starlette.applications import Starlette
     from starlette.responses import PlainTextResponse
@@ -103,7 +103,7 @@ def guarded(path="/facts", root="", team=TEAM, **headers):
     from starlette.testclient import TestClient
 
     app = Starlette(routes=[Route(name, PlainTextResponse("data")) for name in ("/facts", "/")])
-    place = access.Access(8765, lambda _: None, root=root, team=team)
+    place = access.Access(port, lambda _: None, root=root, team=team)
     place.renew()
     client = TestClient(access.Guard(app, place, ClientLimits()), follow_redirects=False)
     return client.get(path, headers={"host": "search.example", **headers})
@@ -122,6 +122,14 @@ def test_a_token_of_the_team_admits_programs_and_any_number_of_browsers():
         answer = guarded(f"/?token={TEAM}", **{"x-forwarded-proto": "https"})
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         assert "Secure" in answer.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    ("port", "host", "status"),
+    [(80, "localhost", 200), (80, "[::1]:80", 200), (8765, "localhost", 403), (80, "x", 403), (80, "x:80", 403)],
+)
+def test_a_browser_omits_port_80(port, host, status):
+    assert guarded("/", team="", port=port, host=host, origin=f"http://{host}").status_code == status
 
 
 @pytest.mark.parametrize("host", ["x/health?", "x:8765/?", "x/health#"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import aadml
+from aadml.cli.search import _lines
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.content import Texts
 from aadml.feature_extraction.feature_file.writing import write_features
@@ -72,6 +73,29 @@ def test_a_changed_or_removed_caption_changes_its_clip(features, index):
     changes = index.update()
     assert (changes.items, changes.changed, changes.removed) == (59, 1, 1)
     assert dict(changes.vectors) == {"audio": 59, "text": 177}
+
+
+def test_captions_do_not_count_as_clips(index):
+    assert len(index) == index.browse().total == 60
+    assert index.counts() == {"audio": 60, "text": 180}
+    content = captioned()
+    by_text, by_sound = (_lines(index.like(content.ids[0], m, to=m, k=1))[0] for m in ("text", "audio"))
+    assert by_text == "text to text: 1 of 180 captions, by cosine"
+    assert by_sound == "audio to audio: 1 of 60 clips, by cosine"
+
+
+def test_captions_are_left_out_of_an_index_without_text(features, tmp_path):
+    content = captioned()
+    bare = replace(content, features={"audio": content.features["audio"]}, texts=None)
+    write_features(features, bare)
+    notes = []
+    with Index.build(features, tmp_path / "i", on_note=notes.append) as index:
+        write_features(features, content)
+        notes.clear()
+        changes = index.update(on_note=notes.append)
+        assert notes == [f"the index embeds only audio; these modalities of {features} are left out: text"]
+        assert (changes.items, changes.new, changes.changed, dict(changes.vectors)) == (60, 0, 0, {"audio": 60})
+        assert index.columns() == ["id", "split", "label", "audio", "visual", "caption_1", "caption_2", "caption_3"]
 
 
 def test_an_id_that_is_not_unicode_is_refused_in_one_line(index):

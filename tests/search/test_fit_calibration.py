@@ -36,7 +36,7 @@ def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_
     Index.build(easy, tmp_path / "i", model=model).close()
     with closing(connect(tmp_path / "i")) as database:
         facts = read_facts(database, tmp_path / "i")
-    assert (facts.calibration.form, facts.state) == (2, StateRecord(2, model.method.similarity))
+    assert (facts.calibration.form, facts.state) == (3, StateRecord(2, model.method.similarity))
     with writing(tmp_path / "i") as database:
         calibration = replace(facts.calibration, form=1, curves=[{"kind": "isotonic"}])
         write_facts(database, replace(facts, calibration=calibration))
@@ -127,6 +127,41 @@ def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_
         assert index._state.facts.state.generation == generation
 
 
+def test_curves_of_the_version_before_are_read_and_fitted_again(easy, tmp_path):
+    Index.build(easy, tmp_path / "i").close()
+    with writing(tmp_path / "i") as database:
+        facts = read_facts(database, tmp_path / "i")
+        write_facts(database, replace(facts, calibration=replace(facts.calibration, form=2)))
+    notes = []
+    with Index(tmp_path / "i") as index:
+        assert len(index._state.calibrations) == 2
+        index.update(on_note=notes.append)
+        index.refresh()
+        assert (len(notes), index._state.facts.calibration.form) == (2, 3)
+
+
+def test_an_update_keeps_the_precision(tmp_path):
+    def precisions(index):
+        return {one.precision for one in index._state.calibrations.values()}
+
+    sizes = {"classes": 4, "valid": 40, "test": 20, "dimensions": (6, 5), "difficulty": 0.3}
+    write_features(tmp_path / "clips.h5", synthetic(train=0, **sizes))
+    notes = []
+    with Index.build(tmp_path / "clips.h5", tmp_path / "i", precision=0.5) as index:
+        assert precisions(index) == {0.5}
+        index.update(on_note=notes.append)
+        assert notes == []
+        write_features(tmp_path / "clips.h5", synthetic(train=4, **sizes))
+        index.update()
+        index.refresh()
+        assert precisions(index) == {0.5}
+        index.update(precision=0.6)
+        index.refresh()
+        assert precisions(index) == {0.6}
+    with Index.build(tmp_path / "clips.h5", tmp_path / "j") as index:
+        assert precisions(index) == {0.9}
+
+
 def test_calibration_clips_of_other_features_leave_no_index_behind(easy, model, tmp_path):
     other = tmp_path / "other.h5"
     write_features(other, synthetic(classes=4, train=80, valid=60, test=60, dimensions=(5, 7), difficulty=0.5))
@@ -171,10 +206,10 @@ def test_labelled_clips_query_each_other_if_no_item_has_a_class(tmp_path, labell
 @pytest.mark.parametrize(("items", "clips"), [(20_000, 1000), (40_000, 500), (100_001, 200)])
 def test_many_validation_clips_are_sampled(items, clips):
     galleries = {"audio": (None, torch.empty(items, 0)), "visual": (None, torch.empty(9, 0))}
-    drawn = _drawn(np.arange(3000), IndexContent(galleries, {}, None))
+    drawn = _drawn(np.arange(3000), [""] * 3000, IndexContent(galleries, {}, None))
     assert len(np.unique(drawn)) == len(drawn) == clips
     assert (np.diff(drawn) > 0).all()
-    assert _drawn(np.arange(clips), IndexContent(galleries, {}, None)).tolist() == list(range(clips))
+    assert _drawn(np.arange(clips), ["a"] * clips, IndexContent(galleries, {}, None)).tolist() == list(range(clips))
 
 
 def drawn_index(similarity, labelled, items=60):
@@ -183,7 +218,7 @@ def drawn_index(similarity, labelled, items=60):
     order = generator.permutation(np.arange(1, items + 1))
     numbers = {"audio": order, "visual": order[order != 33], "text": np.arange(101, 121)}
     clips = {number: 1 + (number - 101) // 2 for number in range(101, 121)}
-    labels = {n: "abc"[n % 3] if labelled and n % 7 else "" for n in range(1, 121)}
+    labels = {n: labelled[n % 3] if labelled and n % 7 else "" for n in range(1, 121)}
     vectors = {m: torch.from_numpy(generator.normal(size=(len(n), 4)).astype("f4")) for m, n in numbers.items()}
     if similarity == "dot":
         vectors = {m: torch.softmax(v, 1) for m, v in vectors.items()}
@@ -202,7 +237,9 @@ def hits_by_definition(index, queries, modalities, to, *, classes):
         if label or not classes:
             found = gallery.scores(torch.stack([queries.vectors[m][row] for m in modalities]))
             kept = (names != "") & (numbers != number) if classes else names == ""
-            fits = names == label if classes else numbers == number
+            fits = numbers == number
+            if classes:
+                fits = np.array([not {*name.split("|")}.isdisjoint(label.split("|")) for name in names])
             order = [n for n in np.argsort(-found, kind="stable") if kept[n]][:10]
             others = found[(names != "") & ~fits].max() if classes else None
             scores.append((found[order], fits[order], others))
@@ -210,15 +247,16 @@ def hits_by_definition(index, queries, modalities, to, *, classes):
 
 
 @pytest.mark.parametrize(
-    ("similarity", "labelled"), [("cosine", True), ("dot", True), ("euclidean", False), ("dot", False)]
+    ("similarity", "labelled"),
+    [("cosine", "abc"), ("cosine", ("a", "a|b", "c")), ("dot", "abc"), ("euclidean", ""), ("dot", "")],
 )
 def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarity, labelled):
     fitted, notes = {}, []
     monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **o: fitted.update({(m, to): (hits, o)}))
     index = drawn_index(similarity, labelled)
     sounds = replace(index, galleries={m: index.galleries[m] for m in ("audio", "visual")})
-    queries = fit_calibration._indexed_clips(sounds, np.arange(30, 61))
-    assert queries.numbers.tolist() == [n for n in range(30, 61) if n != 33]
+    queries = fit_calibration._indexed_clips(sounds, np.arange(20, 61))
+    assert queries.numbers.tolist() == [n for n in range(20, 61) if n != 33 and (n % 7 or not labelled)]
     for modality, vectors in queries.vectors.items():
         numbers, gallery = index.galleries[modality]
         assert torch.equal(vectors, gallery.vectors[[numbers.tolist().index(n) for n in queries.numbers]])
@@ -227,27 +265,54 @@ def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarit
     pairs = [(("audio",), "visual"), (("visual",), "audio")]
     assert list(fitted) == (kinds if labelled else pairs)  # the captions are of other clips
     for (modalities, to), (hits, options) in fitted.items():
-        scores, fits, absent = hits_by_definition(index, queries, modalities, to, classes=labelled)
+        scores, fits, absent = hits_by_definition(index, queries, modalities, to, classes=bool(labelled))
         np.testing.assert_allclose(hits.scores, scores, rtol=1e-6)
         assert np.array_equal(hits.fits, fits)
         np.testing.assert_equal(options.pop("absent"), absent)
         gallery = sum(index.labels[index.clips.get(n, n)] != "" for n in index.galleries[to][0].tolist())
         assert options == {
             "gallery": gallery if labelled else len(index.galleries[to][0]), "precision": 0.8,
-            "posteriors": similarity == "dot" and labelled, "relevance": "class" if labelled else "pair",
+            "posteriors": similarity == "dot" and bool(labelled), "relevance": "class" if labelled else "pair",
         }  # fmt: skip
-    few = ValidationQueries(queries.vectors, queries.labels[:29], queries.numbers[:29])
+    few = fit_calibration._indexed_clips(sounds, queries.numbers[:29])
     assert fit_calibration._curves(index, few, 0.8, "there", notes.append) == []
+    kind = "with a class " if labelled else ""
     assert notes[0].startswith(
-        "the probabilities are not fitted: there has 29 of the 30 validation clips that are needed; "
+        f"the probabilities are not fitted: there has 29 of the 30 validation clips {kind}that are needed; "
     )
+
+
+def test_clips_without_a_class_do_not_count_among_clips_with_a_class(monkeypatch):
+    monkeypatch.setattr(fit_calibration, "calibrate", pytest.fail)
+    index, notes = drawn_index("cosine", "abc"), []
+    queries = fit_calibration._indexed_clips(index, np.arange(1, 11))
+    assert queries.numbers.tolist() == [1, 2, 3, 4, 5, 6, 8, 9, 10]
+    queries = fit_calibration._indexed_clips(
+        replace(index, galleries={"audio": index.galleries["audio"]}), np.arange(27, 61)
+    )
+    assert fit_calibration._curves(index, queries, 0.8, "there", notes.append) == []
+    assert "there has 29 of the 30 validation clips with a class that are needed" in notes[0]
+
+
+def test_a_clip_of_many_captions_leaves_fewer_hits_to_every_clip(monkeypatch):
+    found = []
+    monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **_: found.append(hits.scores.shape[1]))
+    index = drawn_index("cosine", "aaa")
+    texts = (np.arange(101, 113), Gallery(torch.randn(12, 4), "cosine"))
+    labels = dict.fromkeys(range(1, 121), "a")
+    queries = ValidationQueries({"text": torch.randn(30, 4)}, ("a",) * 30, np.arange(1, 31))
+    for captions, hits in ((6, [6]), (12, [])):
+        clips = {n: 1 if n <= 100 + captions else n - 100 for n in range(101, 113)}
+        fit_calibration._curves(IndexContent({"text": texts}, labels, index.encoder, clips), queries, 0.8, "i", print)
+        assert found == hits
+        found.clear()
 
 
 @pytest.mark.parametrize(("items", "hits"), [(1, None), (2, 1), (6, 5), (10, 8)])
 def test_a_small_index_has_fewer_hits_than_are_fitted(monkeypatch, items, hits):
     found = []
     monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **_: found.append(hits.scores.shape[1]))
-    index = drawn_index("cosine", True, items)
+    index = drawn_index("cosine", "abc", items)
     index = replace(index, galleries={"audio": index.galleries["audio"]})
     queries = ValidationQueries({"audio": torch.randn(30, 4)}, ("a",) * 30, np.full(30, -1))
     fit_calibration._curves(index, queries, 0.8, "there", pytest.fail)

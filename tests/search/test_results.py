@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from aadml.cli.search import _lines
 from aadml.search.best_moment import Moment
 from aadml.search.calibration import Calibration, Curve
 from aadml.search.results import Found, Hit
@@ -43,6 +44,12 @@ def test_the_json_holds_facts_and_hits():
     }  # fmt: skip
     plain = found().to_json()
     assert plain["calibration"] is plain["hits"][0]["moment"] is None
+
+
+@pytest.mark.parametrize(("columns", "time"), [({}, "at 1.5 s"), ({"start": "10", "end": "20"}, "at 11.5 s")])
+def test_the_terminal_shows_the_time_of_a_moment_in_the_recording(columns, time):
+    hit = replace(found(moment=Moment(1.5, 0.8)).hits[0], item=Item("rain", columns=columns))
+    assert _lines(replace(found(), hits=(hit,)))[-1].endswith(time)
 
 
 @pytest.mark.parametrize(

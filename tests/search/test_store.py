@@ -1,15 +1,18 @@
 """The store: what is written is read, a reader sees one state, a condition reads and nothing else."""
 
+import shutil
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
 from aadml.search import store
+from aadml.search.browsing import browse
 from aadml.search.captions import known_items
+from aadml.search.filters import searchable_columns
 from aadml.search.items import items_of, vectors_of
 from aadml.search.store import Entry, Item, change, columns_of, connect, create, only_writer, reading, writing
 from tests.search.small_index import COLUMNS, FACTS, entry, matching_ids, read
@@ -27,6 +30,27 @@ def test_a_number_that_is_missing_meets_no_comparison_and_leaves_the_others_numb
     assert matching_ids(path, "year IS NULL AND none = ''") == ["b"]
     with closing(connect(path)) as database:
         assert [item.columns["year"] for item in items_of(database, [1, 2, 3, 4])] == list(years.values())
+
+
+@pytest.mark.parametrize(
+    ("texts", "kept"),
+    [(["1.10", "2.0", ""], True), (["-0", "1"], True), (["0.00001", "1"], True), (["1", "2.5", "-3", ""], False)],
+)
+def test_numbers_keep_their_texts_and_compare_as_numbers(tmp_path, texts, kept):
+    columns = columns_of({"version": texts, "other": ["x"] * len(texts)})
+    assert list(columns) == ["version", *(["#text version"] if kept else []), "other"]
+    path = tmp_path / "clips.index"
+    items = [Item(f"{n}", columns={"version": text, "other": "x"}) for n, text in enumerate(texts)]
+    create(path, FACTS, columns, [Entry(item, b"", {}) for item in items])
+    with closing(connect(path)) as database:
+        assert list(items_of(database, range(1, len(texts) + 1))) == items
+        counts = browse(database, None, 0, 9).counts["version"]
+        assert searchable_columns(database)[5:] == ["version", "other"]
+    assert set(counts) == {*texts} - {""}
+    for number, text in enumerate(texts):
+        assert not text or str(number) in matching_ids(path, f"version >= {float(text)}")
+        assert not text or matching_ids(path, f"version = '{text}'") == [str(number)]
+    assert matching_ids(path, "version > 10") == []
 
 
 def test_at_rest_an_index_is_one_file(index):
@@ -81,6 +105,31 @@ def test_a_second_writer_is_refused_in_one_line_until_the_first_is_gone(index):
         assert not left.exists()
 
 
+def test_a_lock_that_its_holder_removed_does_not_count(index, monkeypatch):
+    @contextmanager
+    def locked(handle, lock_file, busy):
+        shutil.rmtree(lock_file.parent)
+        yield
+
+    monkeypatch.setattr(store, "locked", locked)
+    with pytest.raises(InUseError, match="another process is updating this index"), only_writer(index):
+        raise AssertionError("a third process may hold a new lock")
+
+
+def test_a_refused_writer_does_not_remove_the_lock_of_another_writer(index, monkeypatch):
+    work = index.with_name("clips.index.work")
+
+    @contextmanager
+    def locked(handle, lock_file, busy):
+        raise InUseError(busy)
+        yield
+
+    monkeypatch.setattr(store, "locked", locked)
+    with pytest.raises(InUseError), only_writer(index):
+        pass
+    assert (work / "lock").exists()
+
+
 def test_columns_that_sql_cannot_tell_apart_are_refused():
     assert columns_of({"a b": ["x"], 'q"': ["1", "20.5"], "z": ["007"]}) == {
         "a b": "TEXT",
@@ -89,7 +138,12 @@ def test_columns_that_sql_cannot_tell_apart_are_refused():
     }
     captions = {"caption_of": ["7"], "caption_number": ["2"], "caption_text": ["1999"]}
     assert columns_of(captions) == {"caption_of": "TEXT", "caption_number": "NUMERIC", "caption_text": "TEXT"}
-    for names, user in ((["Label"], "the index"), (["rowid"], "the index"), (["x", "X"], "the column 'x'")):
+    for names, user in (
+        (["Label"], "the index"),
+        (["rowid"], "the index"),
+        (["#text x"], "the index"),
+        (["x", "X"], "the column 'x'"),
+    ):
         with pytest.raises(InputError, match=f"'{names[-1]}': {user} uses this name too .*; rename"):
             columns_of({name: ["v"] for name in names})
 

@@ -72,7 +72,8 @@ const judge = (hit) => {
 };
 
 const summary = (found) => {
-  const many = `${found.hits.length} of ${count(found.among)} clips, compared by ${found.asked.join(" and ")}`;
+  const items = found.to === "text" && found.hits.some((hit) => hit.caption) ? "captions" : "clips";
+  const many = `${found.hits.length} of ${count(found.among)} ${items}, compared by ${found.asked.join(" and ")}`;
   if (!found.hits.length) return "Nothing here: no clip meets the filter.";
   if (found.nothing_fits) {
     const { threshold, precision } = found.calibration;

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.ground.segment import Segment
-from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode, recording_seconds
+from aadml.feature_extraction.jobs.windows import Windows
+from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode, encoding, recording_seconds
 from aadml.feature_extraction.media.streams import MediaSource
 
 SECONDS = 24
@@ -140,6 +141,17 @@ def test_a_segment_slightly_beyond_the_recording_ends_with_it(tmp_path, encode, 
     path = encode(tmp_path / "a.wav", noise, "pcm_s16le")
     assert sound(path, 20.0, 24.2).seconds == pytest.approx(4.0)
     assert frames(numbered(tmp_path / "a.mp4", "mpeg4"), 20.0, 24.2).seconds == pytest.approx(4.0)
+
+
+def test_the_last_window_is_kept_if_the_video_ends_before_the_sound(tmp_path):
+    path = tmp_path / "a.mp4"
+    pictures = np.random.default_rng(0).integers(0, 255, (92, 32, 32, 3), dtype=np.uint8)
+    codecs = encoding.Encoding(container="mp4", video="mpeg4", audio="aac")
+    encoding.encode(path, codecs, pictures=pictures, sound=np.zeros(4 * 48_000))
+    *_, last = Windows(2.0, 2.0).of(Segment(0.0, round(recording_seconds(str(path)), 6)))
+    assert (last.start, last.end) == (2.0, pytest.approx(4.0, abs=0.05))
+    assert frames(path, last.start, last.end).seconds == pytest.approx(1.68, abs=0.05)
+    assert sound(path, last.start, last.end).seconds == pytest.approx(2.0, abs=0.05)
 
 
 def test_the_limit_of_the_length_holds_for_the_segment(tmp_path, encode, noise):

@@ -70,6 +70,20 @@ def test_a_segment_may_end_a_little_after_the_stream(segment, end, says):
 
 
 @pytest.mark.parametrize(
+    ("seconds", "stream", "end", "is_kept"),
+    [(10, 7.6, 7.6, True), (10, None, 7.5, True), (10, 7.4, 7.4, False), (9.9, 7.6, 7.6, False), (10, 10, 7.6, False)],
+)
+def test_a_stream_may_end_before_a_segment_that_another_stream_fills(seconds, stream, end, is_kept):
+    held = {"duration": round(seconds * 1e6), "streams": [SimpleNamespace(type=kind) for kind in ("audio", "video")]}
+    track = source(held, duration=stream and round(stream * 1000))
+    if is_kept:
+        track.check_segment(Segment(5.0, 10.0), end)
+        return
+    with pytest.raises(MediaFailure, match=f"the segment ends at 10.0 s, but the sound ends at {end}"):
+        track.check_segment(Segment(5.0, 10.0), end)
+
+
+@pytest.mark.parametrize(
     ("stream", "end", "segment", "complete", "says"),
     [
         (TEN, 9.6, WHOLE, False, None),

@@ -12,6 +12,7 @@ from aadml.data.layouts.arrays_on_disk import read_class_names
 from aadml.data.layouts.released import RELEASED, like_released, write_split_keys
 from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.splitting.division import divided
+from aadml.data.splitting.shared_clips import recording_notes
 from aadml.data.splitting.split_duplicates import without_duplicates
 from aadml.data.splitting.splits import without_classes, without_incomplete_classes
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
@@ -55,6 +56,7 @@ def convert(
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
         first_label: keep only the first label of clips with several labels.
         split: rule to divide the clips again, class by class, such as random:0.7/0.1/0.2 (train, valid, test).
+            Clips with equal cells in a column `recording` are in the same split.
         seed: random seed of the new division.
         drop_duplicates: remove clips that are in two splits up to noise and encoding (see `aadml inspect`). "train"
             removes the copy in the earlier split (train before valid before test), and "test" the copy in the later
@@ -98,7 +100,7 @@ def convert(
     for step in steps:
         content, more = step(content)
         notes += more
-    for note in (*notes, *content.notes()):
+    for note in (*notes, *content.notes(), *recording_notes(content)):
         if on_note:
             on_note(note)
     (write_split_keys if imitated else write_features)(target, content)

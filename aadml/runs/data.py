@@ -312,7 +312,7 @@ class TrainingSource:
 def _with_validation(clips: Clips, common: Common) -> Splits:
     """Return the splits of clips, with a share of the clips set aside for validation."""
     rows = np.arange(len(clips), dtype=np.int64)
-    valid = stratified(clips.labels.numpy(), rows, common.validation, common.seed)
+    valid = stratified(clips.labels.numpy(), rows, common.validation, common.seed, clips.ids)
     parts = np.setdiff1d(rows, valid), valid, rows[:0]
     train, chosen, test = (clips.select(torch.from_numpy(part)) for part in parts)
     draw = "stratified" if clips.class_names else "at random"

@@ -169,3 +169,11 @@ def test_clips_in_memory_are_set_aside_by_class():
     assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [30, 10, 0]
     assert np.bincount(splits.valid.labels).tolist() == [5, 5]
     assert splits.notes == ("10 clips were set aside for validation (stratified, seed 3)",)
+
+
+def test_clips_in_memory_with_equal_ids_are_set_aside_together():
+    random = np.random.default_rng(0).standard_normal((100, 3)).astype("f4")
+    clips = Clips.of(np.arange(100) // 10, ids=[f"clip {n // 5}" for n in range(100)], audio=random, visual=random)
+    splits = data._with_validation(clips, Common())
+    assert set(splits.train.ids) | set(splits.valid.ids) == set(clips.ids)
+    assert not set(splits.train.ids) & set(splits.valid.ids)

@@ -67,6 +67,15 @@ def test_no_class_is_in_two_parts_and_every_clip_in_one():
         np.testing.assert_array_equal(clips.matrix("audio").numpy(), data.features["audio"][rows])
 
 
+def test_recordings_with_clips_of_several_parts_are_noted():
+    data = content()
+    notes = disjoint_classes(
+        replace(data, columns={"recording": ("day 1",) * len(data.ids)}), 0.3, validation=0.1, seed=5
+    ).notes
+    pairs = ("train-valid", "train-test", "valid-test")
+    assert notes[1:] == tuple(f"1 recordings have clips in both splits of {pair} (day 1)" for pair in pairs)
+
+
 def test_too_few_classes_are_refused():
     with pytest.raises(InputError, match="leaves 1 for training"):
         disjoint_classes(content(classes=5), 0.3, validation=0.1, seed=0)

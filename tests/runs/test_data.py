@@ -153,13 +153,15 @@ def test_data_without_columns_have_no_clusters(monkeypatch, name, says):
         data.with_clusters(replace(to_splits(content()), name=name), "speaker")
 
 
-def test_the_columns_of_a_manifest_of_media_are_clusters(monkeypatch):
-    clips = content(columns={"speaker": tuple(f"s{n % 12}" for n in range(45))})
-    monkeypatch.setattr(data, "is_captioned", lambda path: False)
-    monkeypatch.setattr(data, "is_manifest", lambda path: True)
-    monkeypatch.setattr(data, "read_media", lambda path, modalities: (clips, f"the manifest {path}"))
-    found = data.with_clusters(replace(to_splits(clips), name="clips.csv"), "speaker")
-    assert found.clusters == dict(zip(clips.ids, clips.columns["speaker"], strict=True))
+def test_the_columns_of_a_manifest_of_media_are_clusters(tmp_path):
+    lines = [f"c{n},c{n}.mp4,{'xy'[n % 2]},{('train', 'valid', 'test')[n % 3]},s{n % 12}" for n in range(36)]
+    path = tmp_path / "clips.csv"
+    path.write_text("\n".join(["id,media,label,split,speaker", *lines]))
+    settings = {"towers.audio": "hf:a", "towers.visual": "hf:b", "cluster": "speaker"}
+    config = assemble(method="clip", data=str(path), settings=settings)
+    clusters = {f"c{n}": f"s{n % 12}" for n in range(36)}
+    assert data.load_splits(config).clusters == clusters
+    assert data.with_clusters(data.load_splits(config), "speaker").clusters == clusters
 
 
 def test_clips_in_memory_are_set_aside_by_class():

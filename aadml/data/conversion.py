@@ -56,7 +56,8 @@ def convert(
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
         first_label: keep only the first label of clips with several labels.
         split: rule to divide the clips again, class by class, such as random:0.7/0.1/0.2 (train, valid, test).
-            Clips with equal cells in a column `recording` are in the same split.
+            Clips with equal cells in a column `recording` are in the same split. A clip of several classes counts in
+            each class, unless `first_label` is set.
         seed: random seed of the new division.
         drop_duplicates: remove clips that are in two splits up to noise and encoding (see `aadml inspect`). "train"
             removes the copy in the earlier split (train before valid before test), and "test" the copy in the later
@@ -85,18 +86,18 @@ def convert(
         class_names=names, undivided=split is not None,
     )  # fmt: skip
     refuse_other_vectors(target, content.features, str(source))
-    steps: list[Callable[[FeatureFile], tuple[FeatureFile, list[str]]]] = []
+    notes: list[str] = []
+    if first_label:
+        content, notes = _with_first_labels(content)
     if split is not None:
         content = divided(content, split, seed)
-    if first_label:
-        steps.append(_with_first_labels)
+    steps: list[Callable[[FeatureFile], tuple[FeatureFile, list[str]]]] = []
     if drop_duplicates is not None:
         steps.append(partial(without_duplicates, drop=drop_duplicates))
     if incomplete_classes == "drop":
         steps.append(partial(without_incomplete_classes, place=str(source)))
     if imitated:
         steps.append(lambda content: (like_released(content), []))
-    notes: list[str] = []
     for step in steps:
         content, more = step(content)
         notes += more

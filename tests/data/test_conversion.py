@@ -65,6 +65,20 @@ def test_a_division_keeps_recordings_whole_and_torn_recordings_are_noted(tmp_pat
     assert [note for note in notes if "recording" in note and "random numbers" not in note] == [note]
 
 
+def test_a_division_counts_each_label_of_a_clip_or_the_first_ones_where_only_these_are_kept(tmp_path, make_content):
+    second = np.arange(40) < 20
+    several = np.stack([np.ones(40), second], axis=1).astype(np.uint8)
+    content = make_content([0] * 40, ["train"] * 40, all_labels=several, class_names=("a", "b"))
+    write_features(tmp_path / "f.h5", content)
+    for seed in range(3):
+        halves = convert(tmp_path / "f.h5", tmp_path / "g.h5", split="random:0.5/0/0.5", seed=seed)
+        assert sum(second[halves.rows("train")]) == sum(second[halves.rows("test")]) == 10
+    first = convert(tmp_path / "f.h5", tmp_path / "h.h5", split="random:0.5/0/0.5", seed=2, first_label=True)
+    write_features(tmp_path / "a.h5", replace(content, all_labels=None))
+    assert first.splits == convert(tmp_path / "a.h5", tmp_path / "b.h5", split="random:0.5/0/0.5", seed=2).splits
+    assert first.splits != halves.splits
+
+
 def test_the_first_label_of_each_clip_and_its_classes_are_left(tmp_path, make_content):
     labels = [0, 0, 2, 2]
     several = np.asarray([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1]], dtype=np.uint8)

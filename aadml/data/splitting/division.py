@@ -98,7 +98,9 @@ def recordings(content: FeatureFile) -> tuple[str, ...]:
 
 
 def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
-    """Return the clips with random splits, and with a note in the provenance. Recordings are not divided.
+    """Return the clips with random splits, and with a note in the provenance.
+
+    Recordings are not divided. A clip of several classes counts in each class.
 
     Args:
         content: the clips; their splits are ignored.
@@ -113,7 +115,10 @@ def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
         raise InputError(
             f"--split {rule} is not a random division; write random:TRAIN/VALID/TEST, as in {DEFAULT_RULE}"
         )
-    labels = [() if label == UNLABELLED else (content.class_names[label],) for label in content.labels]
+    codes: list[list[int]] = [[] if label == UNLABELLED else [label] for label in content.labels.tolist()]
+    if content.all_labels is not None:
+        codes = [np.flatnonzero(row).tolist() for row in content.all_labels]
+    labels = [[content.class_names[code] for code in of_clip] for of_clip in codes]
     splits = tuple(divide(labels, recordings(content), shares_of(shares), seed))
     counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)
     how = ", no recording divided" if RECORDING in content.columns else ""

@@ -52,6 +52,8 @@ def few_a_class(
         valid_count = max(1, round(validation * count))
         valid = valid.select(_first_of_each(valid.labels.numpy(), valid_count, seed))
         notes.append(f"{valid_count} validation clips per class were drawn, {len(valid)} in all")
+        if splits.valid.unlabelled:
+            notes.append(f"{splits.valid.unlabelled} validation clips without a label were left out")
     return replace(splits, train=train, valid=valid, notes=(*splits.notes, *notes))
 
 

@@ -75,7 +75,7 @@ class Row:
 
     @property
     def segment(self) -> Segment:
-        """Segment of the media from the columns `start` and `end`; see `segment_of` for the errors."""
+        """Segment of the media, as the columns `start` and `end` state; see `segment_of` for the errors."""
         return segment_of(self.columns)
 
 
@@ -95,7 +95,7 @@ class Manifest:
 
     @property
     def further_texts(self) -> tuple[str, ...]:
-        """Names of the texts of the clips after the first text, in order: `text_2`, `text_3`, and so on."""
+        """Names of the second and all later texts of the clips, in order: `text_2`, `text_3`, and so on."""
         most = max((sum(is_text(name) for name in row.media) for row in self.rows), default=0)
         return tuple(f"{FURTHER_TEXT}{number}" for number in range(2, most + 1))
 
@@ -108,15 +108,18 @@ class Manifest:
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read and check a manifest.
 
-    The first line lists the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
-    in different files. Clips of sound alone or of pictures alone need only one of `audio` and `visual`. `labels`
-    instead of `label` contains several classes, separated by `|`. If both columns are missing, clips can only be
-    extracted and embedded. A label that is empty or -1 is not a class. Without the column `split`, all clips are test
-    clips. A column `text` or `caption` contains the text of a clip, and `caption_1`, `caption_2`, ... contain several
-    texts. The columns `start` and `end` (seconds, may be empty) cut a segment of the media. If one of these two is
-    present, a missing column `recording` is added: the first id of the same media. Further columns are stored. Media
-    paths are relative to the manifest and may be any bytes. The values of all other columns are UTF-8. `val`,
-    `validation` and `dev` are read as `valid`.
+    The first line lists the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture
+    are in different files. Clips of sound alone or of pictures alone need only one of `audio` and `visual`. Instead
+    of `label`, the column `labels` contains several classes, separated by `|`. With neither `label` nor `labels`,
+    clips can only be extracted and embedded. A label that is empty or -1 is not a class. Without the column
+    `split`, all clips are test clips. The splits `val`, `validation` and `dev` are read as `valid`. A column `text`
+    or `caption` contains the text of a clip, and the columns `caption_1`, `caption_2`, and so on contain several
+    texts.
+
+    The columns `start` and `end` contain the limits of a segment of the media in seconds; their cells may be empty.
+    With `start` or `end`, a missing column `recording` is added. Its value is the id of the first row with the same
+    media. Further columns are stored. Relative paths of media start at the folder of the manifest. Paths of media
+    may contain any bytes except zero bytes. The values of all other columns are UTF-8 without zero bytes.
 
     Args:
         path: the CSV file.
@@ -125,14 +128,14 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         The manifest; the existence of the media is not checked.
 
     Raises:
-        InputError: the file cannot be read, is not a manifest, or has invalid rows. The message lists the first five
-            problems of the rows.
+        InputError: the file cannot be read, is not a manifest, or has invalid rows. The message lists the first
+            five problems of the rows.
     """
     place = os.fspath(path)
     try:
         if not Path(path).is_file():
             kind = f"is a {file_kind(Path(path).stat())}" if Path(path).exists() else "does not exist"
-            raise InputError(f"{place}: {kind}; pass a manifest (a CSV file)")
+            raise InputError(f"{place} {kind}; pass a manifest (a CSV file)")
         with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             lines = csv.reader(file, strict=True)
             header = next(lines, [])
@@ -140,7 +143,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
             rows = _rows(header, ((lines.line_num, line) for line in lines if line), place)
     except OSError as error:
         reason = f"cannot be read ({error.strerror}); change the permissions of the file, or pass another path"
-        raise InputError(f"{place}: {reason}") from error
+        raise InputError(f"{place} {reason}") from error
     except csv.Error as error:
         raise InputError(f"{place}: line {lines.line_num} is not CSV ({error}); correct that line") from error
     return _manifest(rows, place)
@@ -148,7 +151,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
 
 def _manifest(rows: tuple[Row, ...], place: str) -> Manifest:
     if not rows:
-        raise InputError(f"{place}: has a header but no rows; add a row for each clip")
+        raise InputError(f"{place} has a header but no rows; add a row for each clip")
     return Manifest(path=place, rows=rows, class_names=_class_names(label for row in rows for label in row.labels))
 
 
@@ -156,9 +159,9 @@ def open_manifest(source: str | os.PathLike[str]) -> Manifest:
     """Return the manifest of a CSV file, or of a table of clips with their media (see `media_table`).
 
     Args:
-        source: path or address of a CSV file, a Parquet file or a WebDataset tar; the folder of a data set saved by
-            `datasets`; or "hf:NAME", a data set on the Hugging Face Hub. Media beside a CSV file at an address are
-            copied to a temporary folder.
+        source: a CSV file, a Parquet file, a WebDataset tar, a folder of Parquet files, or the folder of a data set
+            saved by `datasets`. A file can also be at an address. "hf:NAME" is a data set on the Hugging Face Hub.
+            If the source is the address of a CSV file, the media beside this file are copied to a temporary folder.
 
     Raises:
         InputError: the source cannot be read, is not a manifest, or has invalid rows.
@@ -179,7 +182,7 @@ def open_manifest(source: str | os.PathLike[str]) -> Manifest:
 
 def _check_header(header: list[str], place: str) -> None:
     if not header:
-        raise InputError(f"{place}: has no first line or an empty first line; write the columns {_WANTED} there")
+        raise InputError(f"{place} has no first line or an empty first line; write the columns {_WANTED} there")
     name, count = Counter(header).most_common(1)[0]
     if count > 1:
         raise InputError(
@@ -193,10 +196,10 @@ def _check_header(header: list[str], place: str) -> None:
             f"{_WANTED}, or convert this table with `aadml manifest`"
         )
     if {"label", "labels"} <= set(header):
-        raise InputError(f"{place}: has both 'label' and 'labels'; remove one of the two columns")
+        raise InputError(f"{place} has both 'label' and 'labels'; remove one of the two columns")
     if "media" in header and {"audio", "visual"} & set(header):
         raise InputError(
-            f"{place}: has both 'media' and 'audio' or 'visual'; use either 'media', or 'audio' and 'visual'"
+            f"{place} has both 'media' and 'audio' or 'visual'; use either 'media', or 'audio' and 'visual'"
         )
     for name in header:
         if "/" in name or name in ("", ".", "..") or not _is_utf8(name):
@@ -233,7 +236,11 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
 
 
 def with_recordings(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Return rows with the column `recording`: the value of the manifest, or the first id of the same media."""
+    """Return rows with the column `recording`.
+
+    Values of the manifest are kept. If the manifest lacks the column, the value is the id of the first row with the
+    same media.
+    """
     first: dict[tuple[str, str], str] = {}
     names = [first.setdefault((row.media.get("audio", ""), row.media.get("visual", "")), row.id) for row in rows]
     return tuple(
@@ -247,8 +254,8 @@ def _row(cells: dict[str, str], folder: str, text: str | None) -> Row:
 
     Args:
         cells: cells by column; cells with a known meaning are removed.
-        folder: folder of relative paths, which ends with a slash.
-        text: column of the text, if there is one.
+        folder: folder at which relative paths of media start, with a slash at the end.
+        text: column of the text; None if there is no such column.
     """
     known = {name: cells.pop(name) for name in _KNOWN if name in cells}
     if "media" in known:
@@ -271,7 +278,11 @@ def _row(cells: dict[str, str], folder: str, text: str | None) -> Row:
 
 
 def _texts(cells: Mapping[str, str], column: str) -> dict[str, str]:
-    """Return the texts of a clip by name. Empty cells of `caption_1`, ... are left out, unless all are empty."""
+    """Return the texts of a clip, by name.
+
+    Empty cells of `caption_1`, `caption_2`, and so on are left out. If all these cells are empty, the only text is
+    the cell of `caption_1`.
+    """
     if column != "caption_1":
         return {"text": cells[column]}
     numbered = (cells.get(f"caption_{number}", "") for number in range(1, len(cells) + 1))
@@ -294,7 +305,10 @@ def split_labels(cell: str, separator: str = LABELS_SEPARATOR) -> list[str]:
 
 
 def _problems(row: Row, *, plain: bool) -> list[str]:
-    """Return the problems of a row; `plain` (ASCII without zero bytes) omits the checks for UTF-8 and zero bytes."""
+    """Return the problems of a row.
+
+    The checks for UTF-8 and zero bytes are omitted for a `plain` row, whose cells are ASCII without zero bytes.
+    """
     problems = []
     if not row.id:
         problems.append("the id is empty")

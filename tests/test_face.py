@@ -182,7 +182,7 @@ WRONG = {
     "masked": ({"audio": MASKED}, "masked array"),
     "paths and numbers": ({"audio": ["a.wav", 3]}, "cannot be converted to an array of numbers"),
     "a name that is too long": ({"audio": "x" * 300}, "cannot be read or written"),
-    "a file that is not there": ({"audio": "nowhere.wav"}, r"nowhere\.wav: does not exist"),
+    "a file that is not there": ({"audio": "nowhere.wav"}, r"nowhere\.wav does not exist"),
 }
 
 

@@ -63,7 +63,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command, with exit status 0 if the output pipe is closed (`aadml list | head`)."""
+        """Run a command. If the output pipe is closed, as by `aadml list | head`, exit with status 0."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:

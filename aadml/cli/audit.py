@@ -14,7 +14,7 @@ _flag = flags_of("aadml.runs.audit:audit")
 
 @click.command("audit")
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@_flag("--protocol", default="inductive", show_default=True)
+@_flag("--protocol")
 @_flag("--split", default="test", show_default=True)
 @_flag("--data")
 @click.option("--encoder", help="Encoder as MODULE:FUNCTION: (features by modality, labels) -> embeddings by modality.")
@@ -30,10 +30,10 @@ _flag = flags_of("aadml.runs.audit:audit")
 def command(shell: str | None, require_training: bool, as_json: bool, **options: Any) -> None:
     """Audit RUN, an external encoder or an MTEB task for leaks.
 
-    The checks concern labels, ids, partners, batch, order, scaling, selection and duplicates. There are two verdicts,
-    on inference and on training: passed, failed or unknown. The exit status is 1 after a failed check, and 3 for an
-    unknown verdict on inference. With --require-training, the exit status is also 3 if the verdict on training is
-    unknown.
+    The checks concern labels, ids, partners, batch, order, scaling, selection and duplicates. The verdict on
+    inference and the verdict on training are each "passed", "failed" or "unknown". The exit status is 1 after a
+    failed check, and 3 for an unknown verdict on inference. With --require-training, the exit status is also 3 if
+    the verdict on training is unknown.
     """
     import sys
 

@@ -27,8 +27,8 @@ def command(source: str, target: str, **options: Any) -> None:
 
     With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS.
     'synthetic:pairs' draws clips whose sound and picture share more than their class, with options as in
-    'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1'. Random features are written in the layout of the papers' files
-    with --layout split-keys.
+    'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1'. With --layout split-keys, random features are written in the
+    layout of the papers' files.
     """
     import aadml
 

@@ -14,10 +14,10 @@ from aadml.cli.terminal import echo
 @click.command()
 @click.argument("folder", default="demo", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> None:
-    """Render sample clips into FOLDER, extract features, train, evaluate, write the page of the run, build an index.
+    """In FOLDER, create sample clips, features, a trained and evaluated model, the page of the run, and an index.
 
-    Every command is printed before it runs, ready to be repeated with other data. The page needs the extra `plot`. The
-    search page of the index needs the extra `serve`.
+    Every command is printed before it runs, ready to be repeated with other data. The page needs the extra `plot`.
+    The search page of the index needs the extra `serve`.
     """
     start, runs = time.monotonic(), folder / "runs"
     manifest, features, index = folder / "clips" / "manifest.csv", folder / "clips.h5", folder / "clips.index"

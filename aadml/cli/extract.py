@@ -46,18 +46,19 @@ def command(manifest: str, output: str, shard: str, windows: str | None, as_json
     """Extract the features of the media in MANIFEST into a feature file.
 
     MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split. Media paths are
-    relative to MANIFEST. The columns start and end (seconds) cut a segment of the media. Other columns are kept, and
-    --text reads the column text or caption. MANIFEST may also be an address (s3://...), hf:NAME of the Hugging Face
-    Hub, or contain the media: a Parquet file, a WebDataset tar or a saved data set. Run the same command again to
-    continue an interrupted job. No work is repeated. The exit status is 1 if a clip failed. F.h5.failures.csv lists the
-    reasons.
+    relative to MANIFEST. The columns start and end (seconds) cut a segment of the media. Other columns are kept,
+    and --text reads the column text or caption. MANIFEST may be at an address such as s3://BUCKET/FILE.csv.
+    MANIFEST may also be a data set that contains the media: a Parquet file, a WebDataset tar, a folder saved by
+    `datasets`, or hf:NAME on the Hugging Face Hub. Run the same command again to continue an interrupted job. No
+    work is repeated. The exit status is 1 if a clip failed. F.h5.failures.csv lists the reasons.
 
     Only the modalities of --audio, --visual, --text or --recipe are extracted. Without these options, sound and
-    pictures are extracted by extractors without weights. `--audio none` or `--visual none` omits a modality. A modality
-    that every clip lacks is not written.
+    pictures are extracted by extractors without weights. `--audio none` or `--visual none` omits a modality. A
+    modality that every clip lacks is not written.
 
-    NAME is an extractor of `aadml list extractors`, hf:MODEL[@revision][#pooling] for a pretrained network of
-    transformers (MODEL is a folder, or a name on the Hugging Face Hub), or package.module:name.
+    NAME is an extractor of `aadml list extractors`, an import path package.module:name, or
+    hf:MODEL[@revision][#pooling] for a pretrained network of transformers. MODEL is a folder, or a name on the
+    Hugging Face Hub.
     """
     import aadml
     from aadml.feature_extraction.jobs.job import DEFAULTS, named_extractors

@@ -31,12 +31,12 @@ _flag = flags_of("aadml.search.build_index:build")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @trust_option
 def command(source: str, output: str, as_json: bool, **options: Any) -> None:
-    """Build an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
+    """Build an index of SOURCE: a feature file, a manifest, or a folder of sounds, pictures and videos.
 
-    Run the same command again to update the index, or to continue a killed job. A clip is embedded again only if its
-    content or columns have changed. Searches read the previous state until the job ends. With --model, every modality
-    of the model can be searched with every other modality. Without --model, a modality is searched only with queries of
-    the same modality. The exit status is 1 if a file could not be read.
+    Run the same command again to update the index, or to continue a killed job. A clip is embedded again only if
+    its content or columns have changed. Searches read the previous state until the job ends. With --model, every
+    modality of the model can be searched with every other modality. Without --model, a modality is searched only
+    with queries of the same modality. The exit status is 1 if a file could not be read.
     """
     import aadml
     from aadml.cli.progress import JobBar, continues, note

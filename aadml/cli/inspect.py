@@ -22,10 +22,10 @@ _SHOWN = 20
 def command(path: str, as_json: bool, **options: Any) -> None:
     """Describe FILE by counts, ranges, duplicates, origin and warnings.
 
-    FILE is a feature file in any layout, or mteb:TASK for a retrieval task. Near-duplicates are clips with a copy in
-    another split that differs only by noise or encoding. --near-duplicates compares features and the fingerprints of
-    `aadml extract`. Each pair is printed with its distances, as shares of the usual distance of nearest neighbors. The
-    first 20 pairs are printed; --json lists all.
+    FILE is a feature file in any layout, or mteb:TASK for a retrieval task. Two clips of different splits are
+    near-duplicates if the clips differ only by noise or encoding. The search for near-duplicates compares features
+    and the fingerprints of `aadml extract`. The first 20 pairs are printed, and --json lists all pairs. The
+    distances of a pair are shares of the usual distance of nearest neighbors.
     """
     from dataclasses import asdict
 

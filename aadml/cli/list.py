@@ -14,11 +14,11 @@ from aadml.feature_extraction.ground.registry import OWN
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(kind: str | None, name: str | None, as_json: bool) -> None:
-    """List the entries of a kind with their descriptions, and their package if it is not aadml.
+    """List the entries of a kind with their descriptions.
 
-    Without a kind, list the kinds. With a NAME, list the options of that entry: `aadml list methods dscmr`.
-    `aadml list sections` lists the sections of a configuration, and `aadml list sections training` lists the keys of a
-    section.
+    An entry from a package other than aadml is listed with that package. Without a kind, list the kinds. With a
+    NAME, list the options of that entry, as in `aadml list methods dscmr`. `aadml list sections` lists the sections
+    of a configuration, and `aadml list sections training` lists the keys of a section.
     """
     if kind is None:
         echo(*TABLES)

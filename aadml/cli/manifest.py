@@ -43,11 +43,11 @@ _of_ave, _of_vegas = flags_of("aadml.data.manifests.ave:ave"), flags_of("aadml.d
 def command(places: tuple[str, ...], **options: Any) -> None:
     """Write a manifest of the media in a folder or table, for `aadml extract`, and print its path.
 
-    FOLDER contains media without labels, or one folder of media per class. The folders of classes may be below train,
-    valid and test. Folders of sounds and pictures, as class/sound and class/images, are read as pairs. TABLE.csv has
-    one row per clip and any columns, separated by comma, semicolon or tab. DATASET is the layout of a data set: ave,
-    vegas, vggsound, audioset, audiocaps, clotho, kinetics-sounds or music (`aadml list datasets`). Missing and repeated
-    clips, and clips in two splits, are reported on stderr.
+    FOLDER contains media without labels, or one folder of media per class. The folders of classes may be below
+    train, valid and test. A sound in class/sound and a picture in class/images are read as a pair if their names
+    are equal. TABLE.csv has one row per clip and any columns, separated by comma, semicolon or tab. DATASET is the
+    layout of a data set (see `aadml list datasets`): ave, vegas, vggsound, audioset, audiocaps, clotho,
+    kinetics-sounds or music. Missing and repeated clips, and clips in two splits, are reported on stderr.
     """
     import aadml
 

@@ -12,8 +12,8 @@ from aadml.cli.terminal import echo, echo_json
 def command(shards: tuple[str, ...], output: str, as_json: bool) -> None:
     """Merge all shards of an extraction job, after checking that the shards are complete and match.
 
-    By default, the shards are the files F.0-of-N.h5, F.1-of-N.h5 ... beside F.h5. The exit status is 1 if a clip of
-    the job failed.
+    By default, the shards are the files F.I-of-N.h5 beside F.h5, for I from 0 to N-1. The exit status is 1 if a
+    clip of the job failed.
     """
     import aadml
 

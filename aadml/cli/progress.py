@@ -40,7 +40,10 @@ def continues() -> Iterator[None]:
 
 
 class TrainingProgress:
-    """Progress bar over epochs with loss and validation MAP, and over the steps of long epochs."""
+    """Progress bar over the epochs of a training run.
+
+    The bar shows the loss, the validation MAP, and the step of a slow epoch.
+    """
 
     def __init__(self) -> None:
         self.folder: Path | None = None

@@ -37,11 +37,11 @@ _flag = flags_of("aadml.papers.reproduction:reproduce")
 def command(as_json: bool, yes: bool, **options: Any) -> None:
     """Train the methods of a PAPER's tables and figures, and show the results beside the published values.
 
-    PAPER is 'paper' (AADML: Tables 1 to 3 and Figures 3 to 5, from VEGAS and AVE), or an audio-text paper: 'mei',
-    '3cmlf', 'xie'. A time estimate is printed first. Run the same command again to continue an interrupted job. Rows
-    of AADML's tables are scored under the protocol "inductive", and under each protocol "legacy:NAME", which repeats a
-    leak of published code. The output folder contains the runs and a CSV file per table and figure. With the extra
-    `plot`, the folder also contains a page.
+    PAPER is 'paper' for Tables 1 to 3 and Figures 3 to 5 of AADML, which are computed from VEGAS and AVE. The
+    audio-text papers are 'mei', '3cmlf' and 'xie'. A time estimate is printed first. Run the same command again to
+    continue an interrupted job. Rows of AADML's tables are scored under the protocol "inductive", and under each
+    protocol "legacy:NAME", which repeats a leak of published code. The output folder contains the runs, a CSV file
+    per table and figure, and a page. The drawings on the page need the extra `plot`.
     """
     import aadml
 

@@ -17,9 +17,9 @@ _flag = flags_of("aadml.data.sample_clips:sample_data")
 @_flag("--seed", default=0, show_default=True)
 @_flag("--workers", type=click.IntRange(min=1))
 def command(folder: str, clips: int, seconds: float, seed: int, workers: int | None) -> None:
-    """Render sample clips of ten everyday events (MP4 files with sound) and their manifest into DIR.
+    """Render sample clips of ten everyday events into DIR, and write a manifest of the clips.
 
-    The last line printed is the path of the manifest, for `aadml extract`.
+    The clips are MP4 files with sound. The last line printed is the path of the manifest, for `aadml extract`.
     """
     import aadml
     from aadml.cli.progress import continues

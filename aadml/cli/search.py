@@ -43,9 +43,9 @@ def command(
 ) -> None:
     """Search INDEX with a query.
 
-    Scores are computed as in `aadml evaluate`. Hits of equal score are ordered by id. For posteriors, the cosine of
-    centered log-posteriors is compared before the id. --where reads the columns id, split, label, audio, visual, and
-    the columns of the manifest.
+    Scores are computed as in `aadml evaluate`. Hits of equal score are ordered by id. With posteriors, hits of
+    equal score are ordered by the cosine of centered log-posteriors, and then by id. --where reads the columns id,
+    split, label, audio, visual, and the columns of the manifest.
     """
     import aadml
     from aadml.cli.settings import typed_beside

@@ -93,7 +93,10 @@ def _keys_named(flag: str) -> Iterator[str]:
 
 
 def typed_beside(context: click.Context, *names: str) -> str:
-    """Return the first option of the command line outside `names`, such as "--json"; "" if there is none."""
+    """Return the flag, such as "--json", of a typed option that is not in `names`; "" without such an option.
+
+    Of several such options, the flag of the first option in the definition of the command is returned.
+    """
     for option in context.command.params:
         typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
         if typed and isinstance(option, click.Option) and option.name not in names:

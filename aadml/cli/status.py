@@ -18,8 +18,8 @@ _LONG = 30.0  # a clip that has used so many seconds of processor time is report
 def command(output: str, as_json: bool) -> None:
     """Show the progress of the extraction job of F.h5, whether or not the job is running.
 
-    F.h5 is the output of `aadml extract`, for a whole job or a shard. The counts of shards are added. The exit status
-    is 1 for a job that stopped early, or with failed clips.
+    F.h5 is the output of `aadml extract`, for a whole job or a shard. If the job has several shards, the counts of
+    all shards are summed for the whole job. The exit status is 1 if the job stopped early, or if a clip failed.
     """
     from dataclasses import asdict
 

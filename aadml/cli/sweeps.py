@@ -51,7 +51,10 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SweepProgress:
-    """Progress bar over runs. A run in progress counts by its share of epochs. Failures are printed at once."""
+    """Progress bar over runs.
+
+    A run in progress counts as the trained share of its epochs. Each failure is printed immediately.
+    """
 
     def __init__(self, total: int) -> None:
         self._bar = Bar(total, "run", "runs")
@@ -100,7 +103,10 @@ def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
 
 
 def show(result: "SweepResult", *, as_json: bool) -> None:
-    """Print the tables as Markdown or JSON, then the page or folder. Exit with status 1 if a run failed."""
+    """Print the tables as Markdown or JSON, and the path of the page.
+
+    Without a page, the path of the folder is printed. Exit with status 1 if a run failed.
+    """
     if as_json:
         echo_json(result.to_dict())
         echo(result.page or result.folder, err=True)

@@ -22,7 +22,10 @@ def echo(*lines: object, err: bool = False, bold: bool = False) -> None:
 
 
 def echo_path(path: str | Path) -> None:
-    """Print a path for a program to read, with its original bytes; on a terminal, with control characters escaped."""
+    """Print a path. On a terminal, control characters are escaped.
+
+    If stdout is not a terminal, the original bytes are printed for a program to read.
+    """
     click.echo(escaped(str(path)) if sys.stdout.isatty() else path, color=True)  # nothing is stripped
 
 

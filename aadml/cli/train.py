@@ -43,7 +43,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Train a method, select the epoch on validation clips, and score the test split once.
+    """Train a method, and score the test split once. The epoch is selected on validation clips.
 
     The last line printed is the run folder, for `aadml evaluate RUN` and `aadml report RUN`.
     """

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 def command(action: Literal["list", "get", "verify"], name: str | None, folder: str | None, as_json: bool) -> None:
     """List, download or verify the weight files of the published networks.
 
-    NAME is a file of `aadml weights list`. RECIPE is a recipe of `aadml list feature-recipes`, for all its files. `get`
-    also accepts hf:MODEL[@revision]. Run the same `get` again to continue an interrupted download. The files are in
-    $AADML_CACHE/weights. $AADML_MIRROR replaces all addresses by one folder of files on a server.
+    NAME is a file of `aadml weights list`. RECIPE is a recipe of `aadml list feature-recipes`, and selects all
+    files of the recipe. `get` also accepts hf:MODEL[@revision]. Run the same `get` again to continue an interrupted
+    download. The files are in $AADML_CACHE/weights. $AADML_MIRROR replaces all addresses by one folder of files on
+    a server.
 
     A file without a published checksum is trusted at its first download. Its SHA-256 is printed and recorded in
-    $AADML_CACHE/weights/checksums.json. Copy checksums.json to another machine to accept only the same files there. The
-    exit status of `verify` is 1 for a damaged file, or for an absent file of NAME or RECIPE.
+    $AADML_CACHE/weights/checksums.json. Copy checksums.json to another machine to accept only the same files there.
+    The exit status of `verify` is 1 for a damaged file, or for an absent file of NAME or RECIPE.
     """
     import aadml
 

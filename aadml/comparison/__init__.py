@@ -1,4 +1,4 @@
-"""Inputs of losses (anchors against candidates), rules of relevance, and types shared by all packages."""
+"""Types shared by all packages, rules of relevance, and comparisons of anchors with candidates for losses."""
 
 from typing import TYPE_CHECKING
 

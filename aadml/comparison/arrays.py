@@ -25,7 +25,7 @@ _PART = 1 << 22  # numbers tested at a time
 
 
 def nonfinite_row(values: Tensor) -> int | None:
-    """Return the number of the first row of a matrix (n, d) with NaN or infinity; None if all numbers are finite.
+    """Return the number of the first row with NaN or infinity in a matrix (n, d); None if all numbers are finite.
 
     The matrix is not copied.
     """
@@ -67,11 +67,13 @@ def to_rows(
         is_matrix: whether only (n, d) is accepted.
 
     Returns:
-        (n, d) float32 on the CPU, and a function that returns a result (n, e) with the type and number of rows of
-        `values`: NumPy for NumPy and lists, tensors for tensors, (e,) for (d,).
+        A float32 tensor (n, d) on the CPU, and a function of a result (n, e). The function returns a tensor if
+        `values` is a tensor, and otherwise a NumPy array. For `values` (d,), n is 1, and the function returns a
+        vector (e,).
 
     Raises:
-        InputError: `values` are not a dense array of real numbers of this shape, finite in float32.
+        InputError: `values` are not a dense array of real numbers, have another shape or d = 0, or are not finite
+            in float32.
     """
     is_tensor = isinstance(values, Tensor)
     numbers = _tensor(values, name)
@@ -91,7 +93,10 @@ def to_rows(
 
 
 def paths_of(values: object) -> tuple[list[str], bool] | None:
-    """Return one or several paths as a list, and True for a single path; None if `values` are not paths."""
+    """Return the paths in `values` as strings, and whether `values` is one path, not a sequence of paths.
+
+    Return None if `values` is neither a path nor a nonempty sequence of paths.
+    """
     if isinstance(values, str | Path):
         return [str(values)], True
     if isinstance(values, Sequence) and values and all(isinstance(path, str | Path) for path in values):
@@ -127,7 +132,8 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
         name: name of the argument, for the message.
 
     Returns:
-        (n,) numbers 0..C-1, UNLABELLED for None and as in `class_codes`, and the C values as names.
+        (n,) int64 positions 0..C-1, and the C distinct values as names. The position is UNLABELLED for None, for -1
+        and for an empty name (see `class_codes`).
 
     Raises:
         InputError: `values` have other types or not exactly one axis, or names are mixed with numbers.
@@ -153,13 +159,14 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
 
 
 def class_codes(values: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the class of each label, UNLABELLED for the label -1 or an empty text, and the C class names.
+    """Return the class of each label, and the C class names.
 
     Args:
         values: (n,) whole numbers, booleans or text.
 
     Returns:
-        (n,) positions 0..C-1 among the sorted distinct labels, and these labels as names.
+        (n,) positions 0..C-1 among the sorted distinct labels, and these labels as names. The position is
+        UNLABELLED for the label -1 and for an empty text.
     """
     words = np.char.strip(values) if values.dtype.kind == "U" else values
     known = ~np.isin(words, ["", str(UNLABELLED)] if values.dtype.kind == "U" else [UNLABELLED])
@@ -239,7 +246,10 @@ def _dense(values: Tensor, name: str) -> Tensor:
 
 
 def _plain(values: object) -> object:
-    """Replace tensors in a list by arrays, which NumPy can stack for all types."""
+    """Convert the tensors of a list or tuple to float64 arrays. Return other values unchanged.
+
+    NumPy does not support all types of tensors.
+    """
     if isinstance(values, list | tuple):
         return [value.detach().cpu().double().numpy() if isinstance(value, Tensor) else value for value in values]
     return values

@@ -1,4 +1,4 @@
-"""Clips, the inputs of encoders, and the three splits of a data set."""
+"""Clips as inputs of encoders, and the three splits of a data set."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,19 +24,21 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 class Clips:
     """Set of n clips: features per modality, labels and ids, checked when the set is built.
 
-    `clips["audio"]` returns the features of a modality, and `clips[:5]` and `clips[[0, 3]]` return some of the clips.
+    `clips["audio"]` returns the features of a modality, and `clips[:5]` and `clips[[0, 3]]` return some of the
+    clips.
 
     Attributes:
         features: modality -> finite floats (n, d) as a tensor or as `StoredRows`, or a `Source` of n items.
-        labels: (n,) int64 in 0..C-1, UNLABELLED for a clip without a class; the first of several classes.
+        labels: (n,) int64 in 0..C-1, the first class of each clip; UNLABELLED for a clip without a class.
         ids: n names; equal names mean the same clip.
         class_names: C names, in the order of the labels; empty without classes.
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several classes.
-        relevance: rule of relevance. None selects a rule by the data: a shared class for clips with `all_labels`, the
-            query's own partner for clips without any class, and otherwise the class.
-        present: modality -> (n,) bool, False for a clip without the modality. Features of such a clip in the modality
-            are not used. A modality that all clips have may be omitted.
-        texts: all texts of clips with several texts, until `aadml.data.captions.several_texts` converts them to rows.
+        relevance: rule of relevance. None selects a rule by the data: a shared class for clips with `all_labels`,
+            the query's own partner for clips without any class, and otherwise the class.
+        present: modality -> (n,) bool, False for a clip without the modality. Features of such a clip in the
+            modality are not used. A modality that all clips have may be omitted.
+        texts: all texts of clips with several texts, until `aadml.data.captions.several_texts` converts them to
+            rows.
         drawn_by: n names; each epoch of training draws one of the rows that share a name. None uses all rows.
 
     Raises:
@@ -145,8 +147,8 @@ class Clips:
 
     @property
     def one_label_each(self) -> bool:
-        """Whether the clips have classes, and no clip has several classes."""
-        return bool(self.class_names) and self.all_labels is None
+        """Whether some clip has a class, and no clip has several classes."""
+        return self.all_labels is None and self.unlabelled < len(self)
 
     @property
     def unlabelled(self) -> int:
@@ -292,7 +294,11 @@ class Clips:
         once: tuple[Modality, ...] = (),
         rows: Mapping[Modality, Tensor] | None = None,
     ) -> Embeddings:
-        """Return embeddings of these clips with the same relevance; see `Embeddings` for the arguments and errors."""
+        """Return `vectors` as embeddings of these clips.
+
+        The embeddings keep the labels, ids, classes and rule of relevance of the clips. See `Embeddings` for the
+        arguments and errors.
+        """
         return Embeddings(
             vectors, self.labels, self.ids, similarity, self.class_names, once, {} if rows is None else rows,
             self.all_labels, self.relevance, {m: flags for m, flags in self.present.items() if m in vectors},
@@ -300,7 +306,10 @@ class Clips:
 
 
 def numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
-    """Return clips with classes numbered as in `names`; unchanged if `names` lacks a class."""
+    """Return clips with classes numbered as in `names`.
+
+    Clips without class names are returned unchanged, and so are clips with a class that `names` lacks.
+    """
     classes = clips.class_names
     if not classes or classes == names or not set(classes) <= set(names):
         return clips
@@ -312,7 +321,11 @@ def numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
 
 
 def _check_counts(counts: Mapping[str, int]) -> None:
-    """Raise InputError if arguments (name -> number of rows) are not all of the same number of clips."""
+    """Raise InputError unless all arguments have the same number of rows.
+
+    Args:
+        counts: name of an argument -> number of its rows.
+    """
     for name, count in counts.items():
         if count != (expected := next(iter(counts.values()))):
             raise InputError(
@@ -352,9 +365,10 @@ class _Matrices(Mapping[Modality, Tensor]):
 
 @dataclass(frozen=True, repr=False)
 class Splits:
-    """Three disjoint parts of a data set: `train` to fit on, `valid` to select on, `test` to report.
+    """Three disjoint parts of a data set: `train` to fit on, `valid` to select on, `test` to report on.
 
-    Without validation clips, pass `train` to `aadml.fit`, which sets some aside, and `test` to `aadml.evaluate`.
+    Without validation clips, pass `train` to `aadml.fit` and `test` to `aadml.evaluate`. `aadml.fit` then sets some
+    of the training clips aside for validation.
 
     Attributes:
         train: clips to fit on.
@@ -363,7 +377,8 @@ class Splits:
         name: source of the data, for messages.
         notes: steps that derived the splits (a drawn validation split, dropped clips), one sentence per step.
         provenance: modality -> origin of its features, as in the feature file; empty if unknown.
-        clusters: id of a clip -> its cluster. For confidence intervals, clusters are resampled; None resamples clips.
+        clusters: id of a clip -> its cluster. For confidence intervals, clusters are resampled; None resamples
+            clips.
     """
 
     train: Clips

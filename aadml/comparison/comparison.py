@@ -1,4 +1,4 @@
-"""Comparison, the only input of a loss: anchors against candidates, positives and negatives."""
+"""Comparison, the only input of a loss: anchors, candidates, and masks of positive and of negative pairs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,29 +38,30 @@ class Terms:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a anchors with c candidates: vectors, masks of positives and negatives, and inputs of some losses.
+    """Comparison of `a` anchors with `c` candidates: vectors, masks of pairs, and inputs of some losses.
 
     A pair in neither mask is ignored. `negatives` need not be the complement of `positives`: a selection may remove
     pairs from either mask. Scores are computed once, on first access, in float32 or better (also under autocast). A
-    mask may be set to a function that computes rows of the mask (see `MaskCodes`). The mask is then computed on first
-    access, and never if blocks of rows suffice.
+    mask may be set to a function that computes rows of the mask (see `MaskCodes`). The entire mask is then computed
+    only on first access. Blocks of rows are computed without the entire mask.
 
     Attributes:
         anchors: (a, d) vectors.
         candidates: (c, d) vectors.
         positives: (a, c) bool.
         negatives: (a, c) bool, disjoint from `positives`.
-        own: (a,) int64, column of the anchor's partner (same clip), or -1.
-        relevance: (a, c) scores that replace `cosine` and `dot` (frame-word relevance); None computes these scores from
-            the vectors.
-        shares: (a, c) weight of each positive among the positives of its anchor; None for equal weights. Only losses in
-            WEIGHS_POSITIVES use the weights.
-        guides: name -> (a, c) detached scores that a selection may use (within-modality similarity).
-        within: (c,) or (a, c) bool, candidates of the anchor's own modality (CrossCLR).
-        anchor_features: (a, f) penultimate features of the encoder (DAML, HDML).
-        candidate_features: (c, f) penultimate features of the candidates.
-        candidate_head: last layer of the candidates, features (m, f) -> vectors (m, d), for synthetic features of DAML
-            and HDML.
+        own: (a,) int64, column of the anchor's partner, a candidate of the same clip; -1 without a partner.
+        relevance: (a, c) scores that replace `cosine` and `dot`, such as frame-word relevance. None computes
+            `cosine` and `dot` from the vectors.
+        shares: (a, c) weight of each positive among the positives of its anchor; None for equal weights. Only
+            losses in WEIGHS_POSITIVES use the weights.
+        guides: name -> (a, c) detached scores that a selection may use, such as similarities within a modality.
+        within: (c,) or (a, c) bool, candidates of the anchor's own modality, for the loss CrossCLR.
+        anchor_features: (a, f) features of the anchors from the penultimate layer of the encoder, for DAML and
+            HDML.
+        candidate_features: (c, f) features of the candidates from the penultimate layer, for DAML and HDML.
+        candidate_head: last layer of the candidates, features (m, f) -> vectors (m, d), for synthetic features of
+            DAML and HDML.
         anchor_class: (a,) int64 classes of the anchors, for losses and proxies that need classes.
         candidate_class: (c,) int64 classes of the candidates.
         shared: products that a comparison in the opposite direction reuses (see `share_products`); None in a new
@@ -140,12 +141,18 @@ class Comparison:
         return cls(anchors, candidates, codes.positives, codes.negatives, partners)
 
     def with_vectors(self, anchors: Tensor, candidates: Tensor) -> "Comparison":
-        """Return the comparison with other vectors of the anchors (a, d) and candidates (c, d)."""
+        """Return the comparison with its vectors replaced by `anchors` (a, d) and `candidates` (c, d)."""
         masks: Any = self._masks()  # functions that compute rows are not called
         return replace(self, anchors=anchors, candidates=candidates, **masks)
 
     def rows_of(self, mask: str, rows: slice, kind: torch.dtype) -> Tensor | None:
-        """Return rows (r, c) of the mask "positives", "negatives" or "within" as type `kind`; None if absent."""
+        """Return rows (r, c) of a mask as type `kind`; None if the mask is None.
+
+        Args:
+            mask: "positives", "negatives" or "within".
+            rows: range of anchors.
+            kind: type of the result.
+        """
         value = self._masks()[mask]
         return None if value is None else rows_of(value, rows, kind)
 
@@ -166,12 +173,13 @@ class Comparison:
     def narrow(
         self, positives: Tensor | None = None, negatives: Tensor | None = None, rows: Tensor | None = None
     ) -> "Comparison":
-        """Return the comparison with other masks or fewer anchors, reusing computed scores.
+        """Return the comparison with other masks or fewer anchors; scores that are already computed are kept.
 
         Args:
-            positives: (a, c) bool that replaces `positives`.
-            negatives: (a, c) bool that replaces `negatives`.
-            rows: (m,) int64 indices of the remaining anchors, also selected from the new masks; None keeps all anchors.
+            positives: (a, c) bool that replaces `positives`; None keeps the mask.
+            negatives: (a, c) bool that replaces `negatives`; None keeps the mask.
+            rows: (m,) int64 indices of the anchors to keep; the rows of the new masks are selected too. None keeps
+                all anchors.
         """
         positives = self.positives if positives is None else positives
         negatives = self.negatives if negatives is None else negatives
@@ -244,7 +252,7 @@ class Comparison:
         return pairwise.cosine(*self.vectors("cosine"))
 
     def need(self, name: str, loss: str) -> Tensor:
-        """Return an optional field that a loss needs, of the shape in the attributes of `Comparison`.
+        """Return the tensor of an optional field that a loss needs; see `Comparison` for the shape of the field.
 
         Args:
             name: name of a field that holds a tensor, such as "within" or "anchor_features".

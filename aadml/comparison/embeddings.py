@@ -23,17 +23,18 @@ class Embeddings:
         ids: n names.
         similarity: name of the similarity of two vectors (a key of SIMILARITIES in `aadml.retrieval`).
         class_names: C names in the order of the labels; empty if unknown.
-        once: modalities with repeated rows; only one row per label is ranked (sound with five captions per clip).
+        once: modalities with repeated rows, such as the sound of clips with five captions. In these modalities,
+            only one row per label is ranked.
         rows: modality with shared vectors -> (n,) row of the vector of each clip.
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several classes.
         relevance: rule of relevance; None selects a rule by the data, as in `Clips`.
         present: modality -> (n,) bool, False for a clip without the modality. Such a clip is neither a query nor a
             result in the modality.
-        clusters: id of a clip -> its cluster (speaker, recording). For confidence intervals of MAP, clusters are
-            resampled; None resamples clips.
+        clusters: id of a clip -> its cluster, such as a speaker or a recording. For confidence intervals of MAP,
+            clusters are resampled; None resamples clips.
 
     Raises:
-        InputError: shapes, types or numbers of rows do not match, or a vector is not finite.
+        InputError: an attribute does not have the type, shape or number of rows above, or a vector is not finite.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -83,7 +84,10 @@ class Embeddings:
         return self.relevance or relevance_of(self)
 
     def of(self, modality: Modality, index: Tensor) -> Tensor:
-        """Return the vectors (b, d) of the clips in rows `index` (b,); all stored vectors in order are not copied."""
+        """Return the vectors (b, d) of the clips in rows `index` (b,).
+
+        If all stored rows are selected in order, the stored tensor is returned, not a copy.
+        """
         vectors = self.vectors[modality]
         rows = self.rows[modality][index] if modality in self.rows else index
         return vectors if torch.equal(rows, torch.arange(len(vectors))) else vectors[rows]
@@ -98,7 +102,7 @@ class Embeddings:
         return self.of(modality, torch.arange(len(self)))
 
     def directions(self) -> Sequence[Direction]:
-        """Return all ordered pairs of different modalities, (queries, gallery)."""
+        """Return all ordered pairs (modality of the queries, modality of the gallery) of different modalities."""
         return [(q, g) for q in self.vectors for g in self.vectors if q != g]
 
 
@@ -115,9 +119,10 @@ def _check_rows(modality: Modality, rows: Tensor, count: int, vectors: int) -> N
 
 
 def checksum_of(vectors: Mapping[Modality, Tensor]) -> str:
-    """Return the SHA-256 checksum, as hex digits, of the modalities' names and of their vectors (n, d) in float32.
+    """Return one SHA-256 checksum, as hex digits, of the names and the float32 vectors (n, d) of all modalities.
 
-    Vectors that are computed on another machine, or with another number of threads, may be rounded differently.
+    Vectors that are computed on another machine, or with another number of threads, may be rounded differently. The
+    checksum then differs.
     """
     checksum = hashlib.sha256()
     for modality in sorted(vectors):

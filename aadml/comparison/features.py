@@ -20,7 +20,7 @@ Direction = tuple[Modality, Modality]
 
 @runtime_checkable
 class Source(Protocol):
-    """Features of one modality that are computed batch by batch (waveforms, token ids)."""
+    """Features of one modality, computed batch by batch, such as waveforms or token ids."""
 
     def __len__(self) -> int:
         """Return the number of items n."""
@@ -34,7 +34,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class StoredSource(Source, Protocol):
-    """Source on disk with identifiable content, before a method adds its transformations."""
+    """Source with identifiable items, before a method transforms the items."""
 
     def content(self) -> Iterator[bytes]:
         """Yield bytes that identify the items: the bytes of the items, or checksums of their files."""

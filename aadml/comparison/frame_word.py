@@ -24,25 +24,26 @@ def relevance(
     legacy_padding: bool = False,
     block: int = BLOCK,
 ) -> Tensor:
-    """Compute the relevance of every sequence of frames f and every sequence of words g from their inner products.
+    """Compute the relevance S of each sequence of words g to each sequence of frames f from inner products.
 
-        S = mean over t, w of  max(0, f_t . g_w)        ("trimmed" products)
+        S = mean over t, w of  max(0, f_t . g_w)
 
-    Either side may be of any modality: frames against frames is the similarity within audio. Memory is bounded by
-    `block`: products are computed for a block of pairs at a time, and again for the gradient. Scores are float32 or
-    better, also under autocast.
+    Negative products are "trimmed" to 0. Either side may be of any modality: the relevance of frames to frames is
+    the similarity within audio. Memory is bounded by `block`: products are computed for a block of pairs at a time,
+    and again for the gradient. Scores are float32 or better, also under autocast.
 
     Args:
         frames: (a, t, d), padded at the end.
         frame_lengths: (a,) int64, number of frames before the padding.
         words: (c, w, d), padded at the end.
         word_lengths: (c,) int64, number of words before the padding.
-        normalize: scale every frame and word to unit length first, as in the released code; the paper omits this step.
+        normalize: scale every frame and word to unit length first, as in the released code; the paper omits this
+            step.
         legacy_padding: average over the padding too, as the released code does in training.
         block: maximum number of products in memory; a single pair of sequences may have more.
 
     Returns:
-        (a, c); without `legacy_padding`, 0 for a sequence of length 0.
+        (a, c) scores; without `legacy_padding`, 0 for a sequence of length 0.
     """
     if legacy_padding:
         frame_lengths = torch.full_like(frame_lengths, frames.shape[1])
@@ -94,7 +95,10 @@ class _Recomputed(torch.autograd.Function):
 
 
 def _block(frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor) -> Tensor:
-    """Score a block of pairs, cut to the longest sequences: (a, t, d), (a,), (c, w, d), (c,) -> (a, c)."""
+    """Return the scores (a, c) of all pairs of a block: frames (a, t, d) with words (c, w, d).
+
+    Padding after the longest sequence of frames and after the longest sequence of words is cut off.
+    """
     frames = frames[:, : max(int(frame_lengths.max()), 1)]
     words = words[:, : max(int(word_lengths.max()), 1)]
     with torch.autocast(frames.device.type, enabled=False):

@@ -18,23 +18,28 @@ BOTH = ("same-class", "anchor-negative")
 def interpolated(
     comparison: Comparison, generator: torch.Generator, *, shares: Sequence[float], lines: Sequence[str] = BOTH
 ) -> Comparison:
-    """Add points on lines between embeddings to the candidates; gradients flow into both ends.
+    """Add synthetic candidates on lines between two embeddings; gradients flow into both ends of a line.
 
-        same-class:       s y_i + (1 - s) y_j,  y_j a random other candidate of the class of i; the point has that class
-        anchor-negative:  s x_i + (1 - s) y_n,  y_n the nearest negative of the anchor; a negative of only that anchor
+        same-class:       s y_i + (1 - s) y_j;  y_i: each candidate, y_j: a random other candidate of its class
+        anchor-negative:  s x_i + (1 - s) y_n;  x_i: each anchor, y_n: the nearest negative of the anchor
 
-    Distance is convex, so the farthest positive of a same-class line is always an end. The nearest negative may be
-    between the ends. A point on an anchor-negative line is (1 - s) times as far from the anchor as the negative.
+    A point on a same-class line is a positive of an anchor if both ends are positives. The point is a negative if
+    both ends are negatives. A point on an anchor-negative line is a negative of only the anchor x_i. The point is
+    (1 - s) times as far from x_i as y_n.
+
+    Distance is convex, so the farthest positive on a same-class line is always an end. The nearest negative on a
+    line may be between the ends.
 
     Args:
-        comparison: a anchors against c candidates; same-class lines need `candidate_class`.
-        generator: generator of the random y_j.
+        comparison: `a` anchors against `c` candidates; same-class lines need `candidate_class`.
+        generator: generator of random numbers for the choice of y_j.
         shares: values of s, each in 0..1.
         lines: kinds of lines: "same-class", "anchor-negative" or both.
 
     Returns:
-        Comparison with the c candidates first, unchanged. Each share adds c points on same-class lines, then a points
-        on anchor-negative lines. The result has no guides, no `within`, and no features, head or classes of candidates.
+        Comparison with the c candidates first, unchanged. Each share adds points (c, d) on same-class lines, then
+        points (a, d) on anchor-negative lines. In the result, `guides` is empty, and `within`,
+        `candidate_features`, `candidate_head` and `candidate_class` are None.
 
     Raises:
         InputError: the comparison has relevance scores instead of vectors, or lacks classes for same-class lines.
@@ -68,7 +73,10 @@ def interpolated(
 
 
 def _other_of_the_class(comparison: Comparison, generator: torch.Generator) -> Tensor:
-    """Draw the index (c,) of another candidate of the same class for each candidate; its own index if it has none."""
+    """Draw for each candidate another candidate of its class, and return the indices (c,) of the drawn candidates.
+
+    A candidate that is alone in its class keeps its own index.
+    """
     classes = comparison.need("candidate_class", "interpolation")
     itself = torch.eye(len(classes), dtype=torch.bool, device=classes.device)
     others = (classes[:, None] == classes[None, :]) & ~itself

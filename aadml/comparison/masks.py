@@ -62,7 +62,10 @@ class MaskCodes:
     """Cache of sorted codes for all blocks of rows."""
 
     def cover_all_pairs(self) -> bool:
-        """Return whether every candidate that is not a positive is a negative."""
+        """Return True only if every candidate that is not a positive is a negative.
+
+        False may also mean that the codes were not compared.
+        """
         return self.itself is None and (self.clips is None or self._clips_are_groups())
 
     def _clips_are_groups(self) -> bool:
@@ -90,9 +93,19 @@ class MaskCodes:
         return self._compared(torch.eq, "sides", rows, kind)
 
     def _compared(self, compare: Callable[..., Tensor], codes: str, rows: slice, kind: torch.dtype) -> Tensor:
-        """Compare the codes of some anchors with all candidates; return zeros and ones (r, c) of type `kind`.
+        """Compare the codes of the anchors in `rows` with the codes of all candidates.
 
-        On a CPU, comparing floats into floats is several times as fast as comparing integers into booleans.
+        On a CPU, a comparison of floats with a result of floats is several times as fast as a comparison of
+        integers with a result of booleans.
+
+        Args:
+            compare: torch.eq or torch.ne.
+            codes: name of the attribute that holds the codes.
+            rows: anchors to compare.
+            kind: type of the result.
+
+        Returns:
+            (r, c) zeros and ones.
         """
         left, right = getattr(self, codes)
         if torch.compiler.is_compiling():  # the compiler fuses the comparison with its use
@@ -103,10 +116,11 @@ class MaskCodes:
         return compare(left, right, out=torch.empty(len(left), len(right), dtype=kind, device=left.device))
 
     def few_positives(self, rows: slice, kind: torch.dtype) -> tuple[Tensor, Tensor] | None:
-        """Return columns (r, k) that contain all positives of some anchors, and marks (r, k): 1 if positive, else 0.
+        """Return columns that contain all positives of each anchor in `rows`, and marks of the positives.
 
-        Return None in compiled code, for codes that are not on a CPU, and for an anchor with more than c / FEW
-        positives.
+        Returns:
+            Columns (r, k) and marks (r, k), 1 for a positive and 0 for another column. None in compiled code, for
+            codes that are not on a CPU, or if any anchor has the same code as more than c / FEW candidates.
         """
         codes = "groups" if self.clips is None else "clips"
         if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu":
@@ -157,7 +171,7 @@ class _Ranks:
 
     @cached_property
     def most(self) -> int:
-        """Largest number of candidates with the code of an anchor."""
+        """Maximum over all anchors of the number of candidates with the anchor's code; 0 without anchors."""
         return int((self.stop - self.start).max()) if len(self.start) else 0
 
 
@@ -168,7 +182,10 @@ def _range(order: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rows_of(mask: Tensor | RowsOfMask, rows: slice, kind: torch.dtype) -> Tensor:
-    """Return rows (r, c) of type `kind` from a mask (a, c), a repeated mask (c,), or a function of rows."""
+    """Return rows (r, c) of a mask as type `kind`.
+
+    The mask is a tensor (a, c), a tensor (c,) that applies to every anchor, or a function of rows.
+    """
     if not isinstance(mask, Tensor):
         return mask(rows, kind)
     bits = mask[rows] if mask.ndim == 2 else mask.expand(rows.stop - rows.start, -1)

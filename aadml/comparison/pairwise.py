@@ -14,7 +14,7 @@ TINY = 1e-12
 
 
 def squared_distance(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Compute the squared Euclidean distance of all pairs: (a, d), (c, d) -> (a, c), never negative."""
+    """Compute nonnegative squared Euclidean distances (a, c) of all pairs of anchors (a, d) and candidates (c, d)."""
     return dot(*as_products(anchors, candidates)).relu_()
 
 
@@ -33,7 +33,7 @@ def as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def dot(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Compute the inner product of all pairs: (a, d), (c, d) -> (a, c)."""
+    """Compute the inner products (a, c) of all pairs of anchors (a, d) and candidates (c, d)."""
     with full_precision(anchors):
         return anchors @ candidates.T
 
@@ -45,7 +45,10 @@ def full_precision(values: Tensor) -> AbstractContextManager[object]:
 
 
 def cosine(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Compute the cosine similarity of all pairs: (a, d), (c, d) -> (a, c), in [-1, 1]; 0 for a zero vector."""
+    """Compute the cosine similarities (a, c) of all pairs of anchors (a, d) and candidates (c, d).
+
+    The similarities are in [-1, 1], and 0 for a zero vector.
+    """
     return dot(normalized(anchors), normalized(candidates)).clamp(-1, 1)
 
 
@@ -60,5 +63,5 @@ def at_least_float32(values: Tensor) -> Tensor:
 
 
 def counted(mask: Tensor) -> Tensor:
-    """Count the true entries in each row of a mask: (a, c) -> (a,) int64."""
+    """Return the number of true entries in each row of a mask (a, c), as a tensor (a,) int64."""
     return mask.sum(1, dtype=torch.int32).long()

@@ -21,7 +21,7 @@ class Items(Protocol):
 
     @property
     def labels(self) -> Tensor:
-        """Class of each item (n,); UNLABELLED for an item without a class."""
+        """Class (n,) of each item; UNLABELLED for an item without a class."""
 
     @property
     def all_labels(self) -> Tensor | None:
@@ -168,7 +168,7 @@ class Relevance(ABC):
         """
 
     def groups(self, items: Items) -> NDArray[np.int64] | None:
-        """Return the class of each item (n,) for tables by class; None if the rule does not use one class per item."""
+        """Return the class (n,) of each item, for tables by class; None for a rule without one class per item."""
         return None
 
 
@@ -261,7 +261,8 @@ def relevance_of(items: Items) -> Relevance:
     """Return the default rule of relevance.
 
     Returns:
-        LABELS for items with `all_labels`, OWN for one or more items, all without a class, and otherwise LABEL.
+        LABELS for items with `all_labels`. Otherwise, OWN if there are items but no item has a class, and LABEL in
+        all other cases.
     """
     if items.all_labels is not None:
         return LABELS

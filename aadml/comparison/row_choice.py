@@ -12,9 +12,9 @@ Positive = Literal["all", "random", "own", "hardest"]
 
 
 def lowest(values: Tensor, mask: Tensor) -> Tensor:
-    """Return a mask of the lowest value in each row among the true entries of `mask`: (a, c) -> (a, c) bool.
+    """Return the mask (a, c) of the lowest value in each row, among the true entries of `mask`.
 
-    A row without true entries remains empty.
+    A row without true entries remains without true entries.
 
     Args:
         values: (a, c) of any float type.
@@ -27,14 +27,20 @@ def lowest(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def drawn(mask: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw one true entry of `mask` per row, uniformly: (a, c) -> (a, c) bool; an empty row remains empty."""
+    """Draw one true entry of each row of `mask` (a, c) uniformly, and return the mask (a, c) of these entries.
+
+    A row without true entries remains without true entries.
+    """
     if mask.shape[1] == 0:
         return mask
     return torch.zeros_like(mask).scatter_(1, columns_by_lot(mask, generator)[:, None], True) & mask
 
 
 def columns_by_lot(mask: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw the column of a true entry in each row of `mask` (a, c), uniformly -> (a,); arbitrary for an empty row."""
+    """Draw one true entry of each row of `mask` (a, c) uniformly, and return the columns (a,) of these entries.
+
+    The column is arbitrary for a row without true entries.
+    """
     if mask.shape[1] == 0:
         return torch.zeros(len(mask), dtype=torch.int64, device=mask.device)
     ranks = mask.cumsum(1, dtype=torch.int32)
@@ -45,7 +51,7 @@ def columns_by_lot(mask: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def own_positives(comparison: Comparison) -> Tensor:
-    """Return a mask (a, c) of each anchor's partner, if the partner is a positive."""
+    """Return the mask (a, c) of the positives that are the partners of their anchors."""
     column = torch.arange(comparison.positives.shape[1], device=comparison.positives.device)
     return comparison.positives & (comparison.own[:, None] == column)
 
@@ -70,6 +76,9 @@ def chosen_positives(comparison: Comparison, positive: Positive, generator: torc
 
 
 def value_at(values: Tensor, mark: Tensor) -> Tensor:
-    """Return the detached value at the single marked entry of each row: (a, c) -> (a, 1); NaN in an empty row."""
+    """Return the detached values (a, 1) of `values` (a, c) at the single true entry in each row of `mark` (a, c).
+
+    The value is NaN for a row without a true entry.
+    """
     marked = values.detach().masked_fill(~mark, 0).sum(1, keepdim=True)
     return marked.masked_fill(~mark.any(1, keepdim=True), torch.nan)

@@ -1,4 +1,4 @@
-"""SCORES: dissimilarities of anchors and candidates by name; smaller is nearer."""
+"""SCORES, by name: dissimilarities of anchors and candidates; a smaller dissimilarity means a nearer candidate."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -23,9 +23,10 @@ Score = Annotated[str, Choice(SCORES)]
 
 
 def dissimilarity(comparison: Comparison, score: Score) -> Tensor:
-    """Return the dissimilarity of every anchor and candidate (a, c), differentiable.
+    """Return the differentiable dissimilarity (a, c) of every anchor and every candidate.
 
     Raises:
-        InputError: the score is unknown, or is a distance for a comparison with relevance scores instead of vectors.
+        InputError: the score is unknown, or is a distance for a comparison with relevance scores instead of
+            vectors.
     """
     return lookup(SCORES, score, "score")(comparison)

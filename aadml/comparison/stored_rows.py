@@ -16,13 +16,14 @@ BLOCK = 4096
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """Features (n, d) that are rows of an array, in any order, transformed when they are loaded.
+    """Features (n, d) that are rows of an array, in any order; a transformation may be applied to loaded rows.
 
-    Selecting or scaling rows copies no features, since those of a million clips take gigabytes.
+    Selecting or scaling rows copies no features, since the features of a million clips take gigabytes.
 
     Attributes:
-        array: (m, d) finite numbers, float32 for features; may be mapped from a file, also unaligned.
-        index: (n,) int64, number in `array` of each row, in any order.
+        array: (m, d) finite numbers, float32 if the numbers are features. The array may be mapped from a file, also
+            at an unaligned address.
+        index: (n,) int64, position in `array` of each of the n rows, in any order.
         change: transformation of each row of a batch (b, d), such as a scaling; None if rows are not transformed.
     """
 
@@ -48,7 +49,7 @@ class StoredRows:
         return replace(self, index=self.index[index.cpu().numpy()])
 
     def batch(self, index: Tensor) -> Tensor:
-        """Load the rows with the numbers `index` (b,) into memory: (b, d)."""
+        """Load the rows (b, d) with the numbers `index` (b,) into memory, and apply the transformation."""
         # read as bytes, since NumPy would first copy numbers at unaligned addresses of a file
         loaded = np.take(self.array.view(np.uint8), self.index[index.cpu().numpy()], axis=0)
         rows = torch.from_numpy(loaded.view(self.array.dtype))

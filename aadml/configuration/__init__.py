@@ -1,1 +1,1 @@
-"""Configs: YAML files, flags and settings, checked against the options of the objects that they configure."""
+"""Configs: values from YAML files, flags and settings, checked against the options of the configured objects."""

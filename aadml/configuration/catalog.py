@@ -52,7 +52,10 @@ class Described(Protocol):
 
 
 def listing(kind: str) -> list[RegistryEntry]:
-    """Return the entries of the registries of a kind; the last of several entries with one name takes precedence.
+    """Return a description of each entry of a kind. Of several entries with one name, only the last is returned.
+
+    The entries of the kinds "configs" and "sections" are the presets and the sections of a config. The entries of
+    any other kind are the entries of its registries.
 
     Args:
         kind: a key of TABLES.
@@ -118,7 +121,10 @@ def options(kind: str, name: str) -> list[Option]:
 
 
 def _tables(kind: str) -> Iterator[Mapping[str, Callable[..., object] | Recipe]]:
-    """Yield the registries of a kind, the last import path first; a mapping by modality keeps its order."""
+    """Yield the registries of a kind, in reverse order of their import paths in TABLES.
+
+    The registries of a mapping by modality are yielded in the order of the mapping.
+    """
     for place in reversed(lookup(TABLES, kind, "kind of entry")):
         table = imported(place)
         by_modality = not isinstance(table, Registry) and all(isinstance(entry, Registry) for entry in table.values())

@@ -1,4 +1,4 @@
-"""Configs, checked against the arguments of the objects that they configure and completed with defaults."""
+"""Configs, which are checked against the arguments of the configured objects and completed with defaults."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -57,13 +57,13 @@ class Common:
         relevance: relevance rule of the scores: "own" (only the query's partner), "label" (the query's class), "labels"
             (at least one shared class), "labels-graded" (more relevant with more shared classes), or a file of
             judgments; null for the rule of the data.
-        cluster: column of the data (speaker, recording) whose groups of test clips are resampled for intervals; null
-            resamples single clips.
+        cluster: column of the data, such as speaker or recording. For confidence intervals, the groups of test
+            clips with equal values in the column are resampled; null resamples single clips.
         modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; null for all.
-        texts: training texts of clips with several texts: the "first" text of each clip, a text of each clip "drawn"
-            again in each epoch, or "all" texts, each as a pair with its clip. In validation and test, all texts are
-            queries and results. Captioned sound is paired with each of its `method.captions` captions, unless `texts`
-            is "drawn".
+        texts: training texts of clips with several texts. "first" uses the first text of each clip. "drawn" uses
+            one text of each clip, drawn again in each epoch. "all" pairs every text with its clip. In validation
+            and test, all texts are queries and results. Captioned sound is paired with all of its captions, at most
+            `method.captions` per clip, unless `texts` is "drawn".
     """
 
     data: Annotated[str, MinLen(1)] | None = None
@@ -127,12 +127,12 @@ class Config:
         return self.common.data
 
     def section(self, key: str) -> EntrySection | None:
-        """Return a section that chooses an entry of a registry ("loss", "proxy"); None without such a section."""
+        """Return the section `key`, such as "loss", that chooses an entry of a registry; None without the section."""
         return getattr(self.sections, key, None)
 
     @property
     def prefix(self) -> str:
-        """Prefix of the proxy that replaces anchors ("aa-"); "" if no proxy replaces anchors."""
+        """Prefix, such as "aa-", of the proxy that replaces anchors; "" if no proxy replaces anchors."""
         proxy = self.section("proxy")
         return prefix_of(proxy.name) if proxy else ""
 
@@ -155,7 +155,11 @@ class Config:
         return replace(self, training=replace(self.training, precision=precision))
 
     def continuing(self, stored: Training) -> "Config":
-        """Return the config with the precision and the criterion that a run of the config has chosen."""
+        """Return the config with the precision and the criterion of `stored`, the training section of its run.
+
+        The precision replaces only the value "auto". The criterion replaces only a list of several criteria that
+        contains this criterion.
+        """
         config, names = self.trained_in(stored.precision), listed(self.training.criterion)
         if len(names) == 1 or stored.criterion not in names:
             return config
@@ -173,8 +177,9 @@ class Config:
     def label(self) -> str:
         """Return the name of the config in folders and tables, such as "aa-triplet" or "few-labels-triplet".
 
-        The name joins the method, unless this is the default method, and the metric loss with the prefix of its proxy.
-        The label loss replaces a metric loss of weight 0. A method without a loss has its own name.
+        The name consists of the method, the prefix of the proxy, and the metric loss or its recipe. The default
+        method is omitted. If the weight of the metric loss is 0, a label loss replaces the metric loss and the
+        prefix. Without a loss, the name is the method.
         """
         loss, label_loss = self.section("loss"), self.section("label_loss")
         if loss is None:
@@ -237,7 +242,7 @@ class ConfigFile:
         return {key: [*choices] for key, choices in space.items() if choices}
 
     def resolve(self, *, stored: bool = False) -> Config:
-        """Check the values and complete them with the defaults of the objects that they configure.
+        """Return the config with checked values. Omitted values are the defaults of the configured objects.
 
         Args:
             stored: whether the config is complete, as stored in a run. If True, sections that name code from outside
@@ -299,7 +304,7 @@ class ConfigFile:
         return ConfigFile({**defaults, **values})
 
     def _section_of(self, option: str) -> str:
-        """Return the section with an option of this name; "" if there is none."""
+        """Return the first section that has the option `option`; "" if no section has this option."""
         named = {key: list(options) for key, options in self.values.items() if isinstance(options, Mapping)}
         by_section = named | {key: list(schema(declaration)) for key, declaration in FIXED.items()}
         return next((key for key, options in by_section.items() if option in options), "")
@@ -357,5 +362,5 @@ class ConfigFile:
 
 
 def _names_identity(proxy: Any) -> bool:
-    """Return whether the proxy of a section leaves anchors unchanged."""
+    """Return whether the section `proxy` names a proxy that leaves anchors unchanged; False without a name."""
     return not (isinstance(proxy, Mapping) and "name" not in proxy) and not prefix_of(named(proxy, "proxy")[0])

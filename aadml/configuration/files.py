@@ -27,7 +27,7 @@ def open_config(name: str | Path) -> ConfigFile:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"{path}, line {line}: the text is not UTF-8; save the file as UTF-8") from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
 
 
 def parsed(text: str, place: Path) -> ConfigFile:

@@ -32,12 +32,12 @@ Settings = Mapping[str, object] | Sequence[str | Setting] | None
 
 
 def flag_settings(flags: Mapping[str, str | int | Sequence[str] | None]) -> list[Setting]:
-    """Return the settings of the flags that are not None."""
+    """Return a setting for each key of `flags` whose value is not None."""
     return [Setting(key, value) for key, value in flags.items() if value is not None]
 
 
 def setting_pairs(settings: Settings, flag: str = "--set") -> list[Setting]:
-    """Return settings as keys and values; `flag` is the name of the option, for messages.
+    """Return settings as keys and values; `flag` is the command-line flag of the settings, for messages.
 
     Raises:
         InputError: `settings` is not of the type `Settings`, or a string is not "key=value" with YAML as value.
@@ -69,11 +69,11 @@ def parse_setting(text: str, flag: str = "--set") -> Setting:
 
 
 def with_setting(values: Mapping[str, object], path: str, value: object) -> dict[str, object]:
-    """Return `values` with the key at a dotted path ("proxy.k") set.
+    """Return a copy of `values` with `value` at the dotted path `path` ("proxy.k").
 
-    The path `loss` accepts a shorthand. "aa-triplet" also sets the proxy, and "hard-triplet" the selection. "triplet"
-    sets the proxy `identity`. The options of the previous loss are dropped, and so are the selection and directions of
-    a previous recipe.
+    The path `loss` accepts a shorthand. "aa-triplet" also sets the proxy, and "hard-triplet" also sets the
+    selection. A loss without the prefix of a proxy sets the proxy `identity`. The options of the previous loss are
+    dropped, as are the selection and the directions of a previous recipe.
 
     Raises:
         InputError: a part of the path is neither a mapping nor a name, or the loss or the proxy is invalid.
@@ -142,7 +142,7 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def proxy_prefix_of(loss: str) -> str:
-    """Return the prefix of a loss's name that denotes a proxy ("aa-"); "" without such a prefix."""
+    """Return the prefix, such as "aa-", that denotes a proxy in the name of a loss; "" without such a prefix."""
     if loss in LOSSES or loss in RECIPES:
         return ""
     prefixes = [prefix_of(proxy) for proxy in PROXIES]

@@ -1,7 +1,7 @@
 """YAML of plain values without ambiguity: repeated keys, anchors and tags raise errors with the line.
 
-Numbers and strings are those of YAML 1.2, such as the numbers 5e-4 and 010 (ten), and the strings `no` and `12:30`.
-Unlike in YAML 1.2, octal and hexadecimal numbers (`0o17`, `0x1F`) are strings too.
+Numbers and strings are distinguished as in YAML 1.2, except that octal and hexadecimal numbers, such as `0o17` and
+`0x1F`, are strings. For example, 5e-4 and 010 (ten) are numbers, and `no` and `12:30` are strings.
 """
 
 import re

@@ -29,7 +29,10 @@ def idle_options(config: Config) -> list[str]:
 
 
 def _entries(config: Config) -> Iterator[tuple[str, Callable[..., object], object]]:
-    """Yield (section, declaration of its options, object with the options) for every section except `towers`."""
+    """Yield (section, declaration of options, object with the options) for every section except `towers`.
+
+    A section that chooses an entry yields one tuple for the entry and one for each group of shared options.
+    """
     yield "method", METHODS[config.method], config.options
     yield "inputs", Inputs, config.inputs
     yield "training", Training, config.training

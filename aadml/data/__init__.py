@@ -1,1 +1,1 @@
-"""Data: readers of published file layouts, manifests of media, splits, synthetic features and sample clips."""
+"""Data: manifests of media, splits, synthetic features, sample clips, and readers of published file layouts."""

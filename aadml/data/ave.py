@@ -87,7 +87,7 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
                 f"{path}: line {number} has {len(words)} fields; write the five fields class&video&quality&start&end"
             )
     if not parts:
-        raise InputError(f"{path}: contains no annotations; pass AVE's Annotations.txt")
+        raise InputError(f"{path} contains no annotations; pass AVE's Annotations.txt")
     repeats = Counter(words[1] for words in parts.values())
     return tuple(
         Annotation(row, f"{video}@{row}" if repeats[video] > 1 else video, label, video, quality, start, end)
@@ -96,7 +96,7 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
 
 
 def split_files(folder: Path) -> Mapping[str, str]:
-    """Return split -> name of the file with the clips of the split.
+    """Return a mapping from each split to the name of the file with the clips of the split.
 
     The files are the lists of AVE's archive if `folder` contains `trainSet.txt`, and otherwise the order files of the
     feature release (`train_order.h5`, ...).

@@ -60,9 +60,9 @@ def convert(
             Clips with equal cells in a column `recording` are in the same split. A clip of several classes counts in
             each class, unless `first_label` is set.
         seed: random seed of the new division.
-        drop_duplicates: remove clips that are in two splits up to noise and encoding (see `aadml inspect`). "train"
-            removes the copy in the earlier split (train before valid before test), and "test" the copy in the later
-            split.
+        drop_duplicates: remove one of two clips that are equal up to noise and encoding but in different splits
+            (see `aadml inspect`). "train" removes the clip in the earlier split, and "test" removes the clip in the
+            later split. The order of the splits is train, valid, test.
         on_note: called with a sentence on each change or weakness of the data.
 
     Returns:
@@ -111,7 +111,7 @@ def convert(
 
 def _check_target(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
-        raise InputError(f"{target}: is the input; pass another output")
+        raise InputError(f"{target} is the input; pass another output")
     refuse_other_kind(target, "a feature file", is_feature_file)
 
 
@@ -121,7 +121,7 @@ def _check_imitation(layout: str | None, target: str | os.PathLike[str]) -> None
             f"--layout {layout}: synthetic features cannot have this layout; pass --layout {RELEASED}, or omit --layout"
         )
     if os.path.lexists(target):
-        raise InputError(f"{target}: exists and is not overwritten; pass another output")
+        raise InputError(f"{target} exists and is not overwritten; pass another output")
 
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:

@@ -81,7 +81,7 @@ def open_data(
         return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
     place = local_path(path)
     if not place.exists():
-        raise InputError(f"{place}: does not exist; check the path")
+        raise InputError(f"{place} does not exist; check the path")
     name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
     if name == FEATURE_FILE:
         _refuse_unused(place, "a feature file", chosen | names)
@@ -89,7 +89,7 @@ def open_data(
     reader = lookup(LAYOUTS, name, "layout")
     if reader.kind != "table" and place.is_dir() != (reader.kind == "folder"):
         kinds = ("folder", "file") if place.is_dir() else ("file", "folder")
-        raise InputError(f"{place}: is a {kinds[0]}, but the layout {name} needs a {kinds[1]}; pass a {kinds[1]}")
+        raise InputError(f"{place} is a {kinds[0]}, but the layout {name} needs a {kinds[1]}; pass a {kinds[1]}")
     if not reader.takes_views:
         _refuse_unused(place, f"the layout {name}", chosen)
     arrays = reader.arrays(place, named)
@@ -157,14 +157,14 @@ def recognize(path: Path) -> str:
     if path.is_dir():
         return _best(path, "folder", [entry.name for entry in path.iterdir()])
     if not path.is_file():
-        raise InputError(f"{path}: is a device or a pipe; pass a file or a folder")
+        raise InputError(f"{path} is a device or a pipe; pass a file or a folder")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; pass a file with features")
     if is_archive(path):
         return _best(path, "npz", list(npz_keys(path)))
     if path.suffix.lower() == ".csv":
         raise InputError(
-            f"{path}: is a CSV table, not features; for a manifest of media, run `aadml extract {quote(str(path))} "
+            f"{path} is a CSV table, not features; for a manifest of media, run `aadml extract {quote(str(path))} "
             "-o F.h5` first, or train networks on the media (towers.audio, towers.visual; docs/encoders.md)"
         )
     if not h5py.is_hdf5(path):

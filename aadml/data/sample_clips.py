@@ -101,13 +101,13 @@ def sample_data(
     target = Path(folder)
     manifest = target / "manifest.csv"
     if target.exists() and not target.is_dir():
-        raise InputError(f"{target}: is a file; pass a folder for the sample clips")
+        raise InputError(f"{target} is a file; pass a folder for the sample clips")
     refuse_links(manifest, target / "clips")
     try:
         (target / "clips").mkdir(parents=True, exist_ok=True)
         manifest.unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"{target}: cannot be written ({error.strerror}); choose another folder") from error
+        raise InputError(f"{target} cannot be written ({error.strerror}); choose another folder") from error
     count = min(workers or processors(), -(-sample.clips // len(EVENTS)))
     captions: dict[int, tuple[str, ...]] = {}
     with closing(_rendered(sample, target, count)) as finished:

@@ -212,7 +212,7 @@ def _read_checked(folder: Path) -> tuple[ModelRecord, bytes]:
         data = path.read_bytes()
     except OSError as error:
         raise DamagedFileError(
-            f"{path}: cannot be read ({error.strerror}), so the model is incomplete; restore the file from a copy"
+            f"{path} cannot be read ({error.strerror}), so the model is incomplete; restore the file from a copy"
         ) from error
     record.weights.check(data, path)
     return record, data

@@ -130,4 +130,4 @@ def _published(value: object) -> str:
 def _check_files(paths: Sequence[str]) -> None:
     for path in map(Path, paths):
         if not path.is_file():
-            raise InputError(f"{path}: {'is not a file' if path.exists() else 'does not exist'}; pass a media file")
+            raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}; pass a media file")

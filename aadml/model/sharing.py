@@ -41,7 +41,7 @@ def push(model: "Model", name: str, *, license_id: str | None, private: bool | N
             return str(api.upload_folder(repo_id=name, folder_path=folder, commit_message="Model of aadml").commit_url)
         except Exception as error:  # the library and its HTTP client have no common class of errors
             raise InputError(
-                f"{name}: cannot be written on the Hugging Face Hub ({cause(error)}); check connection and name, and "
+                f"{name} cannot be written on the Hugging Face Hub ({cause(error)}); check connection and name, and "
                 "log in with `hf auth login`"
             ) from error
 
@@ -68,7 +68,7 @@ def downloaded(name: str, revision: str | None = None) -> Path:
         folder = Path(hub.snapshot_download(name, revision=revision, allow_patterns=[FACTS, WEIGHTS, CARD]))
     except Exception as error:
         raise InputError(
-            f"{PREFIX}{name}: cannot be read from the Hugging Face Hub or its cache ({cause(error)}); check "
+            f"{PREFIX}{name} cannot be read from the Hugging Face Hub or its cache ({cause(error)}); check "
             "connection, name and revision, and log in with `hf auth login` if access is restricted"
         ) from error
     if not (folder / FACTS).is_file():

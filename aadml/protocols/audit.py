@@ -41,7 +41,7 @@ class Pipeline(Interface):
 
     @property
     def preparation(self) -> str:
-        """Preparation by `embedder`, as a clause for the evidence; empty if there is no preparation."""
+        """Training by `embedder`, as a clause for the evidence; empty if `embedder` does not train the encoder."""
 
     @property
     def surroundings(self) -> str:

@@ -14,10 +14,12 @@ from aadml.protocols import PROTOCOLS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
 from aadml.retrieval.evaluation import evaluate, per_query
 from aadml.retrieval.galleries import sides_of
-from aadml.retrieval.legacy_running_map import running_average_precision
+from aadml.retrieval.legacy_running_map import running_average_precision, running_by_chance
 from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
+from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.results import Evaluation
 from aadml.retrieval.sampling import drawn
+from aadml.retrieval.ties import Values
 
 
 def evaluate_under(subject: Subject, name: str, *, split: str = "test", **options: Any) -> Evaluation:
@@ -31,8 +33,14 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
 
     Raises:
         InputError: a protocol that is unknown or does not apply to the subject, parts that cannot be joined, a required
-            split without clips, or embeddings rejected by `aadml.retrieval.evaluate`.
+            split without clips, a similarity for a protocol that corrects scores, or embeddings rejected by
+            `aadml.retrieval.evaluate`.
     """
+    if options.get("similarity") and any(part.correct is not None for part in protocols_of(name)):
+        raise InputError(
+            f"protocol {name} corrects scores of the model's own similarity, but similarity is "
+            f"'{options['similarity']}'; omit similarity, or choose another protocol"
+        )
     subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
     embeddings = replace(embeddings, clusters=subject.splits.clusters)
@@ -47,7 +55,8 @@ def prepare_subject(subject: Subject, name: str, split: str) -> tuple[Subject, S
         InputError: see `evaluate_under`.
     """
     parts = protocols_of(name)
-    for key, part in zip(name.split("+"), parts, strict=True):
+    # training comes first, because it replaces the encoder that the other parts change
+    for key, part in sorted(zip(name.split("+"), parts, strict=True), key=lambda pair: not pair[1].trains):
         for needed in part.needs:
             if not len(subject.splits[needed]):
                 raise InputError(
@@ -61,12 +70,13 @@ def protocols_of(name: str) -> Sequence[Protocol]:
     """Return the protocols of a name, or of several names joined by "+".
 
     Raises:
-        InputError: a name is unknown or repeated, or `inductive` is joined with another protocol.
+        InputError: a name is unknown or repeated, or a joined protocol is not `legacy:`.
     """
     names = name.split("+")
     parts = [lookup(PROTOCOLS, part, "protocol") for part in names]
-    if (is_repeated := len(set(names)) < len(names)) or (len(names) > 1 and "inductive" in names):
-        problem = "equal protocols" if is_repeated else "inductive with another protocol"
+    others = [part for part in names if not part.startswith("legacy:")]
+    if (is_repeated := len(set(names)) < len(names)) or (len(names) > 1 and others):
+        problem = "equal protocols" if is_repeated else f"{others[0]} with another protocol"
         raise InputError(
             f"protocol: '{name}' joins {problem}; join different leaks, as in legacy:partner+legacy:drop-last"
         )
@@ -96,18 +106,33 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Replace MAP by its running variant under every gallery, and the bounds of MAP by the same values."""
+    """Replace MAP and its chance level by those of the running variant under every gallery, and the bounds by MAP.
+
+    The interval then covers the draw of queries alone, because the influence of items is known for MAP only.
+    """
     results = []
     for result in evaluation.directions:
         direction, sample = result.direction, evaluation.sample
         sides = sides_of(embeddings, direction, evaluation.gallery)
         queries = drawn(sides, direction, sample.queries) if sample else None
         running = partial(
-            per_query, embeddings, direction, running_average_precision, rows=queries, similarity=evaluation.similarity
+            per_query, embeddings, direction, _with_chance, rows=queries, similarity=evaluation.similarity
         )
-        values = running(gallery=evaluation.gallery)
-        others = {place_of(metric): gallery for metric, gallery in OTHER_GALLERIES.items()}
-        computed = {key: float(running(gallery=others[key]).mean()) for key in others if key in result.figures}
-        bounds = np.stack([values, values])
-        results.append(replace(result, average_precision=values, bounds=bounds, figures={**result.figures, **computed}))
+        values, chance = running(gallery=evaluation.gallery).T
+        computed = dict[tuple[str, ...], float]()
+        for metric, gallery in OTHER_GALLERIES.items():
+            if (place := place_of(metric)) in result.figures:
+                means = running(gallery=gallery).mean(axis=0).tolist()
+                computed |= dict(zip((place, (place[0], "chance")), means, strict=True))
+        results.append(
+            replace(
+                result, average_precision=values, bounds=np.stack([values, values]), chance=chance,
+                by_item=np.zeros_like(result.by_item), figures={**result.figures, **computed},
+            )
+        )  # fmt: skip
     return replace(evaluation, directions=tuple(results))
+
+
+def _with_chance(ranking: Ranking) -> Values:
+    """Return the running variant and its chance level (b, 2)."""
+    return np.stack([running_average_precision(ranking), running_by_chance(ranking.relevant, ranking.items)], axis=1)

@@ -78,12 +78,17 @@ def test_selection(subject: Subject, split: str) -> Subject:
     """Train again, and choose epoch and temperature by the scored clips instead of the validation clips (L4).
 
     Raises:
-        InputError: the subject cannot be trained again.
+        InputError: the subject cannot be trained again, or its method chooses neither epoch nor temperature.
     """
     if subject.retrain is None:
         raise InputError(
             "legacy:test-selection trains the run again, but a model on other data was passed; evaluate a run on its "
             "own data"
+        )
+    if subject.encoder.method.fits_validation:
+        raise InputError(
+            "legacy:test-selection chooses epoch and temperature on the scored clips, but "
+            f"{subject.encoder.facts.label} chooses neither; choose another protocol"
         )
     splits = replace(subject.splits, valid=subject.splits[split])
     return replace(subject, encoder=subject.retrain(splits))
@@ -113,7 +118,7 @@ BATCH_ATTENTION = Protocol(mix=batch_attention)
 PARTNER = Protocol(mix=partner)
 """L3: every item mixed with its own partner."""
 
-TEST_SELECTION = Protocol(before=test_selection)
+TEST_SELECTION = Protocol(before=test_selection, trains=True)
 """L4: epoch and temperature chosen on the scored clips."""
 
 RUNNING_MAP = Protocol(metric="running")

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -35,9 +36,9 @@ class ProtocolPipeline:
 
     @property
     def preparation(self) -> str:
-        """Preparation by the protocol before embedding, as a clause for the evidence; empty without preparation."""
-        prepares = any(part.before is not None for part in protocols_of(self.protocol))
-        return f"the protocol {self.protocol} was prepared again" if prepares else ""
+        """Training by the protocol before embedding, as a clause for the evidence; empty without training."""
+        trains = any(part.trains for part in protocols_of(self.protocol))
+        return f"the protocol {self.protocol} trained again" if trains else ""
 
     surroundings: ClassVar[str] = "only code of aadml ran, in a new fork of one state for each pass"
 
@@ -186,6 +187,7 @@ def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[st
         raise InputError(f"{flag} {command[:80]!r} cannot be parsed ({error}); check the quotes") from error
     if not words or not all(any(name in word for word in words) for name in places):
         raise InputError(f"{flag} {command[:80]!r} lacks {' or '.join(places)}; write both into the command")
+    words[0] = shutil.which(words[0]) or words[0]  # the isolated environment has another PATH
     words = [str(Path(word).absolute()) if Path(word).is_file() else word for word in words]
     files = [Path(word) for word in words if Path(word).is_file()]
     return Order(command=tuple(words), readable=_existing([*files, *allow]))

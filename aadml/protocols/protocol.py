@@ -46,6 +46,7 @@ class Protocol:
         keep: embeddings -> embeddings of the items that are scored.
         metric: "map", or "running" for the running variant of MAP.
         needs: splits other than the scored split that must not be empty.
+        trains: whether `before` trains the encoder again, so that an audit can repeat the training.
     """
 
     before: Callable[[Subject, str], Subject] | None = None
@@ -54,6 +55,7 @@ class Protocol:
     keep: Callable[[Embeddings], Embeddings] | None = None
     metric: str = "map"
     needs: tuple[str, ...] = ()
+    trains: bool = False
 
 
 BANK_SPLITS = ("train", "valid")

@@ -11,9 +11,10 @@ from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.reports.page import Section, render
 from aadml.reports.players import ClipMedia, Players, make_players
 from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores
-from aadml.retrieval.galleries import items
+from aadml.retrieval.galleries import Sides, items
 from aadml.retrieval.posteriors import second_keys
 from aadml.retrieval.results import DirectionResult, Evaluation
+from aadml.retrieval.sampling import QuerySample, drawn
 from aadml.retrieval.scores import pair_scores
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 
@@ -96,7 +97,8 @@ def queries(
     Raises:
         InputError: the installed PyAV lacks the encoders for the players.
     """
-    ranked = {result.direction: list(ranked_queries(embeddings, result)) for result in evaluation.directions}
+    sample = evaluation.sample
+    ranked = {result.direction: list(ranked_queries(embeddings, result, sample)) for result in evaluation.directions}
     shown = [query for examples in ranked.values() for query in examples]
     rows = [row for query in shown for row in (query.row, *(result.row for result in query.results))]
     players = make_players(media, [embeddings.ids[row] for row in rows], room, on_note=on_note)
@@ -113,11 +115,21 @@ def queries(
     return Section("Queries and their results", html, [*notes, *players.notes()]), players
 
 
-def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[RankedQuery]:
-    """Yield example queries of a direction, from the best to the worst, each with its first results."""
+def ranked_queries(
+    embeddings: Embeddings, result: DirectionResult, sample: QuerySample | None = None
+) -> Iterator[RankedQuery]:
+    """Yield example queries of a direction, from the best to the worst, each with its first results.
+
+    Args:
+        embeddings: ranked embeddings.
+        result: result of the direction, with the full gallery.
+        sample: the sample of queries in `result`; None for all queries.
+    """
     query, candidates = result.direction
     labels, ids = embeddings.labels.cpu().numpy(), np.asarray(embeddings.ids)
     all_queries, gallery = items(embeddings, query), items(embeddings, candidates)
+    if sample is not None:
+        all_queries = drawn([Sides(all_queries, gallery)], result.direction, sample.queries)
     evaluated = all_queries[embeddings.relevant.between(embeddings, all_queries, gallery).some]
     order = np.argsort(-result.average_precision, kind="stable")
     picks = order[np.unique(np.linspace(0, len(order) - 1, min(QUERIES, len(order))).round().astype(int))]

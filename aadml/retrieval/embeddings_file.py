@@ -16,7 +16,7 @@ from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.feature_file.columns import LISTED, PRESENT, Columns, read_columns
 from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.feature_file.names import check_modality, in_order
-from aadml.feature_extraction.foreign.hdf5 import open_hdf5
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, open_hdf5
 from aadml.feature_extraction.foreign.numpy_files import npz_arrays
 from aadml.feature_extraction.foreign.tables import is_table
 from aadml.feature_extraction.ground.archives import is_archive
@@ -30,6 +30,9 @@ from aadml.retrieval.galleries import check_once
 KEYS = ("label", "id", "split", "class_names")
 FORMAT = "aadml-embeddings"
 """Attribute `format` of files that `aadml embed` writes."""
+
+ALL_LABELS = "labels"
+"""Key of the marks (n, C) of all classes of each clip, in files that also have `label` and `class_names`."""
 
 MODEL = "model"
 """Attribute with the facts of the model, as JSON."""
@@ -68,7 +71,8 @@ def read_embeddings(
     Args:
         path: npz or HDF5 with at least two of `audio`, `visual` and `text` (n, d), or with other modalities, listed in
             `modalities`. Optional arrays are `label` (n,) integers or text, `id` (n,), `split` (n,), `class_names`
-            (C,), and `audio_present` (n,) if some clips lack `audio`. The optional `similarity` is an array in npz
+            (C,), and `audio_present` (n,) if some clips lack `audio`. Beside `class_names` and the first class of each
+            clip in `label`, `labels` (n, C) marks all its classes with 1. The optional `similarity` is an array in npz
             and an attribute in HDF5. The HDF5 attribute `once` lists the modalities in which one row per label is
             ranked. Without `label`, only the other modality of the same row is relevant. Several captions per clip are
             stored as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each caption. In this case
@@ -89,7 +93,8 @@ def read_embeddings(
     columns = read_columns(place)
     similarity, attribute = _attributes(place)
     arrays, repeated = _one_row_per_caption(columns)
-    ignored = [key for key in columns.left if key != "similarity"]
+    marks = None if repeated else _all_labels(columns)
+    ignored = [key for key in columns.left if key not in ("similarity", *(() if marks is None else (ALL_LABELS,)))]
     vectors = _vectors(arrays, place, ignored, shared_space=similarity != FRAME_WORD)
     if ignored:
         on_note(
@@ -123,6 +128,7 @@ def read_embeddings(
             similarity,
             names,
             repeated or attribute,
+            all_labels=None if marks is None else torch.from_numpy(marks[rows]),
             present={m: torch.from_numpy(flags[rows]) for m, flags in masks.items() if m in vectors},
         )
         check_once(embeddings, attribute, f"{ONCE}: ")
@@ -158,7 +164,7 @@ def _check_rows(arrays: Mapping[str, NDArray[Any]], place: str | Path) -> None:
     for key, values in arrays.items():
         if len(values) != count:
             raise InputError(
-                f"{place}: has {len(values)} {key} rows, but {count} {first} rows; store equal numbers of rows"
+                f"{place} has {len(values)} {key} rows, but {count} {first} rows; store equal numbers of rows"
             )
 
 
@@ -194,17 +200,27 @@ def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tup
     return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
 
 
+def _all_labels(columns: Columns) -> NDArray[np.bool_] | None:
+    """Return the marks (n, C) of all classes of each clip; None if the file has no such array."""
+    if ALL_LABELS not in columns.left or not columns.labels_are_positions():
+        return None
+    read = npz_arrays if is_archive(Path(columns.path)) else hdf5_arrays
+    marks = read(columns.path, (ALL_LABELS,))[ALL_LABELS]
+    shape = (len(columns.beside["label"]), len(columns.beside["class_names"]))
+    return marks == 1 if marks.shape == shape and np.isin(marks, (0, 1)).all() else None
+
+
 def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:
     try:
         return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.ravel().tolist())
     except UnicodeDecodeError as error:
-        raise InputError(f"{where}: contains strings that are not UTF-8; encode the strings as UTF-8") from error
+        raise InputError(f"{where} contains strings that are not UTF-8; encode the strings as UTF-8") from error
 
 
 def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:
     if values.ndim != 2 or values.dtype.kind not in "fiu" or not values.size:
         raise InputError(
-            f"{where}: has type {values.dtype} and shape {values.shape}; pass numbers of shape (n, d), with "
+            f"{where} has type {values.dtype} and shape {values.shape}; pass numbers of shape (n, d), with "
             "n and d above 0"
         )
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)
@@ -214,12 +230,10 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     flat = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if flat.shape != (count,):
         raise InputError(
-            f"{where}: has shape {values.shape}; pass an array of shape ({count},), one value per row of the vectors"
+            f"{where} has shape {values.shape}; pass an array of shape ({count},), one value per row of the vectors"
         )
     if flat.dtype.kind in "fc" and (wrong := not_whole(flat)).size:
-        raise InputError(
-            f"{where}: contains {wrong[0]}, which is not a whole number up to 2**53; pass integers or text"
-        )
+        raise InputError(f"{where} contains {wrong[0]}, which is not a whole number up to 2**53; pass integers or text")
     if flat.dtype.kind in "SO":
         return np.asarray(_words(flat, where), dtype=str)
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat
@@ -240,6 +254,6 @@ def _rows(splits: NDArray[Any] | None, split: str | None, count: int, place: Pat
     rows = np.flatnonzero(known == chosen)
     if not len(rows):
         raise InputError(
-            f"{place}: has no clips of the split '{chosen}'; choose from {', '.join(np.unique(known).tolist())}"
+            f"{place} has no clips of the split '{chosen}'; choose from {', '.join(np.unique(known).tolist())}"
         )
     return rows.astype(np.int64), chosen

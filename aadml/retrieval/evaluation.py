@@ -106,10 +106,10 @@ def evaluate(
     task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs), tuple(units.tolist()), unit)
     rows, sample = _sample(embeddings, pairs, gallery, queries)
     results = tuple(_with_other_galleries(task, direction, rows[direction]) for direction in pairs)
-    relevance = embeddings.relevant.name
     return Evaluation(
-        protocol, split, chosen, results, _label_space(embeddings), gallery, relevance, sample, clusters is not None
-    )
+        protocol, split, chosen, results, _label_space(embeddings), gallery, embeddings.relevant.name, sample,
+        clusters is not None, task.extra,
+    )  # fmt: skip
 
 
 def _sample(

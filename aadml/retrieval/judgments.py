@@ -63,7 +63,7 @@ def read_judgments(path: str | Path) -> Judgments:
             raise InputError(f"{path}: line {number} judges item '{item}' for query '{query}' again; remove this line")
         grades[query][item] = grade
     if not grades:
-        raise InputError(f"{path}: contains no judgments; add at least one line with a judgment")
+        raise InputError(f"{path} contains no judgments; add at least one line with a judgment")
     return Judgments({query: {i: g for i, g in judged.items() if g > 0} for query, judged in grades.items()})
 
 
@@ -81,7 +81,7 @@ def _lines(path: str | Path) -> list[str]:
     try:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as judgments ({error}); pass a text file in UTF-8") from error
+        raise InputError(f"{path} cannot be read as judgments ({error}); pass a text file in UTF-8") from error
 
 
 def _cells_of_qrels(lines: list[str]) -> Iterator[tuple[int, list[str]]]:

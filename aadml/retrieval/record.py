@@ -141,6 +141,12 @@ class EvaluationRecord:
     parameters: int | None = None
     verdicts: list[str] | None = None
 
+    @property
+    def places(self) -> list[tuple[str, ...]]:
+        """Keys of the metrics that every direction has; cutoffs depend on the size of the gallery."""
+        first, *others = (record.figures for record in self.directions.values())
+        return [place for place in first if all(place in figures for figures in others)]
+
     def figure(self, metric: str, direction: str | None = None) -> float | None:
         """Return a metric of a direction, or its mean over all directions; None if it was not computed.
 

@@ -241,6 +241,7 @@ class Evaluation:
         relevance: rule of relevance: "label", "own", "labels", "labels-graded" or "file".
         sample: sample of the queries; None if all clips were queries.
         clustered: whether the units of the intervals are clusters of clips instead of clips.
+        requested: names of the requested metrics, which the short table shows.
     """
 
     protocol: str
@@ -252,6 +253,7 @@ class Evaluation:
     relevance: str = LABEL.name
     sample: QuerySample | None = None
     clustered: bool = False
+    requested: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, name: Literal["map"]) -> float: ...
@@ -268,11 +270,10 @@ class Evaluation:
         """
         if name in (results := {result.name: result for result in self.directions}):
             return results[name]
-        if (value := self.record().figure(name)) is None:
-            computed = names_at(next(iter(self.record().directions.values())).figures)
+        if (value := (record := self.record()).figure(name)) is None:
             raise KeyError(
                 f"{name:.80} was not computed; choose a direction ({', '.join(results)}) or a computed metric "
-                f"({', '.join(computed)}); aadml.evaluate computes others with metrics=[...]"
+                f"({', '.join(names_at(record.places))}); aadml.evaluate computes others with metrics=[...]"
             )
         return value
 

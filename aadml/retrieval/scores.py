@@ -6,6 +6,7 @@ vector are always tied.
 """
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -205,7 +206,7 @@ def _nonzero(values: Tensor) -> Tensor:
 
 def _power(value: Tensor) -> float:
     """Return the power of two that scales `value` to at most 1. Scaling by a power of two is exact."""
-    return math.ldexp(1.0, -math.frexp(float(value))[1])
+    return math.ldexp(1.0, min(-math.frexp(float(value))[1], sys.float_info.max_exp - 1))
 
 
 def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -> ScoreSource:

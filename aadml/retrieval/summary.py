@@ -1,7 +1,7 @@
 """Evaluations as tables of the main metrics or of all metrics."""
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from aadml.comparison.relevance import LABEL, RULES, Judgments
 from aadml.feature_extraction.ground.terminal import escaped
@@ -24,6 +24,13 @@ Rows = list[list[str]]
 
 _FIRST = ("recall@1", "recall@5", "recall@10", "precision@10", "median rank of the first relevant")
 """Rows beside MAP in the short table, in their order."""
+
+_ROW_OF = {
+    "map-at-r": "MAP@R",
+    "mean-rank": "mean rank of the first relevant",
+    "median-rank": "median rank of the first relevant",
+}
+"""Row of a metric without cutoff that every evaluation has."""
 
 
 def summary(evaluation: Evaluation, *, everything: bool = False) -> str:
@@ -61,9 +68,9 @@ def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
     """Return the header and the rows of cells, with a column per direction and a column of means."""
     results = evaluation.directions
     table = [["", *(result.name for result in results), "mean"]]
-    rows = {name: (values, form) for name, values, form in _rows(results)}
-    chosen = rows if everything else ["MAP", *_others(rows), *(name for name in _FIRST if name in rows), "tie rate"]
-    for name in chosen:
+    rows = {name: (values, form) for name, values, form in _rows(evaluation)}
+    short = ["MAP", *_others(rows, evaluation.requested), *(name for name in _FIRST if name in rows), "tie rate"]
+    for name in rows if everything else dict.fromkeys(short):
         values, form = rows[name]
         table.append([name, *(form.format(value) for value in (*values, sum(values) / len(values)))])
         if name == "MAP":
@@ -73,16 +80,16 @@ def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
 
 def figures_of(evaluation: Evaluation) -> dict[str, list[float]]:
     """Return every metric by name, with one value per direction."""
-    return {name: values for name, values, _ in _rows(evaluation.directions)}
+    return {name: values for name, values, _ in _rows(evaluation)}
 
 
-def _others(rows: dict[str, tuple[list[float], str]]) -> list[str]:
+def _others(rows: Iterable[str], requested: Iterable[str]) -> list[str]:
     """Return the rows of the short table below MAP: chance level, other galleries and requested metrics."""
     fixed = ("precision@", "recall@", "hit rate@", "median rank", "mean rank", "chance level", "MAP@R")
-    return [
-        "chance level of MAP",
-        *(name for name in rows if name not in ("MAP", "tie rate") and not name.startswith(fixed)),
-    ]
+    shown = {_ROW_OF.get(metric, metric.replace("-", " ")) for metric in requested}
+    wanted = {name for name in rows if name in shown or name.partition("@")[0] in shown}
+    others = (name for name in rows if name not in ("MAP", "tie rate"))
+    return ["chance level of MAP", *(name for name in others if name in wanted or not name.startswith(fixed))]
 
 
 def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:
@@ -90,6 +97,7 @@ def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:
     intervals = ["{:.4f}..{:.4f}".format(*result.map_interval) for result in evaluation.directions]
     bounds = ["{:.4f}..{:.4f}".format(*result.map_bounds) for result in evaluation.directions]
     units = f"{len(evaluation.directions[0].units)} clusters" if evaluation.clustered else "test sets"
+    units += ", with a fixed gallery" if "legacy:running-map" in evaluation.protocol.split("+") else ""
     rows = [[f"MAP, 95 % interval over {units}", *intervals, "{:.4f}..{:.4f}".format(*evaluation.map_interval)]]
     return rows + ([["MAP, worst..best order of ties", *bounds, ""]] if everything else [])
 
@@ -108,20 +116,20 @@ def class_table(result: DirectionResult) -> str:
     return "\n".join(aligned(table))
 
 
-def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[float], str]]:
-    """Yield the name, the value per direction and the number format of every metric."""
-    records = [result.record() for result in results]
+def _rows(evaluation: Evaluation) -> Iterator[tuple[str, list[float], str]]:
+    """Yield the name, the value per direction and the number format of every metric of all directions."""
+    record = evaluation.record()
+    records, places = list(record.directions.values()), record.places
 
     def figures(*path: str) -> list[float]:
-        return [float(record.figures.get(path, float("nan"))) for record in records]
+        return [float(record.figures[path]) for record in records]
 
     def keys(*path: str) -> dict[str, None]:
-        places = [place for place in records[0].figures if place[: len(path)] == path]
-        return dict.fromkeys(place[len(path)] for place in places)
+        return dict.fromkeys(place[len(path)] for place in places if place[: len(path)] == path)
 
     def with_chance(name: str, form: str, *path: str) -> Iterator[tuple[str, list[float], str]]:
         yield name, figures(*path), form
-        if (CHANCE_OF, *path) in records[0].figures:
+        if (CHANCE_OF, *path) in places:
             yield f"chance level of {name}", figures(CHANCE_OF, *path), form
 
     yield "MAP", [record.map for record in records], "{:.4f}"

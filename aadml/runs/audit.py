@@ -22,6 +22,8 @@ from aadml.protocols.isolated_encoder import Function, Order
 from aadml.protocols.pipelines import FunctionPipeline, IsolatedPipeline, of_command, of_function, order_of
 from aadml.protocols.training_command import train_encoder
 
+TIME_LIMIT = 600.0
+
 
 @with_consent("run", "data")
 def audit(
@@ -33,10 +35,10 @@ def audit(
     train_command: str | None = None,
     mteb: str | None = None,
     allow: Sequence[str | Path] = (),
-    protocol: str = "inductive",
+    protocol: str | None = None,
     split: str = "test",
     retrain: bool = False,
-    time_limit: float = 600.0,
+    time_limit: float = TIME_LIMIT,
     trust_code: bool = False,
     on_note: Note | None = None,
     progress: Progress | None = None,
@@ -63,10 +65,11 @@ def audit(
             table of clips (sounds query videos), or the name of a task in mteb.
         allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
             weights, further modules. Each is also linked into the empty current folder of the encoder.
-        protocol: protocol of a run or model (`aadml list protocols`); several legacy protocols are joined by "+".
+        protocol: protocol of a run or model (`aadml list protocols`), or several legacy protocols joined by "+"; by
+            default the model's own.
         split: split to score.
         retrain: train the run three more times, with unchanged and changed scored clips, and compare the weights.
-        time_limit: time limit of each process, in seconds.
+        time_limit: time limit of each process, in seconds. A task is audited without such processes.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
         progress: called with the numbers of steps done and of all steps. A step is a check, or a pass over the
@@ -75,7 +78,7 @@ def audit(
     Returns:
         A finding for each check, with verdicts on inference and on training. For a finished run on its own data and
         test split, under its own protocol, the findings are added to the run as `audit.json`, and their verdict to the
-        card of the run.
+        card of the run, unless the card was edited.
 
     Raises:
         InputError: not exactly one of run, encoder, command and mteb, a file or encoder that cannot be read or run, or
@@ -95,7 +98,7 @@ def audit(
         if is_set and not is_external:
             raise InputError(f"audit: {flag} applies only to --encoder and --command; leave out {flag}")
     if mteb is not None:
-        return _audit_task(mteb, data, split)
+        return _audit_task(mteb, data, split, time_limit)
     if isinstance(data, Clips):
         if split != "test":
             raise InputError(f"audit: split is '{split}', but all of the Clips are scored; leave out split")
@@ -162,20 +165,24 @@ class _External:
         return pipeline
 
 
-def _audit_task(mteb: str, data: object, split: str) -> AuditReport:
+def _audit_task(mteb: str, data: object, split: str, seconds: float) -> AuditReport:
     from aadml.protocols.task_audit import audit_task
 
     if data is not None:
         raise InputError("audit: a task has its own data; leave out --data")
     if split != "test":
         raise InputError(f"audit: the split is '{split}', but all splits of a task are audited; leave out --split")
+    if seconds != TIME_LIMIT:
+        raise InputError(
+            f"audit: the time limit is {seconds:g}, but a task is audited without processes; leave out --time-limit"
+        )
     return audit_task(mteb)
 
 
-def _check_scope(run: object, data: object, protocol: str, *, retrain: bool) -> None:
+def _check_scope(run: object, data: object, protocol: str | None, *, retrain: bool) -> None:
     if retrain and (run is None or data is not None):
         raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
-    if run is None and protocol != "inductive":
+    if run is None and protocol is not None:
         raise InputError(f"audit: protocol {protocol} applies only to a run or model; leave out --protocol")
 
 

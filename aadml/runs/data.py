@@ -23,7 +23,7 @@ from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import OptionValues
-from aadml.retrieval.judgments import chosen_relevance, judgment_notes
+from aadml.retrieval.judgments import chosen_relevance, judgment_notes, relevance_name
 
 
 def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
@@ -116,6 +116,7 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
         splits = splits if drawn else _noting_validation(splits, common)
     if common.cluster is not None:
         splits = _clustered(splits, content, common.cluster)
+        require_clusters(splits, "test")
     if count is None:
         return splits
     require_one_label(content, place, "train_per_class")
@@ -165,7 +166,7 @@ def with_clusters(splits: Splits, column: str, source: str | Path | None = None)
         source: source of the data; None for the name of the data.
 
     Raises:
-        InputError: the data cannot be read or have no such column, or a test clip has no value in the column.
+        InputError: the data cannot be read or have no such column.
     """
     place, content = source or splits.name, None
     if splits.name and is_manifest(place):
@@ -186,14 +187,19 @@ def _clustered(splits: Splits, content: FeatureFile, column: str) -> Splits:
         hint = f"choose from its columns: {known}" if known else "omit cluster, because the data have no columns"
         raise InputError(f"cluster: {splits.name} has no column '{column}'; {hint}")
     clusters = dict(zip(content.ids, content.columns[column], strict=True))
-    if empty := [name for name in splits.test.ids if not clusters[name]]:
-        raise InputError(
-            f"cluster: {splits.name}: {len(empty)} test clips have no value in column '{column}' (the first is "
-            f"{empty[0]}); fill the column, or omit cluster"
-        )
     count = len({clusters[name] for name in splits.test.ids})
     few = f"the test clips form only {count} groups by {column}: intervals over so few groups are rough"
     return replace(splits, clusters=clusters, notes=(*splits.notes, *([few] if count < FEW_CLUSTERS else [])))
+
+
+def require_clusters(splits: Splits, split: str) -> None:
+    """Raise InputError if the data have clusters, but a clip of a split has none."""
+    clusters = splits.clusters
+    if clusters is not None and (empty := [name for name in splits[split].ids if not clusters[name]]):
+        raise InputError(
+            f"cluster: {splits.name}: {len(empty)} {split} clips have no value in the column of clusters (the first is "
+            f"{empty[0]}); fill the column, or choose another column"
+        )
 
 
 def _as_configured(splits: Splits, common: Common) -> Splits:
@@ -336,6 +342,13 @@ def read_captioned(path: str | Path, options: OptionValues) -> Splits:
 def data_location(data: str | Path) -> str:
     """Return the absolute path of data; an address ("synthetic:ave", "s3://b/clips.h5") stays unchanged."""
     return str(data) if is_address(data) else str(Path(data).absolute())
+
+
+def with_absolute_paths(config: Config) -> Config:
+    """Return the config with absolute paths of its data and judgments, so that a run can be used from any folder."""
+    common = config.common
+    data = data_location(common.data) if common.data else None
+    return replace(config, common=replace(common, data=data, relevance=relevance_name(common.relevance)))
 
 
 def read(

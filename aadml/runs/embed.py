@@ -1,8 +1,9 @@
 """Embedding of a feature file into a file of embeddings."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from aadml.comparison.arrays import require_finite_embeddings
-from aadml.comparison.clips import numbered
+from aadml.comparison.clips import Clips, numbered
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.captions.several_texts import every_text
@@ -24,7 +26,7 @@ from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind
 from aadml.model.model import Model
-from aadml.retrieval.embeddings_file import FORMAT, MODEL, ONCE, is_embeddings_file
+from aadml.retrieval.embeddings_file import ALL_LABELS, FORMAT, MODEL, ONCE, is_embeddings_file
 from aadml.runs.loading import load
 from aadml.runs.model_data import check_features, read_for
 
@@ -43,9 +45,10 @@ def embed_file(
 
     The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split` and `/class_names`. A row is a
     clip, or one of its captions. Optional arrays are `/<modality>_present` for a modality that some clips lack,
-    `/label` for labels, and `/modalities` for modalities besides audio, visual and text. Classes are numbered as in the
-    model if the model has all of them. The attributes are `format`, `similarity`, `model` (the model's facts), and
-    `once` if sound is repeated for each caption of a clip. `aadml evaluate --embeddings` reads this file.
+    `/label` for labels, `/labels` (n, C) for clips of several classes, and `/modalities` for modalities besides audio,
+    visual and text. Classes are numbered as in the model if the model has all of them. The attributes are `format`,
+    `similarity`, `model` (the model's facts), and `once` if sound is repeated for each caption of a clip. `aadml
+    evaluate --embeddings` reads this file.
 
     Args:
         model: a model, or the path of a run or a model folder.
@@ -74,7 +77,8 @@ def embed_file(
     splits = dict(zip(content.ids, content.splits, strict=True))
     texts = {"id": clips.ids, "split": [splits[name] for name in clips.ids], "class_names": clips.class_names}
     present = {m: mask.numpy() for m, mask in clips.present.items()}
-    _write(Path(output), model, vectors, clips.labels.numpy(), texts, present)
+    labels = {"label": clips.labels.numpy()} | _all_labels([clips])
+    _write(Path(output), model, vectors, labels, texts, present)
     return len(content.ids), model.method.similarity
 
 
@@ -108,15 +112,21 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
         if any(m in part.present for part in parts.values())
     }
     once = next(iter(parts.values())).once
-    _write(output, model, vectors, np.concatenate(labels), texts, present, once)
+    numbers = {"label": np.concatenate(labels)} | _all_labels(parts.values())
+    _write(output, model, vectors, numbers, texts, present, once)
     return len(set(texts["id"])), model.method.similarity
+
+
+def _all_labels(parts: Iterable[Clips | Embeddings]) -> dict[str, NDArray[np.uint8]]:
+    marks = [part.all_labels.numpy().astype(np.uint8) for part in parts if part.all_labels is not None]
+    return {ALL_LABELS: np.concatenate(marks)} if marks else {}
 
 
 def _write(
     output: Path,
     model: Model,
     vectors: Mapping[Modality, torch.Tensor],
-    labels: NDArray[np.int64],
+    labels: Mapping[str, NDArray[Any]],
     texts: Mapping[str, Sequence[str]],
     present: Mapping[Modality, NDArray[np.bool_]],
     once: Sequence[Modality] = (),
@@ -133,8 +143,8 @@ def _write(
             file.dataset(modality, data=rows)
             if mask is not None:
                 file.dataset(f"{modality}_present", data=mask)
-        if texts["class_names"]:
-            file.dataset("label", data=labels)
+        for name, numbers in labels.items() if texts["class_names"] else ():
+            file.dataset(name, data=numbers)
         if not set(vectors) <= set(MODALITIES):
             texts = {**texts, LISTED: list(vectors)}
         for name, words in texts.items():

@@ -96,8 +96,13 @@ def installed_version(package: str) -> str | None:
 
 
 def git_commit() -> str | None:
-    """Return the commit of the package's checkout, with "-dirty" after changes; None without a checkout or git."""
-    folder = Path(__file__).parents[1]
+    """Return the commit of the package's checkout, with "-dirty" after changes; None without a checkout or git.
+
+    A repository around an installed package, such as one with a `.venv`, is not its checkout.
+    """
+    folder = Path(__file__).parents[2]
+    if not (folder / ".git").exists():
+        return None
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
         process = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
@@ -117,6 +122,8 @@ def data_hash(splits: Splits) -> str:
         clips = splits[split]
         digest.update("\n".join((split, *clips.class_names, *clips.ids)).encode())
         digest.update(clips.labels.numpy().tobytes())
+        if clips.all_labels is not None:
+            digest.update(clips.all_labels.numpy().tobytes())
         for modality in clips.modalities:
             digest.update(modality.encode())
             if modality in clips.present:

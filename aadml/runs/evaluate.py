@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings, checksum_of
 from aadml.comparison.relevance import check_relevance
+from aadml.data.captions.several_texts import every_text
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
@@ -178,7 +179,8 @@ def _of_embeddings(
 ) -> Evaluation:  # fmt: skip
     dimensions: list[str] | None = None
     if isinstance(embeddings, Clips):
-        embeddings = embeddings.embedded({m: embeddings.matrix(m) for m in embeddings.modalities})
+        clips = every_text(embeddings)
+        embeddings = clips.embedded({m: clips.matrix(m) for m in clips.modalities})
     if isinstance(embeddings, Embeddings):
         vectors, chosen = embeddings, split or "all"
     else:

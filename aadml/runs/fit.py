@@ -18,7 +18,7 @@ from aadml.model.model import Model
 from aadml.model.packing import FACTS
 from aadml.retrieval.judgments import relevance_name
 from aadml.runs.config_warnings import config_warnings, training_warnings
-from aadml.runs.data import TrainingSource
+from aadml.runs.data import TrainingSource, with_absolute_paths
 from aadml.runs.loading import load_trained, read_config
 from aadml.runs.manifest import CONFIG, read_manifest
 from aadml.runs.prepare import Prepared, check_towers, prepare
@@ -124,7 +124,7 @@ def fit(
         "training.criterion": criterion,
     }
     started = starting_file(str(config) if config else None, method, sample=data is None)
-    complete = started.changed(flag_settings(flags)).changed(settings).resolve()
+    complete = with_absolute_paths(started.changed(flag_settings(flags)).changed(settings).resolve())
     if data is None and not complete.common.data and launch.started():
         raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
     complete = with_sample_data(complete, note) if data is None else complete

@@ -152,7 +152,7 @@ def _bytes_of(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise DamagedFileError(
-            f"{path}: cannot be read ({error.strerror}), but the manifest of the run lists the file; restore the file"
+            f"{path} cannot be read ({error.strerror}), but the manifest of the run lists the file; restore the file"
         ) from error
 
 

@@ -26,7 +26,7 @@ from aadml.runs.data import each_split, read_captioned, takes_captions
 def read_for(
     model: Model, path: str | Path | Splits, *, allow_other_features: bool = False, on_note: Note | None = None
 ) -> Splits:
-    """Read data for a trained model. Missing splits are empty.
+    """Read data for a trained model, with one row per text. Missing splits are empty.
 
     Args:
         model: the trained model.
@@ -41,7 +41,7 @@ def read_for(
     if isinstance(path, Splits):
         if any(isinstance(features, Matrix) for split in SPLITS for features in path[split].features.values()):
             check_features(model, path, path.name or "the data", allow=allow_other_features, on_note=on_note)
-        return each_split(path, lambda part: numbered(part.keeping(model.modalities), model.class_names))
+        return each_split(path, lambda part: every_text(numbered(part.keeping(model.modalities), model.class_names)))
     if model.facts.towers is not None:
         content, manifest = read_media(path, model.modalities)
         return with_media(_divided(content, shown_address(path), model, on_note), manifest)

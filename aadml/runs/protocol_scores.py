@@ -7,24 +7,25 @@ from pathlib import Path
 from aadml.comparison.clips import Splits
 from aadml.configuration.config import Config
 from aadml.data.splitting.shared_clips import copy_notes
-from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.atomic import remove_leftovers
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import to_bytes
 from aadml.feature_extraction.ground.strings import Note
+from aadml.methods.training.session import Session
 from aadml.model.model import Model
 from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
 from aadml.retrieval.record import PerUnit
 from aadml.retrieval.results import Evaluation
-from aadml.runs.data import OF_RUN, Rules, load_splits
+from aadml.runs.data import OF_RUN, Rules, load_splits, require_clusters
 from aadml.runs.evaluate import FULL, Options
 from aadml.runs.loading import Run, load, load_run, read_audit, read_evaluation
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.model_data import nonempty_split, read_for
-from aadml.runs.prepare import clips_to_fit, untrained_model
+from aadml.runs.prepare import prepare
 from aadml.runs.run_names import evaluation_file
 from aadml.runs.store import open_run
+from aadml.runs.train import fit_model
 
 
 def score_model(
@@ -49,9 +50,7 @@ def subject_of(run: Run) -> Subject:
     """Return a run as the subject of protocols, with a function that repeats the training of the run."""
 
     def retrain(changed: Splits) -> Model:
-        model = untrained_model(run.config, changed, chosen_device(run.config.common.device, "config"))
-        model.method.fit(*clips_to_fit(model, changed))
-        return model
+        return fit_model(prepare(run.config, changed), Session())
 
     return Subject(run.model, run.splits, retrain)
 
@@ -139,6 +138,7 @@ def _ruled(splits: Splits, rules: Rules, source: str | Path | None, split: str, 
 
 def _scored(subject: Subject, protocol: str, split: str, options: Options) -> Evaluation:
     clips = nonempty_split(subject.splits, split)
+    require_clusters(subject.splits, split)
     evaluation = evaluate_under(subject, protocol, split=split, **vars(options))
     if clips.class_names != subject.encoder.class_names:
         return replace(evaluation, label_space={})  # the dimensions are those of other classes

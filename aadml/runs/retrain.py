@@ -43,19 +43,21 @@ def fitted_without_test(run: Run, split: str) -> Finding:
 
     Returns:
         FAIL if the weights depend on the clips of the split. Also FAIL if the repetition on unchanged data has other
-        weights, and a MAP below the MAP of the run by more than `REPEATED`. Otherwise PASS. NOT_CHECKABLE for captioned
-        sound.
+        weights, and a MAP below the MAP of the run by more than `REPEATED`. Otherwise PASS. NOT_CHECKABLE for media and
+        captioned sound.
 
     Raises:
         InputError: the data cannot be read or copied, or the run cannot be trained again.
     """
-    if is_captioned(run.config.data):
-        return Finding(CHECK, Verdict.NOT_CHECKABLE, "captioned sound cannot be rewritten with other test clips")
+    if run.config.towers is not None or is_captioned(run.config.data):
+        kind = "captioned sound" if run.config.towers is None else "media"
+        return Finding(CHECK, Verdict.NOT_CHECKABLE, f"{kind} cannot be rewritten with other {split} clips")
     content = open_data(run.config.data)
+    rows = np.flatnonzero(np.isin(content.ids, run.splits[split].ids))  # the config may divide the clips anew
     repetition = _trained(run.config, content)
     changes = {
-        f"with noise for {split} clips": _difference(_trained(run.config, _with_noise(content, split)), repetition),
-        f"with permuted {split} labels": _difference(_trained(run.config, _with_permuted(content, split)), repetition),
+        f"with noise for {split} clips": _difference(_trained(run.config, _with_noise(content, rows)), repetition),
+        f"with permuted {split} labels": _difference(_trained(run.config, _with_permuted(content, rows)), repetition),
         "on unchanged data": _difference(run.model, repetition),
     }
     differences = ", ".join(f"{name} {change:.2g}" for name, change in changes.items())
@@ -79,8 +81,8 @@ def _trained(config: Config, content: FeatureFile) -> Model:
         return fit_model(prepare(config.on(str(place))), Session())
 
 
-def _with_noise(content: FeatureFile, split: str) -> FeatureFile:
-    rows, generator = content.rows(split), np.random.default_rng(0)
+def _with_noise(content: FeatureFile, rows: NDArray[np.int64]) -> FeatureFile:
+    generator = np.random.default_rng(0)
 
     def noisy(values: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
         changed = values.copy()
@@ -88,7 +90,7 @@ def _with_noise(content: FeatureFile, split: str) -> FeatureFile:
         changed[rows] = (drawn * values.std() + values.mean()).astype(np.float32)
         return changed
 
-    features = {name: noisy(values, rows) for name, values in content.features.items()}
+    features = {name: noisy(values, rows[content.has(name)[rows]]) for name, values in content.features.items()}
     texts = content.texts
     if texts is not None:
         texts = replace(texts, values=noisy(texts.values, np.flatnonzero(np.isin(texts.rows, rows))))
@@ -96,10 +98,11 @@ def _with_noise(content: FeatureFile, split: str) -> FeatureFile:
     return replace(content, features=features, sequences={}, texts=texts)
 
 
-def _with_permuted(content: FeatureFile, split: str) -> FeatureFile:
-    labels, rows = content.labels.copy(), content.rows(split)
-    labels[rows] = labels[np.random.default_rng(1).permutation(rows)]
-    return replace(content, labels=labels, sequences={})
+def _with_permuted(content: FeatureFile, rows: NDArray[np.int64]) -> FeatureFile:
+    order = np.arange(len(content.ids))
+    order[rows] = np.random.default_rng(1).permutation(rows)
+    all_labels = None if content.all_labels is None else content.all_labels[order]
+    return replace(content, labels=content.labels[order], all_labels=all_labels, sequences={})
 
 
 def _difference(model: Model, other: Model) -> float:

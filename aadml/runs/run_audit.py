@@ -9,7 +9,6 @@ from aadml.feature_extraction.ground.json_values import to_bytes
 from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import numbers
 from aadml.methods.training.settings import AUTO
-from aadml.model.packing import CARD
 from aadml.protocols.audit import AuditReport, Finding, Pipeline, Verdict
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
@@ -20,24 +19,28 @@ from aadml.runs.model_data import read_for
 from aadml.runs.protocol_scores import add_to_run, subject_of
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.session import read_records
+from aadml.runs.train import card_of_run
 
 Checks = Callable[[Pipeline, Splits], AuditReport]
 """Function that runs all checks of an encoder on data."""
 
 
-def audit_model(folder: Path, data: str | Path | Splits, protocol: str, checks: Checks) -> AuditReport:
+def audit_model(folder: Path, data: str | Path | Splits, protocol: str | None, checks: Checks) -> AuditReport:
     """Audit the model in a folder on the data of the caller; see `aadml.audit`."""
     model = load(folder, device="cpu")
-    pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol)
+    pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol or model.facts.protocol)
     return checks(pipeline, pipeline.subject.splits)
 
 
-def audit_run(folder: Path, protocol: str, split: str, checks: Checks, *, retrain: bool, note: Note) -> AuditReport:
+def audit_run(
+    folder: Path, protocol: str | None, split: str, checks: Checks, *, retrain: bool, note: Note
+) -> AuditReport:
     """Audit a run on its own data; see `aadml.audit`.
 
     Findings on the test split, under the protocol of the run, are added to the run.
     """
     run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
+    protocol = protocol or run.model.facts.protocol
     pipeline = ProtocolPipeline(subject_of(run), protocol)
     report = checks(pipeline, run.splits)
     stored = read_evaluation(run.manifest)
@@ -50,8 +53,8 @@ def audit_run(folder: Path, protocol: str, split: str, checks: Checks, *, retrai
     if (protocol, split) == (run.model.facts.protocol, "test"):
         findings, sums = tuple(report), checksums(run.manifest)
         record = AuditRecord(protocol, split, report.summary, findings, report.checksum, score, *sums)
-        card = replace(run.model, audit=record.on(run.manifest, stored)).card().encode()
-        add_to_run(run.folder, {AUDIT: to_bytes(asdict(record)), CARD: card}, note)
+        card = card_of_run(replace(run.model, audit=record.on(run.manifest, stored)), run.manifest, note)
+        add_to_run(run.folder, {AUDIT: to_bytes(asdict(record))} | card, note)
     return report
 
 

@@ -41,7 +41,7 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
             continue
         except OSError as error:
             raise InputError(
-                f"{folder}: cannot be created ({error.strerror}); choose another folder with --runs"
+                f"{folder} cannot be created ({error.strerror}); choose another folder with --runs"
             ) from error
         return folder
     raise InputError(

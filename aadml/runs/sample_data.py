@@ -13,11 +13,11 @@ from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.weights.table import weights_folder
-from aadml.runs.data import takes_captions
+from aadml.runs.data import takes_captions, with_absolute_paths
 
 
 def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
-    """Return a config with the sample clips as data, unless the config has data.
+    """Return a config with absolute paths, and with the sample clips as data if the config has no data.
 
     Args:
         config: complete config.
@@ -27,7 +27,7 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
         InputError: the sample clips cannot be rendered, written or read.
     """
     if config.common.data:
-        return config
+        return with_absolute_paths(config)
     path = sample_manifest(say) if takes_captions(config.options) else sample_features(say)
     say(f"--data is not set, so the training data are the sample clips: {path}")
     return config.on(str(path))

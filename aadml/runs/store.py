@@ -245,5 +245,5 @@ def _writing(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"{place}: cannot be written ({error.strerror or error}); choose another path, or free some space"
+            f"{place} cannot be written ({error.strerror or error}); choose another path, or free some space"
         ) from error

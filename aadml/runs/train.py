@@ -10,6 +10,7 @@ from aadml.comparison.clips import Splits
 from aadml.comparison.processes import group
 from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
+from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import to_bytes, typed
 from aadml.feature_extraction.ground.strings import Note
@@ -105,7 +106,9 @@ def train_run(
     model = replace(model, record=record, folder=store.folder)
     # the commit that finishes the run removes state and best weights
     numbered = [name for kind in ("state", "best") if (name := store.manifest.numbered(kind))]
-    store.commit({EVALUATION: to_bytes(record.to_json())} | _card(model, store, note), drop=numbered, flush=True)
+    store.commit(
+        {EVALUATION: to_bytes(record.to_json())} | card_of_run(model, store.manifest, note), drop=numbered, flush=True
+    )
     return model
 
 
@@ -240,10 +243,11 @@ def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
     return before
 
 
-def _card(model: Model, store: RunStore, note: Note) -> dict[str, bytes]:
-    """Return the card as a file to write; empty if the run folder has a foreign file with the name of the card."""
-    content, place = model.card().encode(), store.folder / CARD
-    if CARD not in store.manifest.files and place.exists() and place.read_bytes() != content:
-        note(f"warning: {place} was not written by this run and is kept; no card was written")
+def card_of_run(model: Model, manifest: RunManifest, note: Note) -> dict[str, bytes]:
+    """Return the card as a file to write; empty if the folder of the run has another or an edited card."""
+    content, place = model.card().encode(), manifest.folder / CARD
+    before = place.read_bytes() if place.exists() else content
+    if before != content and manifest.files.get(CARD) != FileSum.of(before):
+        note(f"warning: {place} was not written by this run, or was edited, and is kept; no card was written")
         return {}
     return {CARD: content}

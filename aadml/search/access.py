@@ -177,12 +177,10 @@ def team_token(host: str, path: str | Path | None) -> str:
     try:
         token = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"--token-file {path}: cannot be read ({error}); pass a readable text file in UTF-8"
-        ) from error
+        raise InputError(f"--token-file {path} cannot be read ({error}); pass a readable text file in UTF-8") from error
     if not _TOKEN.fullmatch(token):
         raise InputError(
-            f"--token-file {path}: does not contain one token of 32 to 200 letters, digits, - and _; "
+            f"--token-file {path} does not contain one token of 32 to 200 letters, digits, - and _; "
             "create a token with `openssl rand -hex 32`"
         )
     return token
@@ -198,7 +196,7 @@ def checked_root(path: str) -> str:
     root = path.rstrip("/")
     if root and not _ROOT.fullmatch(root):
         raise InputError(
-            f"--root-path {path[:80]!r}: does not consist of slashes, each followed by letters, digits, - . or _; "
+            f"--root-path {path[:80]!r} does not consist of slashes, each followed by letters, digits, - . or _; "
             "pass a path such as /clips"
         )
     return root

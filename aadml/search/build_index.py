@@ -141,7 +141,7 @@ def build(
 def _refuse_paths(source: str | Path, calibrate: str | Path | None, path: Path) -> None:
     """Raise InputError for a missing input file, or an output that cannot be a file."""
     if not is_readable(source):
-        raise InputError(f"{source}: does not exist; pass a feature file, a manifest or a folder of media")
+        raise InputError(f"{source} does not exist; pass a feature file, a manifest or a folder of media")
     if calibrate is not None and not is_readable(calibrate):
         raise InputError(f"calibrate: {calibrate} does not exist; pass a feature file with validation clips")
     refuse_other_kind(path, "an index", lambda _: True)  # an existing file is read next
@@ -173,8 +173,7 @@ def _written(path: Path, source: str | Path) -> tuple[IndexFacts, Known]:
     before = located(facts.source.path, path.parent)
     if near(before, path.parent) != near(source, path.parent):
         raise InputError(
-            f"{path}: is the index of {before}, not of {shown_address(source)}; pass another output, or remove the "
-            "index"
+            f"{path} is the index of {before}, not of {shown_address(source)}; pass another output, or remove the index"
         )
     return facts, known
 

@@ -175,7 +175,7 @@ def load_encoder(
         raise type(error)(f"{error} ({hint})") from error
     if digest_of(loaded) != record.digest:
         raise InputError(
-            f"{model or place}: is not the model of this index; pass the model of the index, or build another index"
+            f"{model or place} is not the model of this index; pass the model of the index, or build another index"
         )
     return ModelEncoder(loaded)
 

@@ -26,7 +26,7 @@ def export(database: sqlite3.Connection, galleries: Galleries, output: str | Pat
         InputError: see `Index.export`.
     """
     if kind not in KINDS:
-        raise InputError(f"--format {kind[:80]!r}: is not a format; choose {' or '.join(KINDS)}")
+        raise InputError(f"--format {kind[:80]!r} is not a format; choose {' or '.join(KINDS)}")
     written: list[Path] = []
     for modality, (numbers, gallery) in galleries.items():
         written += KINDS[kind](database, numbers, gallery.vectors.numpy(), f"{output}.{modality}")

@@ -48,7 +48,7 @@ class JudgmentsFile:
             grades = self._read()
             grades[query, item] = "1" if fits else "0"
             if len(grades) > MOST:
-                raise InputError(f"{self.path}: contains {MOST} judgments already; move the file to begin a new one")
+                raise InputError(f"{self.path} contains {MOST} judgments already; move the file to begin a new one")
             with atomic_path(self.path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows(
                     [HEADER, *([*key, grade] for key, grade in grades.items())]
@@ -65,10 +65,10 @@ class JudgmentsFile:
                 handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
             except OSError as error:
                 raise InputError(
-                    f"{lock}: cannot be written ({error.strerror}); check the permissions of the file and its folder"
+                    f"{lock} cannot be written ({error.strerror}); check the permissions of the file and its folder"
                 ) from error
             try:
-                with locked(handle, lock.with_suffix(".host"), f"{lock}: is in use; try again", wait=True):
+                with locked(handle, lock.with_suffix(".host"), f"{lock} is in use; try again", wait=True):
                     yield
             finally:
                 os.close(handle)
@@ -81,10 +81,10 @@ class JudgmentsFile:
             grades = {(query, item): grade for query, item, grade in rows}
         except (OSError, ValueError, csv.Error) as error:
             raise InputError(
-                f"{self.path}: cannot be read as judgments ({error}); move the file, so that a new file is written"
+                f"{self.path} cannot be read as judgments ({error}); move the file, so that a new file is written"
             ) from error
         if head != HEADER:
             raise InputError(
-                f"{self.path}: does not begin with {','.join(HEADER)}; move the file, so that a new file is written"
+                f"{self.path} does not begin with {','.join(HEADER)}; move the file, so that a new file is written"
             )
         return grades

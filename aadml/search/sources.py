@@ -153,7 +153,7 @@ def of_features(
     present = {m: _present(content, m, moments=moments) for m in MODALITIES if m in content.features}
     if not present and content.texts is None:
         raise InputError(
-            f"{shown_address(place)}: has only {', '.join(content.features) or 'clips without features'}, but an index "
+            f"{shown_address(place)} has only {', '.join(content.features) or 'clips without features'}, but an index "
             f"stores {', '.join(MODALITIES)}; pass features of at least one of these modalities"
         )
     if moments and all(some.timeline is None for some in present.values()):
@@ -184,7 +184,7 @@ def accepted(
     if not present:
         known = ", ".join(encoder.facts.modalities)
         raise InputError(
-            f"{place}: has {', '.join(source.present)}, but the index embeds {known}; "
+            f"{place} has {', '.join(source.present)}, but the index embeds {known}; "
             "pass features of at least one of these modalities"
         )
     if isinstance(encoder, ModelEncoder):
@@ -290,7 +290,7 @@ def _of_folder(folder: Path) -> Manifest:
     files = _files(folder)
     if not files:
         raise InputError(
-            f"{folder}: has no media files; pass a folder of sounds, pictures or videos, a manifest, or a feature file"
+            f"{folder} has no media files; pass a folder of sounds, pictures or videos, a manifest, or a feature file"
         )
     names = [utf8(os.path.relpath(file, folder)) for file in files]
     if len(set(names)) < len(names):

@@ -128,9 +128,9 @@ def connect(path: Path) -> sqlite3.Connection:
             own.
     """
     if path.exists() and not path.is_file():
-        raise InputError(f"{path}: is not a file; pass the file of an index")
+        raise InputError(f"{path} is not a file; pass the file of an index")
     if not path.is_file():
-        raise InputError(f"{path}: does not exist; build the index with `aadml index SOURCE -o {quote(str(path))}`")
+        raise InputError(f"{path} does not exist; build the index with `aadml index SOURCE -o {quote(str(path))}`")
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
     lone = mode == "ro" and not path.with_name(f"{path.name}-wal").exists()
     address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * lone}"
@@ -148,9 +148,9 @@ def connect(path: Path) -> sqlite3.Connection:
     if not is_readable:
         database.close()
         if kind != APPLICATION:
-            raise InputError(f"{path}: is not an index of aadml; pass a file of `aadml index`")
+            raise InputError(f"{path} is not an index of aadml; pass a file of `aadml index`")
         raise InputError(
-            f"{path}: is an index of version {version}, but this aadml reads versions 1 and {VERSION}; "
+            f"{path} is an index of version {version}, but this aadml reads versions 1 and {VERSION}; "
             "build the index again"
         )
     return database
@@ -179,7 +179,7 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
         yield
     except MemoryError as error:
         raise DamagedFileError(
-            f"{path}: cannot be read as an index (the file is damaged or larger than the memory); build the index "
+            f"{path} cannot be read as an index (the file is damaged or larger than the memory); build the index "
             "again, or use a machine with more memory"
         ) from error
     except UnicodeEncodeError as error:
@@ -191,16 +191,16 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code == sqlite3.SQLITE_FULL:
-            raise InputError(f"{path}: cannot be written ({error}); free some space or choose another path") from error
+            raise InputError(f"{path} cannot be written ({error}); free some space or choose another path") from error
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise InUseError(
-                f"{path}: is in use by another process; try again when that process has finished"
+                f"{path} is in use by another process; try again when that process has finished"
             ) from error
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
             raise InputError(
-                f"{path}: cannot be opened or written ({error}); check the permissions of the file and its folder"
+                f"{path} cannot be opened or written ({error}); check the permissions of the file and its folder"
             ) from error
-        raise DamagedFileError(f"{path}: cannot be read as an index ({error}); build the index again") from error
+        raise DamagedFileError(f"{path} cannot be read as an index ({error}); build the index again") from error
 
 
 @contextmanager
@@ -239,7 +239,7 @@ def only_writer(path: Path) -> Iterator[Path]:
         work.mkdir(parents=True, exist_ok=True)
         handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
-        raise InputError(f"{work}: cannot be written ({error.strerror}); choose another path") from error
+        raise InputError(f"{work} cannot be written ({error.strerror}); choose another path") from error
     busy = f"{path}: another process is updating this index; try again when it has finished"
     try:
         with locked(handle, work / "lock.host", busy):

@@ -43,23 +43,23 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
     place = Path(path)
     try:
         if not place.exists():
-            raise InputError(f"{place}: does not exist; pass a run, a model, a file of aadml or a ledger")
+            raise InputError(f"{place} does not exist; pass a run, a model, a file of aadml or a ledger")
         if not place.is_file():
             return damages_of_ledger(place) if (place / RECORDS).is_file() else verify_folder(place)
         with place.open("rb") as file:
             head = file.read(len(_SQLITE))
         if not head:
-            return [f"{place}: is empty; restore the file from a copy, or create it again"]
+            return [f"{place} is empty; restore the file from a copy, or create it again"]
         verified = _verify_index(place) if head == _SQLITE else _verify_blocks(place)
     except DamagedFileError as error:
         return [str(error)]
     except OSError as error:
-        message = f"{place}: cannot be read ({error.strerror or error})"
+        message = f"{place} cannot be read ({error.strerror or error})"
         if error.errno == errno.EIO:
             return [f"{message}; restore the file from a copy"]
         raise InputError(f"{message}; check the path and its permissions") from error
     if not verified:
-        on_unverified(f"{place}: is readable, but has no checksums (another program or an earlier version wrote it)")
+        on_unverified(f"{place} is readable, but has no checksums (another program or an earlier version wrote it)")
     return []
 
 
@@ -73,7 +73,7 @@ def _verify_blocks(path: Path) -> bool:
     """Verify an HDF5 file or read a feature file without checksums. Return whether there are checksums."""
     is_sealed = has_checksums(path)
     if not is_sealed and not h5py.is_hdf5(path):
-        raise InputError(f"{path}: is a file of another kind; pass a run, a model, a file of aadml or a ledger")
+        raise InputError(f"{path} is a file of another kind; pass a run, a model, a file of aadml or a ledger")
     if is_sealed:
         with CheckedReader(path) as reader:
             reader.verify()

@@ -126,9 +126,9 @@ class Execution:
         if self.shard:
             done = sum(not outcome.reason for outcome in outcomes)
             self.note(
-                f"shard {self.shard[0]}/{self.shard[1]}: {done} of its {len(outcomes)} runs are finished; once all "
-                "shards are finished, copy their folders into one folder and run the command with --merge instead of "
-                "--shard"
+                f"shard {self.shard[0]}/{self.shard[1]}: {done} of its {len(outcomes)} runs are finished; after the "
+                "last shard, copy the folders of all shards into one folder, and run the command with --merge instead "
+                "of --shard"
             )
         return outcomes
 

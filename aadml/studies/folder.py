@@ -46,9 +46,7 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise InputError(
-            f"{folder}: cannot be created or opened ({error.strerror}); choose another --output"
-        ) from error
+        raise InputError(f"{folder} cannot be created or opened ({error.strerror}); choose another --output") from error
     noted: Mapping[Path, str] = {}
     try:
         busy = f"{folder}: another process uses this folder; wait until that process ends, or choose another --output"
@@ -78,7 +76,7 @@ def refuse_foreign(folder: Path) -> None:
     notes = (folder / DATA, *folder.glob(f"*/{DATA}"))
     if foreign and not any(map(_noted, notes)) and not any(any(folder.glob(mark)) for mark in MARKS):
         some = ", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")
-        raise InputError(f"{folder}: contains files that do not belong to a study ({some}); choose another --output")
+        raise InputError(f"{folder} contains files that do not belong to a study ({some}); choose another --output")
 
 
 def _keep_to(folder: Path, data: str) -> None:
@@ -89,15 +87,15 @@ def _keep_to(folder: Path, data: str) -> None:
     """
     drawn, data = is_address(data), shown_address(data)
     if not drawn and not Path(data).exists():
-        raise InputError(f"{data}: does not exist; check the path of the data")
+        raise InputError(f"{data} does not exist; check the path of the data")
     path, sha256 = folder / DATA, _fingerprint(Path(data))
     noted = _noted(path)
     if path.exists() and not noted:
-        raise InputError(f"{path}: is not a valid record of the data of the runs; choose another --output")
+        raise InputError(f"{path} is not a valid record of the data of the runs; choose another --output")
     if noted and any(place.is_dir() for place in folder.iterdir()):
         if noted["sha256"] != sha256 or (drawn and noted["data"] != data):
             raise InputError(
-                f"{folder}: contains runs on other data ({noted['data']}, which may have changed since); choose "
+                f"{folder} contains runs on other data ({noted['data']}, which may have changed since); choose "
                 f"another --output for {data}"
             )
         return

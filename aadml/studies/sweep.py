@@ -140,4 +140,4 @@ def _check_same_config(job: Job) -> None:
     changed = "the text differs"
     if keys:
         changed = f"{keys[0]} is {stored.values.get(keys[0])} instead of {wanted.values.get(keys[0])}"
-    raise InputError(f"{job.folder}: contains a run of a different config ({changed}); choose another --output")
+    raise InputError(f"{job.folder} contains a run of a different config ({changed}); choose another --output")

@@ -1,9 +1,9 @@
-"""Extractors of features from the sound, the frames or the text of a clip. EXTRACTORS lists all extractors.
+"""Extractors of features from the sound, the frames or the text of a clip. EXTRACTORS lists extractors by name.
 
-An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch. This step consists of cheap
-computations and of computations that reduce the data (resizing, a log-mel front end, a complete descriptor without
-weights). `describe` runs the network in the main process on several clips. In an extractor without `describe`,
-`prepare` returns the features over time.
+An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch. This step consists of
+cheap computations, and of computations that reduce the data, such as resizing, a log-mel front end or a complete
+descriptor without weights. `describe` runs the network in the main process on several clips. In an extractor
+without `describe`, `prepare` returns the features over time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,12 +31,15 @@ FrameRate = Annotated[float, Interval(gt=0, le=1000)]
 
 
 def every(step: float, rows: int, _: float) -> NDArray[np.float64]:
-    """Compute the start times (rows,) at a fixed step in seconds; the `begins` of extractors with a fixed step."""
+    """Compute the start times (rows,), in seconds, of rows at intervals of `step` seconds; the first time is 0.
+
+    Extractors with a fixed step use this function for `Extractor.begins`.
+    """
     return np.arange(rows, dtype=np.float64) * np.float64(step)
 
 
 def mean_over_time(description: Description) -> NDArray[np.float32]:
-    """Average features over time, (t, d) -> (d,), in float64; the result is float32."""
+    """Compute the mean (d,) of features (t, d) over time, in float64, and return the mean as float32."""
     return np.asarray(description.mean(axis=0, dtype=np.float64), dtype=np.float32)
 
 
@@ -44,7 +47,7 @@ class Fit(Protocol):
     """Transformation that is fitted to the features of the training clips and applied to the features of all clips."""
 
     def arrays(self, train: Iterable[Description]) -> dict[str, NDArray[np.float32]]:
-        """Fit to the features of the training clips and return the fitted arrays by name.
+        """Fit the transformation to the features of the training clips and return the fitted arrays by name.
 
         Args:
             train: features (t_i, d) of each training clip; read once.
@@ -69,27 +72,29 @@ class Extractor:
         modality: audio, visual or text.
         dimension: dimension of the features, after `fit` if `fit` is not None.
         inputs: kind of data to decode.
-        parameters: all settings that determine the values, as JSON: variant, front end, precision, `weights` (SHA-256,
-            "untrained", or None if there are no weights). Name and parameters identify the features that a model is
-            trained on.
+        parameters: all settings that determine the values, as JSON, such as variant, front end and precision.
+            The entry `weights` is a SHA-256, "untrained", or None if there are no weights. Name and parameters
+            identify the features that a model is trained on.
         about: further provenance that does not change the features: versions of packages, names of weight files.
-            `parameters` and `about` are stored in the feature file and are part of the key of every record of a job.
-            The entry `source` of `about` contains the options for building the extractor of a trained model again.
-        prepare: function from one decoded clip to an array (t, ...). It runs in a decoding process and must therefore
-            be picklable (a module-level function, or a `functools.partial` of one). Its module should not import torch.
-        describe: function from the prepared arrays of several clips to the features over time (t, d) of each clip, in
-            order; it runs in the main process. The features of a clip must not depend on the other clips, to the last
-            bit, because a resumed job forms other batches. Networks are therefore called on padded batches of one
-            fixed shape. None if `prepare` returns the features.
+            `parameters` and `about` are stored in the feature file and are part of the key of every record of a
+            job. The entry `source` of `about`, if present, contains options for building the extractor of a trained
+            model again.
+        prepare: function from one decoded clip to an array (t, ...). The function runs in a decoding process and
+            must therefore be picklable: a module-level function, or a `functools.partial` of such a function. The
+            module of the function should not import torch.
+        describe: function from the prepared arrays of several clips to the features over time (t, d) of each clip,
+            in order. The function runs in the main process. The features of a clip must not depend on other clips,
+            to the last bit, because a resumed job divides its clips differently into batches. Networks are
+            therefore called on padded batches of one fixed shape. None if `prepare` returns the features.
         pool: function from features over time (t, d) to features of the clip (d,).
         begins: function from the number of rows and the seconds of the clip to the start times (rows,), in seconds
             after the first sample or frame of the clip. If None, the rows start at the times of the frames, or of
             equal parts of the sound.
-        minimum_seconds: shortest accepted sound or video; shorter clips fail with `too-short`. 0 accepts one sample or
-            frame.
+        minimum_seconds: shortest accepted sound or video, in seconds; shorter clips fail with `too-short`. 0
+            accepts one sample or frame.
         batch_clips: maximum number of clips in a call of `describe`.
-        fit: transformation that is fitted to the features of the training clips and applied to all clips (a whitening);
-            None for no transformation.
+        fit: transformation that is fitted to the features of the training clips and applied to all clips, such as
+            a whitening; None for no transformation.
     """
 
     name: str
@@ -197,7 +202,7 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         built = factory(**settings)
     except (ImportError, OSError) as error:
         raise InputError(
-            f"{name}: cannot be built ({type(error).__name__}: {cause(error)}); install the missing package, or "
+            f"{name} cannot be built ({type(error).__name__}: {cause(error)}); install the missing package, or "
             "restore the missing file"
         ) from error
     require_result(built, ExtractorFactory, f"{modality} extractor", name)

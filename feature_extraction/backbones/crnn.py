@@ -63,11 +63,12 @@ class Crnn(nn.Module):
 
         Args:
             log_mel: (b, t, 64) natural logarithms (`log_mel.CRNN`).
-            lengths: (b,) frames of each clip; None if all clips have t frames.
+            lengths: (b,) number of frames of each clip; None if all clips have t frames.
             pooled: whether to return the GRU's outputs at a quarter of the frame rate, without interpolation.
 
         Returns:
-            (b, t, dimension), or (b, max(t, 4) // 4, dimension) if `pooled`; zero in the padding.
+            Vectors (b, t, dimension), or vectors (b, max(t, 4) // 4, dimension) if `pooled`. The vectors of padding
+            are zero.
         """
         ends = lengths if lengths is not None else torch.full((len(log_mel),), log_mel.shape[1], device=log_mel.device)
         values, lengths = filled(log_mel, lengths, 4, SILENCE)
@@ -86,31 +87,40 @@ class Crnn(nn.Module):
         return outputs if pooled else _interpolated(outputs, steps, ends, log_mel.shape[1])
 
     def _over_time(self, values: Tensor, steps: Tensor) -> Tensor:
-        """Run the GRU over (b, t, channels) in both directions, over the steps (b,) of each item."""
+        """Run the GRU in both directions over values (b, t, channels) and return the outputs (b, t, dimension).
+
+        In item i, the GRU runs over the first `steps[i]` rows, and the outputs after these rows are zero.
+        """
         packed = pack_padded_sequence(values, steps.cpu(), batch_first=True, enforce_sorted=False)
         outputs, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True, total_length=values.shape[1])
         return outputs
 
 
 def pooled_lengths(lengths: Tensor) -> Tensor:
-    """Compute the numbers of frames at a quarter of the frame rate: (b,) -> (b,)."""
+    """Compute the numbers of frames (b,) at a quarter of the frame rate from the numbers of frames `lengths` (b,).
+
+    A clip of fewer than 4 frames counts as a clip of 4 frames.
+    """
     return lengths.clamp(min=4) // 2 // 2
 
 
 def _l4_pooled(values: Tensor, pool: tuple[int, int]) -> Tensor:
-    """Compute the fourth root of the sum of fourth powers over windows of (time, bands)."""
+    """Compute the fourth root of the sum of fourth powers in each window of the size `pool`, (frames, bands)."""
     mean = F.avg_pool2d(values.square().square(), pool)
     return (mean * (pool[0] * pool[1]) + _TINY).sqrt().sqrt()
 
 
 def _interpolated(values: Tensor, steps: Tensor, frames: Tensor, size: int) -> Tensor:
-    """Interpolate each item linearly over time, without aligned corners: (b, s, d) -> (b, size, d).
+    """Interpolate each item linearly over time, without aligned corners.
 
     Args:
-        values: (b, s, d).
+        values: (b, s, d), padded rows of each item before interpolation.
         steps: (b,) number of rows of each item before interpolation.
         frames: (b,) number of rows of each item after interpolation; the result is zero after these rows.
         size: number of rows of the result.
+
+    Returns:
+        Interpolated rows (b, size, d).
     """
     places = torch.arange(size, device=values.device)[None, :]
     source = ((places + 0.5) * (steps.double() / frames)[:, None] - 0.5).clamp_min(0)

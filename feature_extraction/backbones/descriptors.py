@@ -46,7 +46,7 @@ def log_mel() -> Extractor:
 
 
 def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
-    """Build the extractor of histograms of gradients (576) and of colors (448) of frames: 1024-d.
+    """Build the extractor of histograms of frames (1024-d), with 576 values of gradients and 448 values of colors.
 
     Args:
         frames_per_second: frames per second to use; at most the first 300 frames of a clip are used.
@@ -71,13 +71,13 @@ def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
 
 
 def describe_sound(samples: NDArray[np.float32]) -> Description:
-    """Compute the means of 64 log-mel bands, then their standard deviations, in each patch of sound.
+    """Compute the means and standard deviations of 64 log-mel bands in each patch of sound.
 
     Args:
-        samples: (s,) mono at 16 kHz, divided into patches of nearly equal lengths.
+        samples: (s,) mono at 16 kHz. The log-mel spectrogram is divided into patches of nearly equal lengths.
 
     Returns:
-        (t, 128), a row for each patch.
+        (t, 128), a row for each patch: 64 means, then 64 standard deviations.
     """
     bands = filled_log_mel(samples, DESCRIPTOR, DESCRIPTOR.window)
     patches = np.array_split(bands, max(1, round(len(bands) / PATCH)))
@@ -93,20 +93,23 @@ def patch_times(rows: int, seconds: float) -> NDArray[np.float64]:
 
 
 def pool_statistics(description: Description) -> NDArray[np.float32]:
-    """Combine statistics of patches (t, 128) into statistics of the clip (128,), by the law of total variance."""
+    """Combine the statistics (t, 128) of patches into statistics (128,) of the clip, by the law of total variance."""
     means, deviations = np.split(description.astype(np.float64), 2, axis=1)
     variance = (deviations**2).mean(axis=0) + means.var(axis=0)
     return np.concatenate([means.mean(axis=0), np.sqrt(variance)]).astype(np.float32)
 
 
 def describe_frames(frames: NDArray[np.uint8]) -> Description:
-    """Compute histograms of RGB frames (t, 64, 64, 3): (t, 1024), 576 values of gradients, then 448 of colors."""
+    """Compute histograms (t, 1024) of RGB frames (t, 64, 64, 3): 576 values of gradients, then 448 of colors."""
     colors = frames.astype(np.float32) / np.float32(255)
     return np.concatenate([_gradients(colors), _colors(colors)], axis=1).astype(np.float32)
 
 
 def _gradients(colors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Sum gradient magnitudes by cell and unsigned direction, and normalize by the energy of 3 x 3 cells: (t, 576)."""
+    """Compute sums (t, 576) of gradient magnitudes by cell and unsigned direction for frames (t, 64, 64, 3).
+
+    The sums of a cell are divided by the root mean energy of the block of 3 x 3 cells around the cell.
+    """
     gray = colors @ np.array([0.299, 0.587, 0.114], dtype=np.float32)  # (t, side, side)
     padded = np.pad(gray, ((0, 0), (1, 1), (1, 1)), mode="edge")
     across, down = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2], padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
@@ -124,7 +127,13 @@ def _gradients(colors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _colors(colors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute square roots of hue, saturation and value histograms by tile, hues weighted by chroma: (t, 448)."""
+    """Compute the square roots (t, 448) of the histograms of hue, saturation and value in each tile.
+
+    Hues are weighted by chroma.
+
+    Args:
+        colors: (t, 64, 64, 3) RGB values from 0 to 1.
+    """
     value, low = colors.max(axis=-1), colors.min(axis=-1)
     chroma = value - low
     red, green, blue = np.moveaxis(colors, -1, 0)
@@ -143,7 +152,11 @@ def _colors(colors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _histograms(bins: NDArray[np.int64], weights: NDArray[np.float32], size: int, count: int) -> NDArray[np.float32]:
-    """Sum weights (t, side, side) by square of `size` pixels and by bin: (t, side / size, side / size, count)."""
+    """Compute sums (t, side / size, side / size, count) of weights (t, side, side).
+
+    A sum belongs to one square of `size` x `size` pixels and to one of `count` bins. The array `bins`
+    (t, side, side) contains the bin of each pixel.
+    """
     t, side = bins.shape[0], bins.shape[1] // size
     rows = np.arange(bins.shape[1]) // size
     square = (np.arange(t)[:, None, None] * side + rows[:, None]) * side + rows

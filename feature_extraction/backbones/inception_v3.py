@@ -232,7 +232,10 @@ def _loaded(weights: str, overrides: VariantOptions) -> tuple[InceptionV3, Incep
 
 
 def _reduction(reduction: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, str]]:
-    """Return the reduction with released matrices and their provenance; (None, {}) for other reductions."""
+    """Return the reduction of youtube-8m by the released matrices, and the provenance of the matrices.
+
+    For all other reductions, the result is (None, {}).
+    """
     if eight_bit and reduction == "none":
         raise InputError(
             "inception-v3.eight_bit quantizes reduced values, but reduction is none; "

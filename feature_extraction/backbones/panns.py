@@ -53,7 +53,7 @@ class Panns(nn.Module):
 
         Args:
             log_mel: (b, t, 64) in decibels (`log_mel.PANNS`).
-            lengths: (b,) frames of each clip; None if all clips have t frames.
+            lengths: (b,) number of frames of each clip; None if all clips have t frames.
 
         Returns:
             (b, dimension), the mean over bands, then the sum of maximum and mean over time.
@@ -71,7 +71,7 @@ class Panns(nn.Module):
         return over_bands.amax(2) + over_bands.sum(2) / count
 
     def _normalized(self, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Normalize (b, t, bands) by band, over the frames that are not padding; zero in the padding."""
+        """Normalize values (b, t, bands) by band over the frames that are not padding. Padding becomes zero."""
         if mask is None:
             rows: Tensor = self.bn0(values.flatten(0, 1))
             return rows.view(values.shape)
@@ -98,7 +98,10 @@ class ConvBlock(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions with dropout between them, and a shortcut, after average pooling by 2 if `halve`."""
+    """Two 3 x 3 convolutions with dropout between them, and a shortcut around both convolutions.
+
+    If `halve` is true, average pooling by 2 precedes the convolutions and the shortcut.
+    """
 
     def __init__(self, inputs: int, outputs: int, *, halve: bool, dropout: float) -> None:
         super().__init__()

@@ -92,11 +92,12 @@ def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Convert the tensors of a weight file to the state of `VGGish`.
 
     Args:
-        tensors: tensors of the TensorFlow checkpoint (kernels height, width, in, out; matrices in, out) or of the
-            common PyTorch port; tensors with other names are ignored.
+        tensors: tensors of the TensorFlow checkpoint or of the common PyTorch port. Tensors with unknown names
+            are ignored. The axes of TensorFlow's kernels are height, width, input and output; the axes of
+            TensorFlow's matrices are input and output.
 
     Returns:
-        Parameter name -> tensor.
+        Tensors of the state, by parameter name.
 
     Raises:
         InputError: a tensor is missing or has a wrong shape.
@@ -119,7 +120,7 @@ def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def vggish_patches(bands: Tensor) -> Tensor:
-    """Cut a log-mel spectrogram into patches; frames after the last complete patch are dropped, as in the original.
+    """Cut a log-mel spectrogram into patches and drop frames after the last complete patch, as in Google's code.
 
     Args:
         bands: (f, 64) log-mel values of `log_mel.VGGISH`, at least 96 frames.
@@ -194,7 +195,10 @@ def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, ND
 
 
 def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[str, str], dict[str, NDArray[Any]]]:
-    """Return the network, the checksums and names of its files, and the PCA matrices; {} for a variant without PCA."""
+    """Return the network, the checksums and the names of its files, and the PCA matrices.
+
+    The dictionary of PCA matrices is empty for a variant without PCA.
+    """
     if weights == "untrained":
         if "pca" in variant:
             raise InputError(
@@ -222,6 +226,6 @@ def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[st
 
 
 def pca_matrices(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
-    """Return the matrices of AudioSet's PCA in a weight file: `eigenvectors` (128, 128), `means` (128,); {} if none."""
+    """Return AudioSet's PCA in a weight file: `eigenvectors` (128, 128), `means` (128,); {} if the PCA is missing."""
     matrices = {key: tensors[name].double().numpy() for name, key in _PCA_NAMES.items() if name in tensors}
     return matrices | {"means": matrices["means"].ravel()} if "means" in matrices else matrices

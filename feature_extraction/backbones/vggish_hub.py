@@ -80,7 +80,7 @@ def _embedded(embed: Callable[[NDArray[Any]], Any], sound: NDArray[Any]) -> Desc
 
 
 def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
-    """Load a model without TensorFlow's log; return its function and its folder."""
+    """Load a SavedModel without messages of TensorFlow, and return the function and the folder of the model."""
     missing = [package for package in _PACKAGES if find_spec(package.replace("-", "_")) is None]
     if missing:
         raise MissingExtraError.of("vggish-hub", " and ".join(missing), "aadml[tfhub]")

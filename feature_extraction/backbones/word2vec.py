@@ -46,10 +46,10 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
         words: words to return; None for all words.
 
     Returns:
-        Word -> (d,) float32; the first vector if a word is repeated.
+        Vectors (d,) float32, by word; the first vector if a word is repeated.
 
     Raises:
-        InputError: the file cannot be read, is truncated, is malformed, or has a returned vector that is not finite.
+        InputError: the file cannot be read, is truncated or is malformed, or a returned vector is not finite.
     """
     wanted = None if words is None else {word.encode() for word in words}
     vectors: dict[str, Vector] = {}
@@ -63,7 +63,7 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
                     _check_finite(values, word, str(path))
                     vectors.setdefault(word.decode("utf-8", errors="replace"), np.array(values, dtype=np.float32))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); check the path and its permissions") from error
     return vectors
 
 
@@ -111,7 +111,11 @@ def untrained_table(vocabulary: Iterable[str], *, dimension: int = 300, seed: in
 
 
 def variants(word: str) -> Sequence[str]:
-    """Return the spellings of a word to look up: unchanged, capitalized, in capitals, "-" as "_" or "", American."""
+    """Return the spellings under which a word is looked up, in order and without repetition.
+
+    The spellings are the word, the word capitalized, the word in capitals, the word with "_" for each "-", the
+    word without "-", and American spellings of the word.
+    """
     joined, underscored = word.replace("-", ""), word.replace("-", "_")
     american = (re.sub("(?<=...)our", "or", word), re.sub("ise(d|s|)$", r"ize\1", word), word.replace("grey", "gray"))
     spellings = (word, word.capitalize(), word.upper(), underscored, joined, *american)
@@ -137,7 +141,11 @@ def _nearly_orthogonal(vectors: Vector, seed: int) -> Vector:
 
 
 def _is_binary(file: BinaryIO, header: bytes) -> bool:
-    """Return whether a file is binary. In a text file, the second line has as many numbers as the header states."""
+    """Return whether a file is binary.
+
+    A file is text if `header` does not state the numbers of words and dimensions. Any other file is text if the
+    second line contains a word and one number for each stated dimension.
+    """
     if not _counts(header):
         return False
     place = file.tell()
@@ -150,14 +158,17 @@ def _is_binary(file: BinaryIO, header: bytes) -> bool:
 
 
 def _counts(header: bytes) -> list[int]:
-    """Return the numbers of words and dimensions in the first line; [] if the line is a word with its vector."""
+    """Return the number of words and the number of dimensions that `header` states.
+
+    The result is [] for a header with other content, such as a word with its vector.
+    """
     parts = header.split()
     numbers = [int(part) for part in parts if part.isdigit() and len(part) <= _DIGITS]
     return numbers if len(parts) == len(numbers) == 2 else []
 
 
 def _check_counts(header: bytes, size: int, path: str) -> None:
-    """Raise DamagedFileError if a file of `size` bytes cannot contain as many words or dimensions as its header."""
+    """Raise DamagedFileError if a file of `size` bytes cannot have as many words or dimensions as `header` states."""
     if any(2 * number > size for number in _counts(header)):
         count, dimension = _counts(header)
         raise DamagedFileError(
@@ -178,11 +189,11 @@ def _binary(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, V
         word = bytearray()
         while (byte := file.read(1)) != b" ":
             if not byte:
-                raise DamagedFileError(f"{path}: is truncated in word {number + 1} of {count}; download the file again")
+                raise DamagedFileError(f"{path} is truncated in word {number + 1} of {count}; download the file again")
             word += byte
         values = file.read(4 * dimension)
         if len(values) < 4 * dimension:
-            raise DamagedFileError(f"{path}: is truncated in word {number + 1} of {count}; download the file again")
+            raise DamagedFileError(f"{path} is truncated in word {number + 1} of {count}; download the file again")
         yield bytes(word.lstrip(b"\r\n")), np.frombuffer(values, "<f4")
 
 
@@ -204,4 +215,4 @@ def _text(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vec
             )
         yield word, vector
     if number < count:
-        raise DamagedFileError(f"{path}: is truncated after word {number} of {count}; download the file again")
+        raise DamagedFileError(f"{path} is truncated after word {number} of {count}; download the file again")

@@ -19,7 +19,7 @@ class Engine(Protocol):
         """Decode clips and yield each task with its parts, in the order of completion.
 
         Args:
-            tasks: the clips; the next clip is drawn when a process is free.
+            tasks: the clips; at most one clip is drawn before a process is free.
             settings: modalities and limits.
             clips: upper bound of the number of tasks.
             workers: number of decoding processes; None for one process per processor.

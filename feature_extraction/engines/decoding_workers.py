@@ -84,10 +84,11 @@ class DecodedPart:
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
         warnings: warnings about an accepted clip.
-        start: beginning of the sound or picture, in seconds after the beginning of the file or of the segment.
+        start: beginning of the sound or picture, in seconds after the beginning of the segment. If the clip is
+            a whole file, the seconds are counted from the beginning of the file.
         seconds: duration in seconds.
-        fingerprint: (256,) bytes that identify the clip after re-encoding (see `media.fingerprints`); None for a text
-            and for a failure.
+        fingerprint: (256,) bytes that identify the clip after re-encoding (see `media.fingerprints`); None for a
+            text and for a failure.
     """
 
     modality: str
@@ -105,22 +106,23 @@ def decode_all(
 ) -> Generator[tuple[Task, list[DecodedPart]]]:
     """Decode clips in processes of this machine.
 
-    A clip whose process crashed is decoded again at the end, alone in a new process. Other clips may have damaged the
-    first process or used up the memory. The clip fails only if the second process crashes as well. A clip that exceeds
-    the time limit fails at once.
+    A clip whose process crashed is decoded again at the end, alone in a new process. Other clips may have damaged
+    the first process or used up the memory. The clip fails only if the second process crashes as well. A clip that
+    exceeds the time limit fails at once.
 
     Args:
-        tasks: the clips; the next clip is drawn when a process is free.
+        tasks: the clips; at most one clip is drawn before a process is free.
         settings: modalities and limits.
         clips: upper bound of the number of tasks.
         workers: number of processes; None for one process per processor.
 
     Yields:
-        Each task with its parts, in the order of completion. After the loss of a clip's process, the last part has the
-        reason `timeout` or `crashed`, and the remaining modalities of the clip are not decoded.
+        Each task with its parts, in the order of completion. After the loss of a clip's process, the last part has
+        the reason `timeout` or `crashed`, and the remaining modalities of the clip are not decoded.
 
     Raises:
-        RuntimeError: a process ended before it was ready (a defective installation).
+        RuntimeError: a process ended before it was ready, or was not ready in time, because of a defective
+            installation.
     """
     suspects: list[Task] = []
     with decoders(settings, min(workers or processors(), clips)) as pool:
@@ -172,7 +174,7 @@ def _with_loss(reported: Sequence[DecodedPart], event: Lost[Task]) -> list[Decod
 def _decoded(
     wanted: Mapping[str, Wanted], limits: Limits, task: Task, report: Callable[[DecodedPart], None]
 ) -> DecodedPart:
-    """Decode one clip; report all parts except the last, and return the last part."""
+    """Decode one clip. All parts except the last are reported, and the last part is returned."""
     *first, last = task.media.items()
     for modality, path in first:
         report(_part(modality, path, wanted[modality], limits, task.segment))

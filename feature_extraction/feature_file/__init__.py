@@ -7,7 +7,7 @@ Version 1 has:
 - `/label` int64 (n,), and `/id`, `/split` and `/column/<name>` UTF-8 (n,);
 - `/class_names` UTF-8;
 - optionally `/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,);
-- optionally `/fitted/<modality>/<name>`: arrays that were fitted to the training rows (a whitening);
+- optionally `/fitted/<modality>/<name>`: arrays that were fitted to the training rows, such as a whitening;
 - optionally `/fingerprint/<modality>` uint8 (n, 256), which identifies clips after re-encoding;
 - for a shard of a job, `/shard` (JSON; see `content.Shard`) and `/shard_rows` int64 (n,).
 
@@ -22,7 +22,7 @@ Version 2 adds:
 
 A file is written in the lowest version that can store its content. All versions can be read.
 
-The root attribute `checksums` marks a file that ends with checksums of its blocks (`ground/block_checksums.py`). HDF5
-ignores the checksums, and `open_hdf5` verifies them. If they are missing, the file is damaged. A program that changes
-the file in place must delete the attribute.
+The root attribute `checksums` marks a file that ends with checksums of its blocks; see `ground/block_checksums.py`.
+HDF5 ignores the checksums, and `open_hdf5` verifies the checksums. If a marked file has no checksums, the file is
+damaged. A program that changes the file in place must delete the attribute `checksums`.
 """

@@ -49,9 +49,9 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     """
     n = len(content.ids)
     if not rows:
-        raise InputError(f"{place}: contains no modality; add features of {', '.join(MODALITIES)} or another modality")
+        raise InputError(f"{place} contains no modality; add features of {', '.join(MODALITIES)} or another modality")
     if n == 0 and content.shard is None:
-        raise InputError(f"{place}: contains no clips; add at least one clip")
+        raise InputError(f"{place} contains no clips; add at least one clip")
     for name, modality in rows.items():
         check_modality(name, place)
         _require(f"{place}: /{name}", modality.pooled, np.float32, n, "d")
@@ -89,7 +89,7 @@ def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *
 
 
 def _check_clips(content: FeatureFile, n: int, place: str) -> None:
-    """Check labels, names, splits, columns and fingerprints of n clips."""
+    """Check ids, labels, class names, splits, columns, fingerprints and shard rows of n clips."""
     lists = {"/split": content.splits} | {f"/column/{name}": column for name, column in content.columns.items()}
     for key, values in lists.items():
         if len(values) != n:

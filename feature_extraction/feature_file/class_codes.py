@@ -17,8 +17,9 @@ def class_codes(manifest: Manifest, rows: Sequence[Row]) -> tuple[NDArray[np.int
         rows: n clips of the manifest.
 
     Returns:
-        Class (n,) of each clip, `UNLABELLED` for a clip without a class. All classes (n, C) of each clip, as zeros and
-        ones; None if no clip of the manifest has several classes.
+        The class numbers (n,) of the clips, `UNLABELLED` for a clip without a class, and an array (n, C) of all
+        classes. The array contains 1 for each class of a clip and 0 elsewhere. If no clip of the manifest has
+        several classes, the array is None.
     """
     numbers = {name: number for number, name in enumerate(manifest.class_names)}
     labels = np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64)

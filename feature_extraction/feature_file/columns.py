@@ -1,4 +1,4 @@
-"""Reader of npz files, HDF5 files and tables with one row per clip."""
+"""Reader of the arrays of npz files, HDF5 files and tables; most arrays have one row per clip."""
 
 import os
 from collections.abc import Container, Mapping
@@ -52,15 +52,17 @@ class Columns:
     left: list[str]
 
     def several_texts(self, clips: int) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
-        """Return the texts (m, d) and the clip (m,) of each text; None if `text` or `text_row` is missing.
+        """Return the texts (m, d) and the clip numbers (m,) of the texts.
 
-        Texts (n, k, d) need no `text_row`.
+        Texts (n, k, d) need no `text_row`; texts of any other shape need `text_row`. The result is None if `text`
+        or a needed `text_row` is missing.
 
         Args:
             clips: number of clips.
 
         Raises:
-            InputError: `text_row` does not contain a clip for every text, or texts (n, k, d) do not have n clips.
+            InputError: `text_row` does not contain a valid clip number for every text, or texts (n, k, d) without
+                `text_row` have an n other than `clips`.
         """
         texts, rows = self.features.get("text"), self.beside.get(TEXT_ROW)
         if texts is None or (rows is None and texts.ndim != 3):
@@ -96,7 +98,7 @@ def read_columns(path: str | os.PathLike[str], named: Mapping[str, str] | None =
 
     Args:
         path: npz, HDF5 or a table; `labels`, `ids` and `splits` are accepted for `label`, `id` and `split`.
-        named: modality -> key, for files with other keys.
+        named: modality -> key, for modalities whose key differs from the name of the modality.
 
     Raises:
         InputError: the file cannot be read, lacks a named key, or lists an invalid modality name.

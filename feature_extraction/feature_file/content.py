@@ -23,8 +23,9 @@ class Timeline:
     Attributes:
         values: (total, d) float32; rows `offsets[i]` to `offsets[i + 1]` belong to clip i.
         offsets: (n + 1,) int64, not decreasing, from 0 to total.
-        times: (total,) float64, start of each row, in seconds after the beginning of the clip's file; None if the file
-            has no times, as in version 1. A row is valid until the start of the next row.
+        times: (total,) float64, start of each row, in seconds after the beginning of the clip's segment, or after
+            the beginning of the recording for a clip without a segment. A row is valid until the start of the next
+            row. None if the feature file has no times, as in version 1.
     """
 
     values: NDArray[np.float32]
@@ -38,7 +39,8 @@ class Timeline:
 
         Args:
             clip: number of the clip.
-            seconds: (m,) times, in seconds after the beginning of the clip's file.
+            seconds: (m,) times, in seconds after the beginning of the clip's segment, or after the beginning of the
+                recording for a clip without a segment.
 
         Returns:
             (m,) rows of `values`; -1 for times before the first row. The last row is valid for all later times.
@@ -84,7 +86,13 @@ class Texts:
         return np.diff(self.rows, prepend=-1) > 0
 
     def first_of_each(self, clips: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Return the first text of each clip (n, d), zeros without text, and the mask (n,) of clips with texts."""
+        """Return the first text of each clip, as rows (n, d), and the mask (n,) of the clips with texts.
+
+        The row of a clip without texts is zero.
+
+        Args:
+            clips: n, the number of clips.
+        """
         values = np.zeros((clips, self.values.shape[1]), dtype=np.float32)
         values[self.rows[self.is_first]] = self.values[self.is_first]
         return values, np.isin(np.arange(clips), self.rows)
@@ -197,7 +205,7 @@ class FeatureFile:
         return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
 
     def select(self, rows: NDArray[np.int64]) -> "FeatureFile":
-        """Return the clips of the rows `rows` (m,), in that order, without the shard."""
+        """Return the content for the clips with the numbers `rows` (m,), in that order, without the shard."""
         return replace(
             self,
             features={name: values[rows] for name, values in self.features.items()},

@@ -31,7 +31,7 @@ class Output(io.FileIO):
         return len(view)
 
     def write(self, data: Any, /) -> int:
-        """Write all of `data`, or drop the data after a failed write; return the size of the data."""
+        """Write all of `data` and return the size of `data` in bytes. After a failed write, `data` is dropped."""
         rest = memoryview(data).cast("B")
         size = len(rest)
         try:
@@ -42,7 +42,7 @@ class Output(io.FileIO):
         return size
 
     def truncate(self, size: int | None = None, /) -> int:
-        """Set the size, or drop the change after a failed write; return the size."""
+        """Set the size of the file and return the size. After a failed write, the change is dropped."""
         try:
             return super().truncate(size) if self.failure is None else size or 0
         except OSError as error:

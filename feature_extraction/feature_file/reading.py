@@ -76,13 +76,13 @@ def open_features(path: str | os.PathLike[str]) -> Iterator[tuple[FeatureFile, d
 def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityRows]]:
     if _attribute(file, "format") != FORMAT:
         raise InputError(
-            f"{place}: is not a feature file (its attribute `format` is not '{FORMAT}'); pass a feature file"
+            f"{place} is not a feature file (its attribute `format` is not '{FORMAT}'); pass a feature file"
         )
     version = _attribute(file, "version")
     if version not in map(str, VERSIONS):
         possible = " and ".join(map(str, VERSIONS))
         raise InputError(
-            f"{place}: is a feature file of version '{version[:20]}', but this program reads versions {possible}; "
+            f"{place} is a feature file of version '{version[:20]}', but this program reads versions {possible}; "
             "install a newer version of aadml"
         )
     names = _modalities(file, place)
@@ -185,7 +185,7 @@ def _rows(group: Group, key: str, dtype: type, place: str) -> FeatureRows:
 
 
 def _features(group: Group, key: str, place: str) -> FeatureRows:
-    """Return features, mapped from the file if they are large and contiguous."""
+    """Return features; large, contiguous float32 features are mapped from the file."""
     rows, dataset = _rows(group, key, np.float32, place), _dataset(group, key, place)
     start = dataset.id.get_offset()  # None for chunked datasets, and for data outside this file
     size = int(np.prod(rows.shape, dtype=np.int64)) * rows.dtype.itemsize
@@ -225,7 +225,7 @@ def _shard(file: h5py.File, place: str) -> Shard:
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{place}: /shard does not describe a shard; extract the shard again") from error
     if incomplete != "keep":
-        raise InputError(f"{place}: was extracted with --incomplete drop, which was removed; extract all shards again")
+        raise InputError(f"{place} was extracted with --incomplete drop, which was removed; extract all shards again")
     return Shard(**vars(part), rows=rows, failures=failures)
 
 
@@ -243,7 +243,7 @@ def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:
 
 def _dataset(group: Group, key: str, place: str) -> h5py.Dataset:
     if key not in group or not isinstance(group[key], h5py.Dataset):
-        raise InputError(f"{place}: contains no array /{key}; add this array")
+        raise InputError(f"{place} contains no array /{key}; add this array")
     return group[key]
 
 

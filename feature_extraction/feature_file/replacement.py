@@ -1,4 +1,4 @@
-"""Checks that an output replaces no feature file of other clips."""
+"""Checks against replacing a feature file that has no clip or vector in common with the new content."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.errors import InputError
 
 
 def refuse_other_clips(path: str | os.PathLike[str], names: Iterable[str], source: str) -> None:
-    """Raise InputError if `path` is a readable feature file without any clip or recording of `source`.
+    """Raise InputError if a readable feature file at `path` contains clips, but no clip or recording of `source`.
 
     Args:
         path: output path.
@@ -26,11 +26,11 @@ def refuse_other_clips(path: str | os.PathLike[str], names: Iterable[str], sourc
 def refuse_other_vectors(
     path: str | os.PathLike[str], features: Mapping[str, NDArray[np.float32]], source: str
 ) -> None:
-    """Raise InputError if `path` is a readable feature file without any vector of `source`.
+    """Raise InputError if a readable feature file at `path` contains clips, but no vector of `source`.
 
     Args:
         path: output path.
-        features: by modality, vectors (n, d) of `source`; vectors of zeros are not compared.
+        features: modality -> (n, d), vectors of `source`; vectors of zeros are not compared.
         source: origin of the new content, for the message.
     """
 
@@ -55,7 +55,7 @@ def _refuse(
         return
     if not may_replace:
         raise InputError(
-            f"{path}: is a feature file that shares no {shared}, and is not overwritten; choose another output, or "
+            f"{path} is a feature file that shares no {shared}, and is not overwritten; choose another output, or "
             "remove this file"
         )
 

@@ -35,7 +35,7 @@ class FeatureRows:
         return cls(array.shape, array.dtype, lambda: (array[i : i + step] for i in range(0, len(array), step)))
 
     def array(self) -> NDArray[Any]:
-        """Return all rows (n, ...); a mapped array is first read once for its checks."""
+        """Return all rows (n, ...). A mapped array is first read once, because `blocks` may check the values."""
         if self.mapped is not None:
             for _ in self.blocks():
                 pass
@@ -55,8 +55,10 @@ class ModalityRows:
     Attributes:
         pooled: (n, d) float32.
         sequence: (total, d) float32, features over time; None if they were not kept.
-        offsets: (n + 1,) int64, first row of each clip in the sequence; None if there is no sequence.
-        times: (total,) float64, start of each row of the sequence; None if they were not kept.
+        offsets: (n + 1,) int64, first row of each clip in the sequence, followed by total; None if there is no
+            sequence.
+        times: (total,) float64, start of each row of the sequence, in seconds after the beginning of the file of
+            the clip; None if the times were not kept.
     """
 
     pooled: FeatureRows
@@ -66,7 +68,7 @@ class ModalityRows:
 
 
 def is_large(size: int) -> bool:
-    """Return whether an array of `size` bytes is large enough (`LARGE`) to be mapped instead of copied."""
+    """Return whether an array of `size` bytes reaches `LARGE`, the minimum for mapping instead of copying."""
     return size >= max(LARGE, 1)
 
 
@@ -76,7 +78,7 @@ def block_rows(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 
 def gathered(pieces: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    """Join pieces (t_i, ...) in order, and yield blocks of about 4 MiB."""
+    """Yield the pieces (t_i, ...) in order, joined to blocks of at least 4 MiB; the last block may be smaller."""
     waiting: list[NDArray[Any]] = []
     size = 0
     for piece in pieces:

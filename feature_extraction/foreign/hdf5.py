@@ -45,19 +45,19 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     """
     place = os.fspath(path)
     if "\0" in place:
-        raise InputError(f"{place!r}: contains a zero byte, which is not allowed in file names; pass another path")
+        raise InputError(f"{place!r} contains a zero byte, which is not allowed in file names; pass another path")
     try:
         status = Path(place).stat()
     except FileNotFoundError as error:
-        raise InputError(f"{place}: does not exist; check the path") from error
+        raise InputError(f"{place} does not exist; check the path") from error
     except OSError as error:
-        raise InputError(f"{place}: cannot be read ({error.strerror}); check the path and its permissions") from error
+        raise InputError(f"{place} cannot be read ({error.strerror}); check the path and its permissions") from error
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file but a device or a pipe"
-        raise InputError(f"{place}: is {kind}; pass an HDF5 file")
+        raise InputError(f"{place} is {kind}; pass an HDF5 file")
     if os.access(place, os.R_OK) and not h5py.is_hdf5(place):
         problem = "a file of another kind" if status.st_size else "empty"
-        raise InputError(f"{place}: cannot be read as HDF5 (it is {problem}); pass an HDF5 file")
+        raise InputError(f"{place} cannot be read as HDF5 (it is {problem}); pass an HDF5 file")
     problem = _inspected(str(Path(place).resolve()), status.st_size, status.st_mtime_ns, status.st_ino)
     if problem:
         raise DamagedFileError(f"{place}: {problem}; restore the file from a copy, or pass another file")
@@ -65,10 +65,10 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         with _opened(place) as file:
             yield file
     except MemoryError as error:
-        raise InputError(f"{place}: needs more memory than is available; use a machine with more memory") from error
+        raise InputError(f"{place} needs more memory than is available; use a machine with more memory") from error
     except (OSError, RuntimeError, KeyError) as error:
         raise DamagedFileError(
-            f"{place}: cannot be read as HDF5 ({' '.join(str(error).split())}); restore the file from a copy"
+            f"{place} cannot be read as HDF5 ({' '.join(str(error).split())}); restore the file from a copy"
         ) from error
 
 
@@ -79,7 +79,7 @@ def _opened(place: str) -> Iterator[h5py.File]:
         with h5py.File(place, "r") as file:
             if CHECKSUMS in file.attrs:
                 raise DamagedFileError(
-                    f"{place}: is damaged (its checksums are missing, after truncation or a change by another "
+                    f"{place} is damaged (its checksums are missing, after truncation or a change by another "
                     "program); restore the file from a copy, or create it again"
                 )
             yield file
@@ -115,11 +115,11 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
     """Read arrays of an HDF5 file.
 
     Returns:
-        Key -> array of numbers or text, for each key of `wanted`.
+        Dictionary from each key of `wanted` to an array of numbers or text.
 
     Raises:
-        InputError: the file cannot be read, or a key is missing or has a value other than an array of real numbers or
-            text.
+        InputError: the file cannot be read, or a key is missing or has a value other than an array of real numbers
+            or text.
     """
     with open_hdf5(path) as file:
         require_keys(path, wanted, tuple(file))
@@ -127,11 +127,14 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
 
 
 def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Collection[str]) -> None:
-    """Raise InputError if a requested key is not among the keys of a file. The message lists up to 30 keys."""
+    """Raise InputError if a requested key is not among the keys of a file.
+
+    The message lists up to 30 keys of the file.
+    """
     missing = [key for key in wanted if key not in keys]
     if missing:
         present = ", ".join([*keys][:30]) or "none"
-        raise InputError(f"{path}: contains no '{missing[0]}'; pass a file with this key (keys found: {present})")
+        raise InputError(f"{path} contains no '{missing[0]}'; pass a file with this key (keys found: {present})")
 
 
 def _values(dataset: Any, where: str) -> NDArray[Any]:
@@ -148,7 +151,10 @@ def _values(dataset: Any, where: str) -> NDArray[Any]:
 
 @functools.lru_cache(maxsize=256)
 def _inspected(path: str, size: int, modified: int, inode: int) -> str:
-    """Inspect a file in a subprocess; return the problem or "". `modified` and `inode` only identify the version."""
+    """Inspect a file in a subprocess, and return the problem; "" for a safe file.
+
+    `modified` and `inode` only identify the version of the file.
+    """
     del modified, inode
     seconds = _SECONDS + min(size / _OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS) + size / _BYTES_A_SECOND
     patience = _PATIENCE[0] + _PATIENCE[1] * seconds
@@ -163,13 +169,12 @@ def _inspected(path: str, size: int, modified: int, inode: int) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"cannot be inspected in {patience:.0f} s, so the file is damaged or the disk is too slow"
+        return f"the file cannot be inspected in {patience:.0f} s, so the file is damaged or the disk is too slow"
     if reached_limit(inspection.returncode):
-        return f"cannot be inspected in {seconds:.1f} s of processor time, so the file is damaged or malicious"
+        return f"the file cannot be inspected in {seconds:.1f} s of processor time, so the file is damaged or malicious"
     if inspection.returncode < 0:
-        return f"crashes its reader ({signal.Signals(-inspection.returncode).name}), so the file is damaged"
+        return f"the file crashes its reader ({signal.Signals(-inspection.returncode).name}), so the file is damaged"
     if inspection.returncode:
-        return (
-            f"cannot be inspected ({(inspection.stderr.decode(errors='replace').splitlines() or ['no message'])[-1]})"
-        )
+        lines = inspection.stderr.decode(errors="replace").splitlines() or ["no message"]
+        return f"the file cannot be inspected ({lines[-1]})"
     return inspection.stdout.decode(errors="replace")[:500]

@@ -1,9 +1,9 @@
 """Program for inspecting an HDF5 file, except its large arrays, in a process that can be killed.
 
 A file can make HDF5 loop without end, allocate declared sizes, follow links to other files, or crash the process.
-Reading names and sizes is sufficient to cause these failures. This program therefore reads names and sizes first, with
-limits on processor time and memory. It prints one line about the problem, or nothing if the file is safe. It imports no
-other module of the package.
+Reading names and sizes is sufficient to cause these failures. The package therefore opens a file only after this
+program has read the names and sizes in the file, within limits on processor time and memory. The program prints one
+line about the problem, or nothing if the file is safe. The program imports no other module of the package.
 """
 
 import os
@@ -63,7 +63,7 @@ class _Walk:
                     continue
                 self._seen.add((where.fileno, where.addr))
                 if len(self._seen) > _OBJECTS:
-                    raise UnsafeFile(f"contains more than {_OBJECTS:,} objects")
+                    raise UnsafeFile(f"the file contains more than {_OBJECTS:,} objects")
                 if isinstance(member, h5py.Group):
                     waiting.append(member)
                 elif isinstance(member, h5py.Dataset):
@@ -82,16 +82,16 @@ class _Walk:
     def _dataset(self, dataset: h5py.Dataset) -> None:
         plan, name = dataset.id.get_create_plist(), dataset.name
         if plan.get_external_count():
-            raise UnsafeFile(f"{name}: stores its values in another file, which is not read")
+            raise UnsafeFile(f"{name} stores its values in another file, which is not read")
         if dataset.is_virtual:
-            raise UnsafeFile(f"{name}: is a virtual dataset of other files, which are not read")
+            raise UnsafeFile(f"{name} is a virtual dataset of other files, which are not read")
         self._attributes(dataset)
         if dataset.shape is None:
             return
         stored, item = dataset.id.get_storage_size(), dataset.id.get_type().get_size()
         declared = int(np.prod([int(length) for length in dataset.shape], dtype=object)) * item
         if declared > max(_FREE, _RATIO * stored):
-            raise UnsafeFile(f"{name}: declares {declared:,} bytes, but stores {stored:,}")
+            raise UnsafeFile(f"{name} declares {declared:,} bytes, but stores {stored:,}")
         if dataset.chunks is not None:
             self._chunks(dataset, item)
         if h5py.check_string_dtype(dataset.dtype) is not None and dataset.size:
@@ -105,12 +105,12 @@ class _Walk:
         size = int(np.prod([int(length) for length in dataset.chunks], dtype=object)) * item
         number = int(np.prod([-(-length // each) for length, each in zip(dataset.shape, dataset.chunks, strict=True)]))
         if size > _CHUNK or number > _CHUNKS:
-            raise UnsafeFile(f"{dataset.name}: is stored in {number:,} chunks of {size:,} bytes, more than allowed")
+            raise UnsafeFile(f"{dataset.name} is stored in {number:,} chunks of {size:,} bytes, more than allowed")
 
     def _count(self, length: int, name: str) -> None:
         self._text -= length
         if self._text < 0:
-            raise UnsafeFile(f"{name}: contains more text than a file of its size can store")
+            raise UnsafeFile(f"{name} contains more text than a file of its size can store")
 
 
 def _blocks(dataset: h5py.Dataset, rows: int) -> Any:
@@ -125,10 +125,10 @@ def _linked(group: h5py.Group, name: str) -> Any:
     """Return the object with a name; None for a soft link, because the target is inspected under its own name."""
     link = group.get(name, getlink=True)
     if isinstance(link, h5py.ExternalLink):
-        raise UnsafeFile(f"{group.name.rstrip('/')}/{name}: is a link to another file, which is not followed")
+        raise UnsafeFile(f"{group.name.rstrip('/')}/{name} is a link to another file, which is not followed")
     if isinstance(link, h5py.SoftLink):
         if group.get(name) is None:
-            raise UnsafeFile(f"{group.name.rstrip('/')}/{name}: is a link without a target")
+            raise UnsafeFile(f"{group.name.rstrip('/')}/{name} is a link without a target")
         return None
     return group[name]
 
@@ -152,9 +152,9 @@ def main(path: str, seconds: float) -> str:
     except UnsafeFile as unsafe:
         return str(unsafe)
     except MemoryError:
-        return "needs more memory than is plausible for a file of its size"
+        return "the file needs more memory than is plausible for a file of its size"
     except Exception as error:  # HDF5 raises many exceptions for damaged files
-        return f"cannot be read as HDF5 ({error})"
+        return f"the file cannot be read as HDF5 ({error})"
     return ""
 
 

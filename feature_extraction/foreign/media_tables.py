@@ -35,16 +35,17 @@ Cells = dict[str, str]
 def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
     """Return the header and the lines of a manifest that lists the clips of a table.
 
-    The columns `audio`, `video`, `visual`, `image` and `media` contain encoded files, or paths relative to the folder
-    of the table. Encoded files are written to a temporary folder, which is deleted at the end of the process. In a
-    table without a column `audio`, and for a clip of a tar without an audio file, the sound is that of the video.
-    Class numbers become names if the table stores the names. A list of labels becomes the column `labels`, and a list
-    of texts the columns `caption_1`, `caption_2`, and so on. Other lists, mappings and bytes are left out. Rows of a
-    table without ids are numbered.
+    The columns `audio`, `video`, `visual`, `image` and `media` contain encoded files, or paths relative to the
+    folder of the table. Encoded files are written to a temporary folder, which is deleted at the end of the
+    process. Without a column `audio` in a table, or an audio file of the clip in a tar, the sound of a clip is that
+    of its video. Class numbers become names if the table stores the names. A list of labels becomes the column
+    `labels`, and a list of texts the columns `caption_1`, `caption_2`, and so on. Other lists, mappings and bytes
+    are left out. Rows of a table without ids are numbered.
 
     Args:
-        path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY. KEY.txt is its
-            text, KEY.cls its label, KEY.COLUMN.txt the value of a column, and KEY.json the values of several columns.
+        path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY. KEY.txt is
+            its text, KEY.cls its label, KEY.COLUMN.txt the value of a column, and KEY.json the values of several
+            columns.
 
     Raises:
         InputError: an unreadable table, a column of media with other values, or a full disk.

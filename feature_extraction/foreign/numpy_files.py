@@ -36,7 +36,7 @@ def npz_arrays(path: str | os.PathLike[str], wanted: Collection[str] | None = No
         wanted: keys to read; None for all keys. Missing keys are left out.
 
     Returns:
-        Key -> array, as stored.
+        Dictionary from keys to arrays, as stored.
 
     Raises:
         InputError: the file cannot be read, contains Python objects, or declares a different size than it stores.
@@ -57,14 +57,14 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise
-        raise DamagedFileError(f"{place}: cannot be read as npy ({cause(error)}); pass an npy file") from error
+        raise DamagedFileError(f"{place} cannot be read as npy ({cause(error)}); pass an npy file") from error
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Raise ValueError if members of an archive overlap, have equal names, or declare far more than their stored size.
+    """Raise ValueError if archive members overlap, have equal names, or declare far more than their stored size.
 
     Args:
-        archive: archive opened for reading; no member is decompressed beyond its declared size.
+        archive: archive opened for reading. `zipfile` decompresses no member beyond its declared size.
         size: size of the file in bytes.
 
     Raises:
@@ -97,7 +97,7 @@ def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise
-        raise DamagedFileError(f"{place}: cannot be read as npz ({cause(error)}); pass an npz file") from error
+        raise DamagedFileError(f"{place} cannot be read as npz ({cause(error)}); pass an npz file") from error
 
 
 def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:
@@ -110,7 +110,8 @@ def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:
 
     Raises:
         InputError: the file contains Python objects.
-        ValueError: the header declares a different size. A damaged file raises any of `DAMAGED`.
+        ValueError: the size that the header declares differs from the size of the content. A damaged file raises
+            any exception of `DAMAGED`.
     """
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
@@ -132,6 +133,6 @@ def _regular(path: str | os.PathLike[str]) -> Path:
     if "\0" in str(place) or not place.is_file():
         if "\0" in str(place) or not place.exists():
             name = repr(str(place)) if "\0" in str(place) else str(place)
-            raise InputError(f"{name}: does not exist; check the path")
-        raise InputError(f"{place}: is a {file_kind(place.stat())}; pass an npy or npz file")
+            raise InputError(f"{name} does not exist; check the path")
+        raise InputError(f"{place} is a {file_kind(place.stat())}; pass an npy or npz file")
     return place

@@ -90,10 +90,10 @@ def _check_address(source: str) -> None:
     if source.startswith(HUB) and "://" not in source:
         name = source.removeprefix(HUB)
         if not _HUB_NAME.fullmatch(name) or Path(name).exists():
-            raise InputError(f"{source}: is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
+            raise InputError(f"{source} is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
     elif "::" in source or source.partition("://")[0] not in _PROTOCOLS:
         raise InputError(
-            f"{shown_address(source)}: is not a supported address; pass an address of {', '.join(_PROTOCOLS)}, "
+            f"{shown_address(source)} is not a supported address; pass an address of {', '.join(_PROTOCOLS)}, "
             "without '::'"
         )
 
@@ -133,17 +133,18 @@ def _failures_of(source: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        reason = f"{shown_address(source)}: cannot be read ({_without_secrets(cause(error), source)})"
+        reason = f"{shown_address(source)} cannot be read ({_without_secrets(cause(error), source)})"
         raise InputError(f"{reason}; check the address and your access") from error
 
 
 def fetch_beside(source: str, copy: Path, files: Iterable[str]) -> None:
-    """Copy the files beside a remote file to the same relative paths beside the copy. Missing files are left out.
+    """Copy wanted files from the folder of a remote file to the same relative paths beside the local copy.
 
     Args:
-        source: an address that was copied by `local_path`. Data sets of the hub have no files beside them.
-        copy: path of the copy.
-        files: paths of the wanted copies; existing files and paths outside the folder of `copy` are left out.
+        source: address of the remote file, copied by `local_path`. For a data set of the hub, no files are copied.
+        copy: path of the local copy of `source`.
+        files: local paths of the wanted files. Paths of existing local files, paths outside the folder of `copy`,
+            and files that are missing beside `source` are left out.
 
     Raises:
         InputError: a file cannot be read, or is larger than the free space.
@@ -204,13 +205,13 @@ def copy_of(file: IO[bytes], place: Path, shown: str) -> None:
     size, free = int(getattr(file, "size", None) or 0), shutil.disk_usage(place.parent).free
     if size > free:
         raise InputError(
-            f"{shown}: has {size:,} bytes, but {place.parent} has {free:,} free; set TMPDIR to a larger disk"
+            f"{shown} has {size:,} bytes, but {place.parent} has {free:,} free; set TMPDIR to a larger disk"
         )
     with place.open("wb") as copy:
         while block := file.read(_BLOCK):
             if shutil.disk_usage(place.parent).free < _RESERVE:  # the size may be unknown
                 raise InputError(
-                    f"{shown}: is too large for {place.parent}, which has less than {_RESERVE:,} bytes left; set "
+                    f"{shown} is too large for {place.parent}, which has less than {_RESERVE:,} bytes left; set "
                     "TMPDIR to a larger disk"
                 )
             copy.write(block)
@@ -229,7 +230,7 @@ def table_files(path: Path) -> tuple[Path, ...]:
 
 
 def table_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the names of all arrays of a table that `table_arrays` can read.
+    """Return the names of all arrays that `table_arrays` can read from a table.
 
     Args:
         path: see `table_arrays`.
@@ -251,13 +252,14 @@ def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
     """Read columns of a table of clips: lists of d numbers as (n, d), single values as (n,).
 
     Args:
-        path: see `is_table`. In a tar, the files `KEY.audio.npy`, `KEY.split.txt` and `KEY.cls` are the values of clip
-            KEY in the columns `audio`, `split` and `label`. A data set with named splits has the column `split`. The
-            class names that `datasets` stores are the array `class_names`.
+        path: see `is_table`. In a tar, the files `KEY.audio.npy`, `KEY.split.txt` and `KEY.cls` are the values of
+            clip KEY in the columns `audio`, `split` and `label`. A data set with named splits has the column
+            `split`. The class names that `datasets` stores are the array `class_names`.
         wanted: columns to read. Missing columns are left out.
 
     Raises:
-        InputError: the table cannot be read, or a column does not form an array (missing values, different lengths).
+        InputError: the table cannot be read, or a column does not form an array because of missing values or
+            lists of different lengths.
         MissingExtraError: pyarrow or datasets is not installed.
     """
     place = Path(path)
@@ -288,7 +290,7 @@ def damage_in(path: Path) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        raise DamagedFileError(f"{path}: cannot be read as a table ({cause(error)}); pass an intact copy") from error
+        raise DamagedFileError(f"{path} cannot be read as a table ({cause(error)}); pass an intact copy") from error
 
 
 @dataclass(frozen=True)
@@ -398,7 +400,7 @@ def _equal_parts(path: Path) -> list[TablePart]:
     """
     parts = list(_parts(path))
     if not parts:
-        raise InputError(f"{path}: has neither a split nor a file with rows; pass a complete copy")
+        raise InputError(f"{path} has neither a split nor a file with rows; pass a complete copy")
     names = parts[0].schema.names
     for part in parts:
         if part.schema.names != names:
@@ -483,7 +485,7 @@ Reads = dict[str, Callable[[], NDArray[Any]]]
 
 
 def _columns(path: Path, wanted: Collection[str]) -> Reads:
-    """Return column -> function that builds the array of the column, for a table other than a tar."""
+    """Return a dictionary from names of arrays to functions that build the arrays, for a table other than a tar."""
     parts = _equal_parts(path)
     tables = [part.read(wanted) for part in parts]
     for table in tables:
@@ -499,7 +501,10 @@ def _columns(path: Path, wanted: Collection[str]) -> Reads:
 
 
 def class_names(schema: Any) -> list[str]:
-    """Return the class names that the library `datasets` stores in a schema for the column `label`; else []."""
+    """Return the class names that the library `datasets` stores in a schema for the column `label`.
+
+    The result is [] for a schema without class names.
+    """
     stored = (schema.metadata or {}).get(b"huggingface")
     features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
     return list(features.get("label", {}).get("names") or [])
@@ -544,7 +549,7 @@ class _LimitedStream:
         self._file, self._limit, self._left = file, limit, limit
 
     def read(self, size: int = -1) -> bytes:
-        """Read at most `size` bytes, or all; raise ValueError beyond the limit."""
+        """Read at most `size` bytes, or all bytes for a negative `size`. Raise ValueError beyond the limit."""
         data = self._file.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
         self._left -= len(data)
         if self._left < 0:
@@ -606,7 +611,7 @@ def damage_in_tar(path: Path) -> Iterator[None]:
         if isinstance(error, InputError):
             raise
         raise DamagedFileError(
-            f"{path}: cannot be read as a WebDataset tar ({cause(error)}); pass an intact tar"
+            f"{path} cannot be read as a WebDataset tar ({cause(error)}); pass an intact tar"
         ) from error
 
 

@@ -141,7 +141,7 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
 
 
 def filled_log_mel(samples: Floats, settings: LogMelSettings, shortest: int) -> Floats:
-    """Pad samples (s,) with zeros at their end to at least `shortest`, then compute `log_mel`: (t, bands)."""
+    """Compute `log_mel` (t, bands) after zero-padding samples (s,) at the end to at least `shortest` samples."""
     return log_mel(np.pad(samples, (0, max(0, shortest - len(samples)))), settings)
 
 

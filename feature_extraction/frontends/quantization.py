@@ -14,14 +14,14 @@ LOWEST, HIGHEST = -2.0, 2.0  # range of the 8 bits
 
 
 def quantize(features: NDArray[np.floating[Any]], *, rounding: Literal["nearest", "floor"]) -> NDArray[np.uint8]:
-    """Clip to [-2, 2] and quantize to 8 bits: (x + 2) * 255 / 4, rounded to nearest (YouTube-8M) or down (VGGish).
+    """Clip features x to [-2, 2] and quantize x to 8 bits: (x + 2) * 255 / 4, rounded.
 
     Args:
         features: array of any shape.
-        rounding: "nearest" or "floor".
+        rounding: "nearest", as in YouTube-8M, or "floor", as in VGGish.
 
     Returns:
-        Integers 0 to 255 of the same shape.
+        Integers 0 to 255 in the shape of `features`.
     """
     scaled = (np.clip(features, LOWEST, HIGHEST) - LOWEST) * (255.0 / (HIGHEST - LOWEST))
     return np.asarray(np.rint(scaled) if rounding == "nearest" else np.floor(scaled), dtype=np.uint8)

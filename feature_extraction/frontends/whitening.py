@@ -30,7 +30,7 @@ _ROWS = 4096  # minimum rows of a block whose scatter matrix is computed
 
 @dataclass(frozen=True)
 class Whitening:
-    """Linear map to uncorrelated components of unit variance.
+    """Affine map to uncorrelated components of unit variance.
 
     Attributes:
         mean: (d,) mean of the fitted rows.
@@ -130,18 +130,18 @@ class PcaWhitening:
     eight_bit: bool = False
 
     def arrays(self, train: Iterable[Floats]) -> dict[str, NDArray[np.float32]]:
-        """Fit a whitening to the features (t_i, d) of the training clips and return its arrays; see `fit_whitening`."""
+        """Return the arrays of a whitening that `fit_whitening` fits to features (t_i, d) of the training clips."""
         return fit_whitening(train, self.dimension).arrays()
 
     def transformation(
         self, arrays: Mapping[str, NDArray[np.float32]]
     ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-        """Return the function (t, d) -> (t, k) of the arrays, the same function that the extraction job applies."""
+        """Build from fitted `arrays` the function (t, d) -> (t, k) that the extraction job applies."""
         return partial(reduced, Whitening.of_arrays(arrays), eight_bit=self.eight_bit)
 
 
 def reduced(whitening: Whitening, rows: NDArray[np.float32], *, eight_bit: bool) -> NDArray[np.float32]:
-    """Whiten rows and optionally quantize them to 8 bits: (t, d) -> (t, k)."""
+    """Whiten rows (t, d) to (t, k) float32; `eight_bit` adds quantization to 8 bits and dequantization."""
     white = whitening.transform(rows)
     return dequantize(quantize(white, rounding="nearest")) if eight_bit else white
 
@@ -177,7 +177,7 @@ def youtube8m_whitening(path: str | Path, dimension: int = 1024) -> Whitening:
     if vectors.ndim != 2 or vectors.shape[1] != len(mean) or min(len(values), len(vectors)) < dimension:
         shapes = f"mean {mean.shape}, eigenvals {values.shape}, eigenvecs {vectors.shape}"
         raise InputError(
-            f"{path}: has shapes {shapes}, but (d,), (k,), (k, d) with k at least {dimension} are needed; "
+            f"{path} has shapes {shapes}, but (d,), (k,), (k, d) with k at least {dimension} are needed; "
             "pass the published archive"
         )
     return Whitening(mean, vectors[:dimension].T.copy(), values[:dimension], YOUTUBE8M_EPSILON)
@@ -206,7 +206,7 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
             member = next((m for m in archive if Path(m.name).name == f"{name}.npy" and m.isfile()), None)
             opened = archive.extractfile(member) if member else None
             if member is None or opened is None:
-                raise InputError(f"{path}: contains no {name}.npy; pass the published archive")
+                raise InputError(f"{path} contains no {name}.npy; pass the published archive")
             return np.asarray(read_npy(opened, member.size, f"{path}: {name}.npy"), dtype=np.float64)
     except DAMAGED as error:
         if isinstance(error, InputError):

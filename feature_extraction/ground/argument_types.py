@@ -136,11 +136,11 @@ def _check_text(place: str, value: object, *, is_path: bool) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value with NumPy values and fractions as plain Python values, and paths in mappings as strings.
+    """Convert NumPy values and fractions to plain Python values, and paths that are values of mappings to strings.
 
     Args:
-        value: scalar, array (returned by `tolist`), or mappings, lists and tuples of these; any other value is returned
-            unchanged.
+        value: scalar, array, or mapping, list or tuple of these. Arrays become lists, and any other value is
+            returned unchanged.
     """
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
@@ -193,7 +193,10 @@ def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
 
 
 def _code_hint(value: object, kinds: tuple[object, ...]) -> str:
-    """Return how to pass the name of a function or class, or of one in a list, as text; "" for other values."""
+    """Return a hint on how to pass a function or class, alone or in a list, by its name as text.
+
+    The hint is "" for values without a function or class, and for arguments that do not accept text.
+    """
     code = next((item for item in (value if isinstance(value, list | tuple) else [value]) if callable(item)), None)
     if code is None or str not in (*kinds, *(part for kind in kinds for part in get_args(kind))):
         return ""

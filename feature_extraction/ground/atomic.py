@@ -15,7 +15,8 @@ from aadml.feature_extraction.ground.errors import InputError
 def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path` that replaces `path` on success and is removed on failure.
 
-    The permissions of a replaced file are kept. A symbolic link stays, and its target is written.
+    The permissions of a replaced file are kept, except with `private`. A symbolic link stays, and its target is
+    written.
 
     Args:
         path: final path. Its folder is created if needed.
@@ -24,10 +25,11 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: 
         private: whether only the owner may read and write the file.
 
     Yields:
-        The temporary path, in the same folder, with the same suffix.
+        The temporary path, in the folder of the written file, with the suffix of that file.
 
     Raises:
-        InputError: `path` cannot be a regular file or cannot be written, or an OSError is raised within the context.
+        InputError: `path` cannot be a regular file or cannot be written, or an OSError is raised within the
+            context.
     """
     final, temporary = Path(path), None
     try:
@@ -45,7 +47,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: 
         temporary.replace(final)
     except OSError as error:
         raise InputError(
-            f"{final}: cannot be written ({error.strerror or error}); choose another path, or free some space"
+            f"{final} cannot be written ({error.strerror or error}); choose another path, or free some space"
         ) from error
     finally:
         if temporary is not None:
@@ -70,13 +72,13 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
         _require_file_path(final)
         other = final.exists() and final.stat().st_size > 0 and not is_one(final)
     except OSError as error:
-        raise InputError(f"{final}: cannot be written ({error.strerror or error}); choose another path") from error
+        raise InputError(f"{final} cannot be written ({error.strerror or error}); choose another path") from error
     if other:
-        raise InputError(f"{final}: exists, is not {kind}, and is not overwritten; choose another output")
+        raise InputError(f"{final} exists, is not {kind}, and is not overwritten; choose another output")
 
 
 def refuse_links(*places: Path) -> None:
-    """Raise InputError for a symbolic link at or below a path, which would direct a write to another file.
+    """Raise InputError for a symbolic link at or below a path; such a link would direct a write to another file.
 
     This check is for paths whose names the program chooses. An output that the user typed may be a link.
     """
@@ -84,7 +86,7 @@ def refuse_links(*places: Path) -> None:
         below = (Path(folder, name) for folder, *names in os.walk(place) for name in chain(*names))
         for path in chain([place], below):
             if path.is_symlink():
-                raise InputError(f"{path}: is a symbolic link, and is not written; replace it by a file or a folder")
+                raise InputError(f"{path} is a symbolic link, and is not written; replace it by a file or a folder")
 
 
 def _target(link: Path) -> Path:
@@ -94,14 +96,14 @@ def _target(link: Path) -> Path:
 def _require_file_path(final: Path) -> None:
     """Raise InputError for a path that cannot be a regular file. A rename would replace a device, for example."""
     if final.is_symlink():
-        raise InputError(f"{final}: is in a loop of symbolic links; pass the path of a file to write")
+        raise InputError(f"{final} is in a loop of symbolic links; pass the path of a file to write")
     if final.is_dir():
-        raise InputError(f"{final}: is a folder; pass the path of a file to write")
+        raise InputError(f"{final} is a folder; pass the path of a file to write")
     if final.exists() and not final.is_file():
-        raise InputError(f"{final}: is a device, a pipe or a socket; pass the path of a file to write")
+        raise InputError(f"{final} is a device, a pipe or a socket; pass the path of a file to write")
     lowest = next(parent for parent in final.parents if parent.exists())
     if not lowest.is_dir():
-        raise InputError(f"{final}: cannot be written, because {lowest} is not a folder; choose another path")
+        raise InputError(f"{final} cannot be written, because {lowest} is not a folder; choose another path")
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True, private: bool = False) -> None:

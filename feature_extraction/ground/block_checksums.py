@@ -1,14 +1,14 @@
 """Checksums of the blocks of a file, in a trailer after its content.
 
 The trailer consists of:
-- the checksum of each block of 64 KiB (8 bytes, little endian); the last block may be shorter
-- the SHA-256 of these checksums and of the size of the content
-- the size of the content in bytes (8 bytes, little endian)
+- a checksum of 8 bytes, little endian, for each block of 64 KiB; the last block may be shorter
+- the SHA-256 of these checksums together with the size of the content
+- the size of the content in bytes, as an integer of 8 bytes, little endian
 - the bytes `aadml checksums2`
 
-A reader verifies the blocks that it reads. The checksum of a block is its 64-bit XXH3 hash (https://xxhash.com), which
-is about as fast to compute as a copy in memory. Like every checksum that is stored with its data, the hash detects
-damage but not forgery.
+A reader verifies the blocks that it reads. The checksum of a block is its 64-bit XXH3 hash (https://xxhash.com),
+which is about as fast to compute as a copy in memory. Like every checksum that is stored with its data, the hash
+detects damage but not forgery.
 """
 
 import hashlib
@@ -162,7 +162,7 @@ class CheckedReader(io.RawIOBase):
 
     def _fail(self, start: int, length: int) -> None:
         message = (
-            f"{self._place}: is damaged, as bytes {start:,} to {start + length - 1:,} do not match their "
+            f"{self._place} is damaged, as bytes {start:,} to {start + length - 1:,} do not match their "
             "checksum; restore the file from a copy, or create it again"
         )
         self.failure = self.failure or message

@@ -36,17 +36,17 @@ class FileSum:
         """
         if len(data) != self.size:
             raise DamagedFileError(
-                f"{place}: is damaged ({len(data)} bytes instead of {self.size}); restore the file from a copy"
+                f"{place} is damaged ({len(data)} bytes instead of {self.size}); restore the file from a copy"
             )
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise DamagedFileError(
-                f"{place}: is damaged or changed, as its SHA-256 differs from that of the written content; "
+                f"{place} is damaged or changed, as its SHA-256 differs from that of the written content; "
                 "restore the file from a copy"
             )
 
 
 def seal(content: JsonObject) -> bytes:
-    """Return a JSON object as bytes, with the SHA-256 of all other entries under the last key."""
+    """Return a JSON object as UTF-8 bytes. The added last key, `checksum`, contains the SHA-256 of the object."""
     return (json.dumps({**content, CHECKSUM: _digest(content)}, indent=2, ensure_ascii=False) + "\n").encode()
 
 
@@ -65,11 +65,11 @@ def unseal(data: bytes, place: Path) -> JsonObject:
         checksum = content.pop(CHECKSUM)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise DamagedFileError(
-            f"{place}: is damaged, as its content is not a JSON object with a checksum; restore the file from a copy"
+            f"{place} is damaged, as its content is not a JSON object with a checksum; restore the file from a copy"
         ) from error
     if checksum != _digest(content):
         raise DamagedFileError(
-            f"{place}: is damaged or changed, as its checksum does not match its content; restore the file from a copy"
+            f"{place} is damaged or changed, as its checksum does not match its content; restore the file from a copy"
         )
     assert isinstance(content, dict)
     return content
@@ -94,12 +94,12 @@ def read_sealed(path: Path, form: str, version: int) -> JsonObject:
         raise
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be read ({error.strerror}); make the file readable, or restore the file from a copy"
+            f"{path} cannot be read ({error.strerror}); make the file readable, or restore the file from a copy"
         ) from error
     if (content.get("format"), content.get("version")) != (form, version):
         actual = f"{content.get('format')} version {content.get('version')}"
         raise InputError(
-            f"{path}: has the format {actual}, but this version of aadml reads {form} version {version}; "
+            f"{path} has the format {actual}, but this version of aadml reads {form} version {version}; "
             "use the version of aadml that wrote the file"
         )
     return content

@@ -1,12 +1,12 @@
 """Consent to external code: the names `module:name` that this process may import.
 
-A name read from a file (model, run, feature file, index, sweep, config) resolves only to built-in entries and installed
-entry points, because the file may come from an untrusted source. Importing a module runs its code. `module:name` is
-imported if a person typed that name (command line, Python argument). With `--trust-code` (in Python `trust_code=True`),
-a person consents to the code that files name. Child processes inherit the decision.
+Without consent, a name read from a file (model, run, feature file, index, sweep, config) resolves only to built-in
+entries and installed entry points. The file may come from an untrusted source, and the import of a module runs its
+code. A person consents to `module:name` by typing that name (command line, Python argument). With `--trust-code`
+(in Python `trust_code=True`), a person consents to the code that files name. Child processes inherit the decision.
 
-The same holds for addresses ("s3://bucket/clips.h5", "hf:NAME"). Without consent, an address that only a file contains
-is not opened.
+The same holds for addresses ("s3://bucket/clips.h5", "hf:NAME"). Without consent, an address that only a file
+contains is not opened.
 """
 
 import re
@@ -99,7 +99,7 @@ def trusting(consent: bool = True) -> Iterator[None]:
 
 @contextmanager
 def named_in(file: str | PathLike[str]) -> Iterator[None]:
-    """Attribute the names that are resolved within the context to a file, for error messages.
+    """Set the file that error messages within the context report as the source of names and addresses.
 
     Args:
         file: a path; "" keeps the current file.
@@ -112,7 +112,10 @@ def named_in(file: str | PathLike[str]) -> Iterator[None]:
 
 
 def is_trusting() -> bool:
-    """Return whether code that files name may be imported. Models and indexes store the result for later imports."""
+    """Return whether all code named in files may be imported.
+
+    Models and indexes store the result for later imports.
+    """
     return _trusted.get()
 
 
@@ -148,7 +151,7 @@ def require_address_consent(address: str, shown: str) -> None:
     """
     if not _trusted.get() and address not in _addresses:
         raise InputError(
-            f"{shown}: was not opened, because the address comes from {_file.get() or 'a file or a program'} and not "
+            f"{shown} was not opened, because the address comes from {_file.get() or 'a file or a program'} and not "
             "from you; pass the address yourself, or consent with --trust-code (in Python: trust_code=True)"
         )
 

@@ -1,7 +1,8 @@
 """Contracts of registries: classes that state the arguments and the result of an entry.
 
-A contract is a `Protocol` class with `__call__`, for functions and factories, or the class of the entries. The
-signature of an entry from outside is checked during the lookup, and its result during the call.
+The contract of functions and factories is a `Protocol` class with `__call__`. The contract of other entries is
+their class. The lookup of an external entry checks the signature or the class of the entry. The result of an entry
+is checked during the call.
 """
 
 from collections.abc import Callable
@@ -79,11 +80,12 @@ def require_result(value: T, contract: type, kind: str, entry: object) -> T:
 
 
 def require_part(part: object, condition: Condition, name: str, kind: str, entry: object) -> None:
-    """Raise InputError for a part of an entry's result that breaks a condition dependent on the arguments.
+    """Raise InputError if a part of an entry's result breaks `condition`.
 
     Args:
         part: the part, such as the total of `Terms`.
-        condition: condition on the part ("a Tensor of shape (50,)").
+        condition: condition on the part ("a Tensor of shape (50,)"). The condition may depend on the entry's
+            arguments.
         name: name of the part ("total").
         kind: kind of the entry ("loss").
         entry: the entry, or its name.
@@ -96,7 +98,12 @@ def require_part(part: object, condition: Condition, name: str, kind: str, entry
 
 
 def expected(contract: type) -> str:
-    """Return a contract as text: "(comparison, *, options) -> Terms(total)", or "an object CLASS with MEMBERS"."""
+    """Return a contract as text.
+
+    Returns:
+        For a protocol, the text has the form "(comparison, *, options) -> Terms(total)". For another class, the
+        text has the form "an object CLASS", "an object CLASS with MEMBERS" or "an object CLASS(FIELDS)".
+    """
     if not _is_protocol(contract):
         return f"an object {_shape(contract)}"
     kinds = [parameter.kind for parameter in signature(contract.__call__).parameters.values()]

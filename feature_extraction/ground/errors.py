@@ -52,14 +52,15 @@ class MissingExtraError(InputError):
 
 
 def cause(error: BaseException) -> str:
-    """Return the first line of an error's text, at most 300 characters; the class name for a blank text."""
+    """Return the first nonblank line of an error's text, at most 300 characters; the class name for a blank text."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(error).__name__
 
 
 def one_line(text: str) -> str:
-    """Return a text with unprintable characters escaped, and long quoted values and words shortened to 80 characters.
+    """Return a text with unprintable characters escaped and long parts shortened.
 
+    A quoted value of more than 80 characters, or a word of more than 255 characters, is shortened to 80 characters.
     A command of `aadml` or `hf` in backticks is not shortened, so that a user can run the command.
     """
     escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -37,9 +37,13 @@ Series = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 def figure(draw: Callable[Concatenate["Axes", P], float]) -> Callable[P, str]:
-    """Convert a function that draws on axes into a function returning an SVG element with a legend.
+    """Return a variant of `draw` whose result is an SVG element with a legend.
 
-    The function itself returns the height of the panel in inches, without the legend; see `panels`.
+    The variant has the arguments of `draw` except the axes.
+
+    Args:
+        draw: function that draws a panel on axes and returns the height of the panel in inches, without the legend
+            (see `panels`).
     """
 
     @functools.wraps(draw)
@@ -50,12 +54,13 @@ def figure(draw: Callable[Concatenate["Axes", P], float]) -> Callable[P, str]:
 
 
 def panels(drawings: Sequence[Callable[["Axes"], float]]) -> "Figure":
-    """Return a figure of one or several panels, one below the other, in the style of aadml, with a legend for each.
+    """Return a figure in the style of aadml: panels one below the other, with a legend below each panel.
 
-    Names are not parsed as formulas. Jupyter shows the figure without pyplot.
+    Text in the figure is not parsed as formulas. Jupyter shows the figure without pyplot.
 
     Args:
-        drawings: functions that draw a panel on its axes and return the height in inches, without the legend.
+        drawings: functions that draw a panel on its axes and return the height of the panel in inches, without the
+            legend.
 
     Raises:
         InputError: matplotlib cannot be imported.
@@ -86,7 +91,7 @@ def label(name: object, width: int = LONGEST) -> str:
 
 
 def over_counts(axes: "Axes", x: str, y: str) -> None:
-    """Label the axes with `x` and `y`; the horizontal axis (epochs or results) has whole-number ticks."""
+    """Set the axis labels `x` and `y`. The horizontal axis counts epochs or results, and has whole-number ticks."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set(xlabel=label(x), ylabel=label(y))
@@ -94,7 +99,10 @@ def over_counts(axes: "Axes", x: str, y: str) -> None:
 
 
 def legend(axes: "Axes") -> float:
-    """Draw the legend below the axes in as many columns as fit, and return its height in inches (0 without names)."""
+    """Draw the legend below the axes, and return the legend's height in inches; 0 for axes without named lines.
+
+    The legend has as many columns as fit.
+    """
     figure: Any = axes.figure
     handles, names = axes.get_legend_handles_labels()
     if not names:

@@ -42,7 +42,7 @@ def sha256(path: Path) -> str:
 
 
 def text_stamp(text: str) -> tuple[int, ...]:
-    """Return the stamp of a text: the first 64 bits of its SHA-256, as one integer."""
+    """Return the stamp of a text: a tuple of one integer, the first 64 bits of the SHA-256 of the text."""
     return (int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8]),)
 
 
@@ -61,7 +61,13 @@ def stamp_of(path: str) -> tuple[int, ...] | None:
 
 
 def file_kind(status: os.stat_result) -> str:
-    """Return the kind of a file: a value of `_KINDS`, or "file of the kernel" for a file in /proc or /sys."""
+    """Return the kind of a file: "regular file", "folder", "device", "pipe" or "socket".
+
+    A file in /proc or /sys has the kind "file of the kernel", unless the file is a folder.
+
+    Args:
+        status: result of `os.stat` for the file.
+    """
     if status.st_dev in _kernel_file_systems() and not stat.S_ISDIR(status.st_mode):
         return "file of the kernel"
     return _KINDS[stat.S_IFMT(status.st_mode)]

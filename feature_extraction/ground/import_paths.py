@@ -83,9 +83,10 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
         kind: kind of the entry ("encoder"), for the message.
 
     Returns:
-        The import path of the object, and the file of its module or the folder of its package. For a module in a folder
-        without `__init__.py`, the import path names the module without the folder. The second value is None if the file
-        of the module does not exist.
+        The import path of the object, and a file or folder. For a module in a folder without `__init__.py`, the
+        import path names the module without the folder. If the module belongs to a package, the second value is the
+        folder of the top package. Otherwise, the second value is the file of the module; None if that file does not
+        exist.
 
     Raises:
         UntrustedCodeError: the name was neither typed nor consented to.
@@ -106,7 +107,11 @@ def source_with_consent(place: str, kind: str = "") -> tuple[str, Path | None]:
 
 
 def _find(module: str) -> None:
-    """Append to `sys.path` the folder of a module that is not found there: the current folder or one of `_beside`."""
+    """Append the folder of a module to `sys.path`: the current folder or a folder of `_beside`.
+
+    Nothing is appended for an imported module, or for a module with a file or an `__init__.py` on `sys.path`. A
+    folder with the file or the `__init__.py` of the module takes precedence over other folders.
+    """
     importlib.invalidate_caches()
     if module in sys.modules or _is_file(importlib.util.find_spec(module)):
         return
@@ -248,7 +253,7 @@ def imported_on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str]
 
     Args:
         package: `__name__` of the package.
-        homes: name -> module of the package that defines the name.
+        homes: name -> submodule that defines the name.
     """
 
     def attribute(name: str) -> Any:

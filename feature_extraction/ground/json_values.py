@@ -33,12 +33,10 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(
-            f"{place}: is damaged, as its content is not JSON ({error}); restore the file from a copy"
+            f"{place} is damaged, as its content is not JSON ({error}); restore the file from a copy"
         ) from error
     if not isinstance(content, dict):
-        raise DamagedFileError(
-            f"{place}: is damaged, as its content is not a JSON object; restore the file from a copy"
-        )
+        raise DamagedFileError(f"{place} is damaged, as its content is not a JSON object; restore the file from a copy")
     return content
 
 
@@ -77,7 +75,7 @@ def nested(content: object, *path: str) -> JsonObject:
 
 
 def typed(content: object, key: str, kind: type[T]) -> T:
-    """Return the value of the key `key` in an object, checked to be of type `kind`.
+    """Return the value of `key` in a JSON object; the value must be of type `kind`.
 
     Raises:
         InputError: the key is missing, or its value has another type.
@@ -90,7 +88,7 @@ def typed(content: object, key: str, kind: type[T]) -> T:
 
 
 def read_as(kind: Callable[..., T], content: object, place: str | Path) -> T:
-    """Build a dataclass from a JSON object and validate every value against the types of its fields.
+    """Build an instance of a dataclass from a JSON object, and validate the values against the field types.
 
     Args:
         kind: a dataclass; fields may be dataclasses, mappings, tuples, lists and unions of these.
@@ -98,7 +96,7 @@ def read_as(kind: Callable[..., T], content: object, place: str | Path) -> T:
         place: path of the file, for messages.
 
     Raises:
-        DamagedFileError: a field is missing, unknown, or has another type.
+        DamagedFileError: a field is missing or unknown, or its value has another type.
     """
     return parse_as(kind, json.dumps(content, ensure_ascii=False).encode(errors="replace"), place)  # any file name
 
@@ -115,7 +113,7 @@ def parse_as(kind: Callable[..., T], text: bytes, place: str | Path) -> T:
         key = ".".join([kind.__name__, *(part for part in map(str, first["loc"][1:]) if "[" not in part)])
         value = "" if first["type"] == "missing" else f", not {str(first['input'])[:40]!r}"
         raise DamagedFileError(
-            f"{place}: is of another version, or is damaged ({key}: {first['msg']}{value}); use the version of "
+            f"{place} is of another version, or is damaged ({key}: {first['msg']}{value}); use the version of "
             "aadml that wrote the file, or restore the file from a copy"
         ) from error
     built: T = record

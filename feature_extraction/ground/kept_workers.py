@@ -15,7 +15,10 @@ _kept: list[dict[bytes, list[WorkerPool[Any]]]] = []  # idle pools of each open 
 
 @contextmanager
 def keep_workers() -> Iterator[None]:
-    """Within the context, reuse the processes of ended pools for later pools with equal arguments, except `watch`."""
+    """Reuse, within the context, the processes of an ended pool for a later pool with equal arguments.
+
+    The argument `watch` of the two pools may differ (see `worker_pool`).
+    """
     idle: dict[bytes, list[WorkerPool[Any]]] = {}
     _kept.append(idle)
     try:
@@ -34,9 +37,9 @@ def worker_pool(
     conditions: Conditions | None = None,
     watch: Callable[[Sequence[float]], None] | None = None,
 ) -> Iterator[WorkerPool[Any]]:
-    """Open a pool, or reuse a kept pool; `WorkerPool` describes the arguments.
+    """Return a context with a pool. Within `keep_workers`, a kept pool with equal arguments is reused.
 
-    A reused pool calls the `watch` that it was opened with.
+    `WorkerPool` describes the arguments. A reused pool calls the `watch` that it was opened with.
     """
     if not _kept:
         with WorkerPool(work, workers, conditions, watch) as pool:

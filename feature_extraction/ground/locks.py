@@ -37,7 +37,7 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
         raise InUseError(busy) from None
     except OSError as error:
         if error.errno not in WITHOUT_FLOCK:
-            raise InputError(f"{lock_file.parent}: cannot be locked ({error.strerror}); choose another path") from error
+            raise InputError(f"{lock_file.parent} cannot be locked ({error.strerror}); choose another path") from error
         with _held(lock_file, busy, wait=wait):
             yield
     else:
@@ -82,7 +82,7 @@ def _created(lock_file: Path) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        raise InputError(f"{lock_file}: cannot be written ({error.strerror}); choose another path") from error
+        raise InputError(f"{lock_file} cannot be written ({error.strerror}); choose another path") from error
     return True
 
 
@@ -98,7 +98,7 @@ def _holder(lock_file: Path) -> tuple[str, bool]:
     has_ended = host == socket.gethostname() and has_proc and not Path(f"/proc/{number}").exists()
     if has_ended and lock_file.exists():  # a process that releases its lock removes the file before it ends
         return (
-            f"{lock_file}: was left behind by process {number} of this machine, which has ended; remove this file",
+            f"{lock_file} was left behind by process {number} of this machine, which has ended; remove this file",
             True,
         )
     return f"remove {lock_file} if process {number} on {host} has ended", False

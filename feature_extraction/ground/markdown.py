@@ -12,14 +12,15 @@ _MARKUP = re.compile(r"\||\\(?=[!-/:-@\[-`{-~]|$)|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\
 
 
 def one_line(text: str) -> str:
-    """Return text for one line or one table cell of Markdown.
+    """Return a text escaped for one line or one table cell of Markdown.
 
-    White space is collapsed, and `_MARKUP` and control characters are escaped.
+    White space is collapsed, and removed at both ends. Control characters are escaped. The characters of `_MARKUP`,
+    which have a meaning in Markdown, are escaped as well.
     """
     return inline(text.strip())
 
 
 def inline(text: str) -> str:
-    """Return text as `one_line` does, but keep a space at the start and at the end."""
+    """Return a text with the escapes of `one_line`; white space at the start or the end becomes one space."""
     collapsed = re.sub(r"\s+", " ", text)
     return escaped(_MARKUP.sub(r"\\\g<0>", collapsed)).encode("utf-8", "backslashreplace").decode()

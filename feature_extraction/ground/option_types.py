@@ -93,7 +93,10 @@ class NoOption:
 
 @dataclass(frozen=True)
 class OwnSection:
-    """Marker of an argument, or base class of its type: the argument is a config section, not an option."""
+    """Marker of an argument that is a config section instead of an option; also the base class of section types.
+
+    An argument needs no marker if its type is derived from this class.
+    """
 
     def plain(self) -> object:
         """Return the section as plain values, in the form of config files."""

@@ -112,7 +112,7 @@ class Option:
 
     @property
     def conditions(self) -> tuple[OnlyWith, ...]:
-        """Conditions on other options under which this option has an effect."""
+        """Conditions for an effect of this option, each on the values of another option."""
         return tuple(marker for marker in metadata_of(self.kind) if isinstance(marker, OnlyWith))
 
     @property
@@ -127,13 +127,14 @@ class Option:
 
 
 def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
-    """Return the options of a function or class: its keyword-only arguments, except config sections and `NoOption`.
+    """Return the options of a function or class: keyword-only arguments except config sections and `NoOption`.
 
-    An argument of a dataclass type is a group of options that several entries share. Its fields become options. Their
-    defaults are the field values of the argument's default; without such a default, the defaults of the fields.
+    An argument of a dataclass type is a group of options, and several entries may share the dataclass. The fields
+    of the dataclass become options. The default of such an option is the value of the field in the default of the
+    argument. If the argument has no default, the default of the field is used.
 
     Returns:
-        name -> option, in order.
+        Options by name, in the order of the arguments.
 
     Raises:
         InputError: the type of an option is not imported at run time.
@@ -142,7 +143,10 @@ def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
 
 
 def sections(entry: Callable[..., object]) -> Mapping[str, Option]:
-    """Return the config sections that an entry has as arguments, by name, with the unannotated type as `kind`."""
+    """Return the config sections among the arguments of an entry: an `Option` for each name.
+
+    The `kind` of the `Option` is the type of the argument without `Annotated`.
+    """
     options = {option.name: option for option in _arguments(inspect.unwrap(entry)) if _is_section(option)}
     return {name: replace(o, kind=get_args(o.kind)[0]) if metadata_of(o.kind) else o for name, o in options.items()}
 
@@ -173,11 +177,11 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
 
 
 def removing(**former: object) -> Callable[[T], T]:
-    """Return a decorator that sets the attribute `removed_options` (`without_removed`) of a function or class.
+    """Return a decorator that sets the attribute `removed_options` of a function or class (see `without_removed`).
 
     Args:
-        former: option -> the value that the code implements; `...` if the option never had an effect. Any value is then
-            accepted.
+        former: option -> the value that the code implements. For an option that never had an effect, `...` accepts
+            any value.
     """
 
     def decorate(entry: T) -> T:
@@ -188,7 +192,9 @@ def removing(**former: object) -> Callable[[T], T]:
 
 
 def idle(entry: Callable[..., object], options: object, where: str) -> list[str]:
-    """Return a warning for each option that differs from its default but has no effect with the other values.
+    """Return a warning for each idle option.
+
+    An idle option differs from its default, but has no effect with the values of the other options.
 
     Args:
         entry: function or class of the options.
@@ -230,19 +236,21 @@ def _resolved(kinds: Mapping[str, type], entry: Callable[..., object]) -> Mappin
 
 
 def completed(entry: Callable[..., object], given: OptionValues, where: str, *, name: str = "") -> OptionValues:
-    """Return options completed with their defaults; names are checked, values are not.
+    """Return options completed with their defaults.
+
+    The names of all options and the values of removed options are checked. Other values are not checked.
 
     Args:
         entry: function or class of the options.
         given: options; removed options are left out (see `without_removed`).
         where: config section, for messages ("loss").
-        name: name of the entry, for messages; the function's name by default.
+        name: name of the entry, for messages; by default the name of `entry`.
 
     Returns:
-        Every option of the entry, in its order.
+        Every option of the entry, in the order of `schema`.
 
     Raises:
-        InputError: an option that the entry does not have, another value of a removed option, or a missing option.
+        InputError: an unknown option, a missing option without a default, or a wrong value of a removed option.
     """
     known, name = schema(entry), name or _name_of(entry)
     options = without_removed(entry, given, where, name=name)
@@ -258,17 +266,17 @@ def completed(entry: Callable[..., object], given: OptionValues, where: str, *, 
 def without_removed(entry: Callable[..., object], given: OptionValues, where: str, *, name: str = "") -> OptionValues:
     """Return options without the options that only earlier versions had.
 
-    An attribute `removed_options` of the entry, or of a group of its options, maps options in files of earlier versions
-    to the now implemented value (see `removing`).
+    The attribute `removed_options` of the entry, or of a dataclass of its options, maps each removed option to the
+    value that the code now implements (see `removing`).
 
     Args:
         entry: function or class of the options.
         given: options.
         where: config section, for messages ("loss").
-        name: name of the entry, for messages; the function's name by default.
+        name: name of the entry, for messages; by default the name of `entry`.
 
     Raises:
-        InputError: a removed option has another value.
+        InputError: the value of a removed option differs from the implemented value.
     """
     declared = {inspect.unwrap(entry), *(option.owner for option in schema(entry).values())}
     removed = {key: former for part in declared for key, former in getattr(part, _REMOVED, {}).items()}
@@ -307,7 +315,7 @@ def _is_section(option: Option) -> bool:
 
 
 def sentences(documentation: str) -> dict[str, str]:
-    """Return the entries of the sections `Args` and `Attributes` of a docstring: name -> text on one line."""
+    """Return a mapping of the names in `Args` and `Attributes` of a docstring to their one-line texts."""
     texts: dict[str, str] = {}
     for block in re.findall(r"^(?:Args|Attributes):\n((?:[ ]{4}.*\n?|\n)+)", documentation, re.MULTILINE):
         for name, text in re.findall(r"^ {4}(\w+): ((?:.*\n?)(?:^ {8}.*\n?)*)", block, re.MULTILINE):
@@ -316,9 +324,10 @@ def sentences(documentation: str) -> dict[str, str]:
 
 
 def as_yaml(value: object) -> str:
-    """Return a value as YAML on one line; "a value of type T" if JSON cannot represent the value.
+    """Return a value as YAML on one line, shortened to `LONGEST` characters.
 
-    For a function or class, the text contains its name "module:name". The text is shortened to `LONGEST` characters.
+    For a function or class at the top level of a module, the text contains the name "module:name". For any other
+    value that JSON cannot represent, the text is "a value of type T".
     """
     try:
         text = json.dumps(value, ensure_ascii=False)

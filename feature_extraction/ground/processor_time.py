@@ -22,7 +22,7 @@ def limit_processor_time(seconds: float) -> None:
 
 
 def processor_seconds(process: int) -> float:
-    """Return the processor time of a process of this machine in seconds, summed over its threads.
+    """Return the processor time of a process of this machine, summed over the threads of the process.
 
     Args:
         process: id of the process.

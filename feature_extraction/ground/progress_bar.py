@@ -8,13 +8,15 @@ TERMINAL_SECONDS, LOG_SECONDS = 0.1, 30.0
 
 
 class Bar:
-    """Progress of a task on stderr: a bar on a terminal, elsewhere (the log of a job) a line about every 30 s.
+    """Progress of a task on stderr.
+
+    On a terminal, the progress is a bar. Elsewhere, as in the log of a job, a line is written about every 30 s.
 
     Args:
         total: number of units; None if unknown.
         unit: name of a unit, in the singular.
         doing: description of the task.
-        done: units that are done at the start.
+        done: number of units that are done at the start.
         scaled: whether counts are shown in thousands, millions and so on.
     """
 
@@ -38,7 +40,7 @@ class Bar:
         self.close()
 
     def start_from(self, done: int) -> None:
-        """Set the number of units done before the start, which the rate does not count."""
+        """Set the number of units that were done before the start. The rate excludes these units."""
         self._bar.initial = done
         self.show(done)
 

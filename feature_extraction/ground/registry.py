@@ -36,7 +36,10 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
 
 def suggestion(name: object, choices: Iterable[str]) -> str:
-    """Return a hint for an invalid name: the nearest choice, else all choices, else "there are none"."""
+    """Return a hint for an invalid name: the most similar choice, or all choices if no choice is similar.
+
+    Without choices, the hint is "there are none".
+    """
     known = list(choices)
     near = nearest(name, known) if isinstance(name, str) else ""
     if near:
@@ -55,7 +58,7 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
 
 
 def require_entry(table: Mapping[str, T], name: str, kind: str) -> None:
-    """Raise InputError if a name is not in a registry, without importing its entry; see `lookup`."""
+    """Raise InputError if a name is not in a registry. The entry is not imported; see `lookup` for the arguments."""
     if isinstance(name, str) and name in table:
         return
     near = nearest(name, table) if isinstance(name, str) else ""
@@ -82,10 +85,11 @@ class RegistryEntry:
 
 
 class Registry(Mapping[str, T]):
-    """Entries by name: those of this project, and those of the entry points of installed packages.
+    """Entries by name: entries of this project, and entries from the entry points of installed packages.
 
-    Any other "package.module:name" is also an entry, but is not listed. Its import needs consent (see `consent.py`). An
-    entry point with the name of another entry is listed by its import path instead.
+    The import path "package.module:name" of an object that is not listed is also a valid name. The import of such
+    an object needs consent (see `consent.py`). An entry point is listed by its import path if another entry has the
+    same name.
 
     Args:
         kind: kind of the entries, for messages ("loss").
@@ -125,7 +129,7 @@ class Registry(Mapping[str, T]):
         return len(self.places) + len(self._brought())
 
     def is_outside(self, name: str) -> bool:
-        """Return whether `name` is a "module:name" of neither this project nor an installed entry point."""
+        """Return whether `name` is an import path "module:name" without a listed entry."""
         installed = [*self.places.values(), *map(_place_of, self._brought().values())]
         return is_place(name) and name not in self._brought() and name not in installed
 
@@ -190,7 +194,10 @@ class JoinedRegistry(Mapping[str, T]):
 
 @lru_cache(maxsize=64)
 def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group; cached, because reading the entry points of all packages is slow."""
+    """Return the entry points of a group, without the entry points of packages in `consent.folders`.
+
+    The result is cached, because reading the entry points of all packages is slow.
+    """
     if not consent.folders:
         return tuple(entry_points(group=group))
     packages = distributions(path=[folder for folder in path if folder not in consent.folders])

@@ -35,7 +35,10 @@ class Segment:
         return "" if self.is_whole else f"{self.start}-{end}"
 
     def named(self, name: str) -> str:
-        """Return `name` with the times, such as "a.mp4@10.0-20.0"; unchanged for the whole recording or for ""."""
+        """Return `name` with the times, such as "a.mp4@10.0-20.0".
+
+        An empty name and the name of a whole recording are returned unchanged.
+        """
         return name if self.is_whole or not name else f"{name}@{self}"
 
 
@@ -47,7 +50,7 @@ def segment_of(columns: Mapping[str, str]) -> Segment:
     """Return the segment in the columns `start` and `end`. A missing column or an empty cell sets no limit.
 
     Raises:
-        ValueError: a cell is not a number of seconds, or the end is not after the start.
+        ValueError: a cell is not a number of seconds from 0 to 1e9, or the end is not after the start.
     """
     cells = {name: columns.get(name, "").strip() for name in ("start", "end")}
     if not any(cells.values()):

@@ -7,11 +7,11 @@ Note = Callable[[str], None]
 
 
 def as_text(value: object) -> str:
-    """Return bytes (UTF-8, invalid bytes replaced) or any other value as text."""
+    """Return a value as text. Bytes are decoded as UTF-8, with U+FFFD for invalid bytes."""
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def listed(names: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Return names as a flat tuple, split at commas and without empty names; () for None."""
+    """Split one or several texts at commas into a flat tuple of stripped, nonempty names; () for None."""
     texts = (names,) if isinstance(names, str) else names or ()
     return tuple(name for text in texts for part in str(text).split(",") if (name := part.strip()))

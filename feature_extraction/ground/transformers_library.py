@@ -22,7 +22,9 @@ def transformers_for(what: str) -> Any:
 
 
 def refuse_kernels(config: object, place: object, key: str = "") -> None:
-    """Raise InputError for a configuration with a kernel on the hub, which `transformers` would download and run.
+    """Raise InputError for a configuration that names a kernel on the hub.
+
+    A kernel is code that `transformers` would download and run.
 
     Args:
         config: content of `config.json`, or a part of it.
@@ -30,7 +32,7 @@ def refuse_kernels(config: object, place: object, key: str = "") -> None:
         key: key of the part.
 
     Raises:
-        InputError: a key of the configuration names a kernel.
+        InputError: a setting of the configuration is the name of a kernel.
     """
     if isinstance(config, Mapping):
         for name, part in config.items():

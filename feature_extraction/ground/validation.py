@@ -30,7 +30,8 @@ def checked_options(entry: Callable[..., object], given: OptionValues, where: st
         Every option of the entry, in its order.
 
     Raises:
-        InputError: an unknown or missing option, another value of a removed option, or an invalid value.
+        InputError: an unknown or missing option, an invalid value, or a removed option with a value other than the
+            value that the code now implements (see `without_removed`).
     """
     complete = completed(entry, given, where, name=name)
     prefix = f"{where}." if where else ""
@@ -67,7 +68,10 @@ def checked(kind: Any, value: object, key: str) -> Any:
 
 
 def _as_list(kind: Any, value: object) -> list[object]:
-    """Return the valid list with the items of a value such as 32 or "32,16"; [] if there is no such list."""
+    """Return a value such as 32 or "32,16" as a list that is valid for `kind`.
+
+    The result is [] if this list is not valid. The value None, a list or a dict also results in [].
+    """
     if value is None or isinstance(value, list | dict):
         return []
     items: list[object] = [_item(part) for part in value.split(",")] if isinstance(value, str) else [value]

@@ -64,7 +64,13 @@ class Finished(Generic[T]):
 
 @dataclass(frozen=True)
 class Lost(Generic[T]):
-    """Task whose worker died (`ending`: "SIGKILL", "exit status 3") or was killed at a time limit (`late`)."""
+    """Unfinished task of a worker that died or was killed.
+
+    Attributes:
+        task: the task.
+        ending: signal that ended the worker ("SIGKILL"), or exit status of the worker ("exit status 3").
+        late: whether the worker was killed at a time limit.
+    """
 
     task: T
     ending: str
@@ -137,13 +143,14 @@ class WorkerPool(Generic[T]):
             worker.process.join()
 
     def work_off(self, tasks: Iterable[T]) -> Generator[Event[T]]:
-        """Process tasks, drawing at most one task before a worker is free.
+        """Process tasks, with at most one drawn task waiting for a free worker.
 
         Yields:
             Events as they occur; the last event of every task is Finished or Lost.
 
         Raises:
-            RuntimeError: a worker ended before it was ready, or was not ready in time (a defective installation).
+            RuntimeError: a worker ended before it was ready, or was not ready in time. A possible cause is a
+                defective installation.
             Exception: `work` raised this exception.
         """
         waiting = iter(tasks)
@@ -184,7 +191,7 @@ class WorkerPool(Generic[T]):
             worker.hung_up = True  # the idle worker died and is replaced; the task is lost
 
     def _received(self, deadline: float) -> list[Event[T]]:
-        """Wait for messages until the deadline and return their events."""
+        """Wait for messages, at most until the deadline, and return their events."""
         events: list[Event[T]] = []
         timeout = None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
         for key, _ in self._listening.select(timeout):
@@ -197,7 +204,7 @@ class WorkerPool(Generic[T]):
         return events
 
     def _read(self, worker: _Worker[T]) -> list[Event[T]]:
-        """Read one message, and return the events that it causes.
+        """Read one message and return its events.
 
         Raises:
             EOFError: the process died, and all messages are read.
@@ -224,7 +231,11 @@ class WorkerPool(Generic[T]):
         return [Finished(task, value)]
 
     def _ended(self, worker: _Worker[T]) -> list[Event[T]]:
-        """Shut down a worker that died or missed its deadline, and return the remaining events of its task."""
+        """Shut down a dead or late worker, and return the remaining events of its task.
+
+        Raises:
+            RuntimeError: the worker died or was late before it was ready.
+        """
         late = worker.process.is_alive()
         worker.process.kill()
         worker.process.join()

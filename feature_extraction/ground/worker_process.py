@@ -39,11 +39,12 @@ class Conditions:
         time_limit: wall-clock seconds for a task; None for no limit.
         processor_limit: seconds of processor time for a task from one report to the next; None for no limit. Unlike
             `time_limit`, this limit does not depend on the load of the machine.
-        one_thread: whether each worker computes with a single thread, because the workers run in parallel.
-        gives_way: whether workers run with low priority. Sharing processors slows a network in the parent process more
-            than the workers, because the threads of a network wait for each other.
+        one_thread: whether each worker computes with a single thread. With more threads, the parallel
+            workers would compete for processors.
+        gives_way: whether workers run with low priority. Sharing processors slows a network in the parent process
+            more than the workers, because the threads of a network wait for each other.
         grace: seconds in which a worker may finish its task when the pool closes. The result is discarded.
-        setup: called once in each worker.
+        setup: function that is called once in each worker; None for no function.
     """
 
     time_limit: float | None = None

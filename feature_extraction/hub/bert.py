@@ -35,7 +35,15 @@ class Bert(nn.Module):
         self.dimension = int(model.config.hidden_size)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Embed captions: ids (b, w) int64 and mask (b, w) bool -> (b, dimension)."""
+        """Compute one vector per caption.
+
+        Args:
+            ids: (b, w) int64 token ids.
+            mask: (b, w) bool; True for tokens, False for padding.
+
+        Returns:
+            (b, dimension) vectors.
+        """
         hidden = self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         vector = hidden[:, 0]
         assert isinstance(vector, Tensor)
@@ -56,7 +64,7 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
     """
     snapshot = _snapshot(folder)
     if snapshot.model_type != "bert":
-        raise InputError(f"{folder}: contains a model of type '{snapshot.model_type}'; pass the folder of a BERT")
+        raise InputError(f"{folder} contains a model of type '{snapshot.model_type}'; pass the folder of a BERT")
     chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     return Bert(network_of(snapshot, _TOWER, add_pooling_layer=False, **chances))
 
@@ -103,7 +111,8 @@ def load_word_pieces(folder: str | Path) -> Any:
     """Load the tokenizer in the folder of a published BERT, as a tokenizer of the `tokenizers` library.
 
     Raises:
-        InputError: the folder contains no BERT or no readable tokenizer of a BERT, or `transformers` is not installed.
+        InputError: the folder contains no model, or no readable tokenizer with words and the special tokens of a
+            BERT, or `transformers` is not installed.
     """
     loaded = processor_of(_snapshot(folder), "AutoTokenizer", ("tokenizer.json", "vocab.txt")).backend_tokenizer
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]
@@ -118,7 +127,7 @@ def load_word_pieces(folder: str | Path) -> Any:
 def _snapshot(folder: str | Path) -> Snapshot:
     if not (Path(folder) / "config.json").is_file():
         raise InputError(
-            f"{folder}: is not a folder with a BERT (config.json is missing); download a BERT with "
+            f"{folder} is not a folder with a BERT (config.json is missing); download a BERT with "
             "`hf download google-bert/bert-base-uncased --local-dir FOLDER`"
         )
     return find(str(folder), None)

@@ -85,5 +85,8 @@ def _calls(network: nn.Module, run: Callable[[], object]) -> tuple[Calls, Calls]
 
 
 def _called(module: nn.Module) -> Iterator[nn.Module]:
-    """Yield a module, and for `nn.MultiheadAttention` also its parts, whose weights it uses without calling them."""
+    """Return an iterator over a module; for an `nn.MultiheadAttention`, also over its submodules.
+
+    An `nn.MultiheadAttention` uses the weights of its submodules without calling the submodules.
+    """
     return module.modules() if isinstance(module, nn.MultiheadAttention) else iter((module,))

@@ -21,7 +21,7 @@ Pool = Callable[[Any, Mapping[str, "Tensor"]], "Tensor"]
 
 
 def _output(name: str) -> Pool:
-    """Return the pooling that reads an output of the network with one vector per item."""
+    """Return the pooling that reads the output `name` of the network: one vector per item."""
 
     def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
         vectors: Tensor = getattr(network(**_arguments(items)), name)
@@ -53,7 +53,7 @@ def _mean_of_patches(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
 
 
 def _features(method: str) -> Pool:
-    """Return the pooling that calls a method of a network of two towers, such as "get_text_features"."""
+    """Return the pooling that calls a method, such as "get_text_features", of a network of two towers."""
 
     def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
         vectors: Tensor = getattr(network, method)(**_arguments(items)).pooler_output
@@ -114,7 +114,10 @@ def _values(processor: Any, samples: NDArray[np.float32]) -> Item:
 
 
 def _stacked_mel(processor: Any, samples: NDArray[np.float32]) -> Item:
-    """Return the log-mel input of a window without an odd last frame, which the network would mask."""
+    """Return the log-mel input of a window, with frames stacked in pairs.
+
+    A last frame without a partner is left out, because the network would mask this frame.
+    """
     return {"input_features": _processed(processor, samples, pad_to_multiple_of=None)["input_features"]}
 
 
@@ -136,8 +139,9 @@ class Tower:
         network: class of `transformers`.
         poolings: name -> function from network and items to one vector per item; the first pooling is the default.
         part: submodule to use; "" for the entire network.
-        within: NAME of this network in a larger model with `NAME_config` and weights `NAME_model`; "" otherwise.
-            Other parts of the files (the picture tower of PE-AV, which needs timm and torchvision) are not loaded.
+        within: prefix of this network in the files of a larger model ("audio" for the configuration `audio_config`
+            and the weights `audio_model`); "" without a prefix. Other parts of the files (the picture tower of
+            PE-AV, which needs timm and torchvision) are not loaded.
         needs: package that builds a part of the network; "" for none.
         attention: implementation of the attention in `transformers`; "" for the default.
     """

@@ -45,7 +45,7 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
         )
         if isinstance(error, torch.OutOfMemoryError):
             problem, advice = "does not fit into the memory of the device", "free some memory, or use another device"
-        raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error
+        raise InputError(f"{snapshot.model} {problem} ({_first_line(error)}); {advice}") from error
 
 
 def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
@@ -113,7 +113,7 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
     """
     if not any((snapshot.folder / name).is_file() for name in needs):
         raise InputError(
-            f"{snapshot.model}: contains none of {', '.join(needs)}; copy one of these files beside the weights"
+            f"{snapshot.model} contains none of {', '.join(needs)}; copy one of these files beside the weights"
         )
     transformers = transformers_for(f"hf:{snapshot.model}")
     with refused(snapshot, f"its {kind} cannot be loaded"), silent(transformers):
@@ -124,7 +124,14 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
 
 
 def configuration_of(snapshot: Snapshot, part: str = "") -> Any:
-    """Read the configuration of a model, as an object of `transformers`, or a part ("vision_config.num_frames").
+    """Read the configuration of a model, or a part of the configuration.
+
+    Args:
+        snapshot: files of the model.
+        part: path of the part ("vision_config.num_frames"); "" for the whole configuration.
+
+    Returns:
+        The configuration as an object of `transformers`, or the value of the part.
 
     Raises:
         InputError: the configuration cannot be read, or has no such part.
@@ -136,7 +143,9 @@ def configuration_of(snapshot: Snapshot, part: str = "") -> Any:
 
 
 def class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
-    """Return the class of a tower's network, and the configuration of a network inside a larger model (else None).
+    """Return the class and the configuration of a tower's network.
+
+    The configuration is None for a network that is not inside a larger model.
 
     Raises:
         InputError: a class that `transformers` does not have, a needed package that cannot be imported, or an
@@ -165,7 +174,7 @@ def _check_importable(package: str, model: str) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first line of an error of `transformers`, or a short text for weights of other shapes."""
+    """Return the first line of an error of `transformers`; a short text if weights contradict the configuration."""
     if "ignore_mismatched_sizes" in str(error):
         return "the shapes of its weights contradict its config.json"
     return cause(error)

@@ -70,7 +70,7 @@ def tower_of(snapshot: Snapshot, modality: str, kind: type[T]) -> T:
 
 
 def pooling_of(tower: Tower, pooling: str | None) -> tuple[str, Pool]:
-    """Return the name and the function of a pooling; if `pooling` is None, of the first pooling of the tower.
+    """Return the name and the function of a pooling of a tower; None selects the first pooling of the tower.
 
     Raises:
         InputError: the tower has no pooling of that name.

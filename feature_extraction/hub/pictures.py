@@ -40,16 +40,17 @@ def hf_visual(
 ) -> Extractor:
     """Build an extractor from a pretrained network of `transformers` (CLIP, DINOv2, VideoMAE ...): `--visual hf:MODEL`.
 
-    The feature of a clip is the mean over its frames, or over its windows of frames. Frames are resized with Pillow,
-    not with torchvision.
+    The feature of a clip is the mean over its frames, or over its windows of frames. Frames are resized with
+    Pillow, not with torchvision.
 
     Args:
         model: folder, or name on the Hugging Face Hub.
         revision: branch, tag or commit on the hub; None for the newest commit.
         pooling: name of a pooling of the outputs; None for the default of the family, see docs/encoders.md.
-        frames_per_second: frames per second to use; None for the default of the family (1, 1.6, 4 or 8). At
-            most five minutes of frames at the default rate are used.
-        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 if the hardware supports it, otherwise float32).
+        frames_per_second: frames per second to use; None for the default of the family (1, 1.6, 4 or 8). The
+            maximum number of frames of a clip corresponds to five minutes at the default rate.
+        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 if the hardware supports it, otherwise
+            float32).
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
@@ -161,7 +162,11 @@ def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pic
 
 
 def _processor(snapshot: Snapshot, tower: PictureTower) -> Any:
-    """Load the processor of pictures. For video, return the settings if possible, since the class needs torchvision."""
+    """Load the processor of a model's pictures.
+
+    For video, the result contains only the settings of the processor, if a file contains these settings. The class
+    of a video processor would need torchvision.
+    """
     if not tower.frames:
         return processor_of(snapshot, "AutoImageProcessor", _FILES, backend="pil")
     *files, nested = (snapshot.settings(name) for name in _VIDEO_FILES)
@@ -199,7 +204,7 @@ def _begins(count: int, inputs: Pictures, rows: int, seconds: float) -> NDArray[
 
 
 def _patches(frames: NDArray[np.uint8], inputs: Pictures, colors: Colors) -> list[Item]:
-    """Cut frames (t, h, w, 3) into rows of patches, padded with zeros to the number of patches of the network."""
+    """Cut frames (t, h, w, 3) into patches; rows of zeros extend each frame to the network's number of patches."""
     assert inputs.patches is not None
     side, most = inputs.patches
     t, height, width, _ = frames.shape

@@ -18,8 +18,9 @@ class SavedTower:
         pooling: name of the pooling.
         weights: checksum of the weights.
         dimension: dimension of the vectors.
-        adapted: linear layers with low-rank adapters, by name. A saved model then contains only the adapters. The
-            weights are read from the model on the hub, or from a folder with weights of that checksum.
+        adapted: names of the linear layers with low-rank adapters. The saved model of a network with adapters
+            contains the adapters, but not the weights under the adapters. These weights are read from the model on
+            the hub, or from a folder whose weights have the checksum `weights`.
     """
 
     model: str

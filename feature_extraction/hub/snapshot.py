@@ -76,7 +76,10 @@ class Snapshot:
         return hashed(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def provenance(self) -> dict[str, str | dict[str, str]]:
-        """Return the origin of the model; `source` contains the arguments of `find` for the same model."""
+        """Return the origin of the model.
+
+        The value of the key "source" contains the arguments of `find` for the same model.
+        """
         origin = {"model": self.model, "license": self.license}
         if self.revision is None:
             return {**origin, "files": self.checksums(), "source": {"model": self.weights_checksum()}}
@@ -102,11 +105,11 @@ def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
     folder = _recorded(model) if _CHECKSUM.fullmatch(model) else Path(model).expanduser()
     if folder.is_dir():
         if revision is not None:
-            raise InputError(f"{model}: is a folder, which has no revisions; leave out the revision '{revision}'")
+            raise InputError(f"{model} is a folder, which has no revisions; leave out the revision '{revision}'")
         return _opened(folder, folder.resolve().name, None)
     if folder.exists() or folder.is_absolute() or model.count("/") != 1:
         raise InputError(
-            f"{model}: is neither a folder nor a name on the Hugging Face Hub; pass a folder, or a name OWNER/NAME"
+            f"{model} is neither a folder nor a name on the Hugging Face Hub; pass a folder, or a name OWNER/NAME"
         )
     folder, commit = _fetched(model, revision, weights=weights)
     return _opened(folder, model, commit, weights=weights)
@@ -136,7 +139,7 @@ def restored(model: str, files: Mapping[str, bytes]) -> Iterator[Snapshot]:
 
 
 def remember(snapshot: Snapshot, checksum: str) -> None:
-    """Record the folder of weights, so that `find` returns the folder for the checksum of the weights."""
+    """Record the folder of a model, so that `find` finds the model by the checksum of its weights."""
     folders, folder = _recorded_folders(), str(snapshot.folder.resolve())
     if folders.get(checksum) == folder:
         return
@@ -171,12 +174,12 @@ def _opened(folder: Path, model: str, commit: str | None, *, weights: bool = Tru
         config = parse_object((folder / "config.json").read_bytes(), folder / "config.json")
     except OSError as error:
         raise InputError(
-            f"{folder}: contains no readable config.json; pass a model that was saved by `save_pretrained`"
+            f"{folder} contains no readable config.json; pass a model that was saved by `save_pretrained`"
         ) from error
     refuse_kernels(config, folder / "config.json")
     files = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])
     if weights and not files:
-        raise InputError(f"{folder}: contains no weights ({' or '.join(_WEIGHTS)}); copy the weights into this folder")
+        raise InputError(f"{folder} contains no weights ({' or '.join(_WEIGHTS)}); copy the weights into this folder")
     return Snapshot(folder, model, commit, _license(folder), config, tuple(files))
 
 
@@ -205,7 +208,7 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
         files = next(filter(None, kinds), [])
         if not files:
             raise InputError(
-                f"{model}: contains no weights for `transformers` ({' or '.join(_WEIGHTS)}); choose another model"
+                f"{model} contains no weights for `transformers` ({' or '.join(_WEIGHTS)}); choose another model"
             )
         wanted = [*_SMALL, *(files if weights else ())]
         folder = Path(hub.snapshot_download(model, revision=revision, allow_patterns=wanted))
@@ -216,11 +219,11 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
         ) from error
     except errors.RevisionNotFoundError as error:
         raise InputError(
-            f"{model}: has no revision '{revision}' on the Hugging Face Hub; choose another revision"
+            f"{model} has no revision '{revision}' on the Hugging Face Hub; choose another revision"
         ) from error
     except errors.RepositoryNotFoundError as error:
         raise InputError(
-            f"{model}: is neither a folder nor a public model on the Hugging Face Hub; check the name, or log in with "
+            f"{model} is neither a folder nor a public model on the Hugging Face Hub; check the name, or log in with "
             "`hf auth login`"
         ) from error
     except InputError:
@@ -235,7 +238,7 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
                 if any(folder.glob(pattern)):
                     return folder, folder.name
         raise InputError(
-            f"{model}: is neither a folder nor in the cache, and its download from the Hugging Face Hub failed "
+            f"{model} is neither a folder nor in the cache, and its download from the Hugging Face Hub failed "
             f"({cause(error)}); download the model elsewhere with `hf download {model} --local-dir FOLDER` and pass "
             "hf:FOLDER"
         ) from error

@@ -83,7 +83,7 @@ def text_preparation(snapshot: Snapshot, tower: TextTower) -> Preparation:
 
 
 def _item(tokenizer: Any, text: str, tower: TextTower, longest: int) -> Item:
-    """Convert a text to tokens, padded to a length that depends only on the text."""
+    """Convert a text to tokens, padded to a length that does not depend on other texts."""
     tokens = tokenizer(text, truncation=True, max_length=longest)["input_ids"]
     width = longest if tower.filled else min(longest, -(-len(tokens) // _STEP) * _STEP)
     padded = tokenizer(text, truncation=True, max_length=width, padding="max_length", return_attention_mask=True)

@@ -60,7 +60,7 @@ class Account:
 def refuse_foreign(output: Path) -> None:
     """Raise InputError if the output or its list of failures would replace a file of another kind.
 
-    The list of failures may not be a symbolic link.
+    A symbolic link in place of the list of failures also raises InputError.
     """
     refuse_other_kind(output, "a feature file", is_feature_file)
     refuse_links(_list_of(output))
@@ -76,7 +76,9 @@ def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]
         failures: failed clips; the list is removed if there are none.
 
     Raises:
+        DamagedValues: values in the ledger do not match their checksum.
         InputError: a file cannot be written.
+        OSError: a temporary file or an old list cannot be removed.
     """
     table = _list_of(output)
     for path in (output, table):
@@ -100,11 +102,13 @@ def assemble(
 
     Args:
         plan: plan of the job.
-        ledger: records of the job, which are read again during writing.
+        ledger: records of the job. The ledger must stay open until the content is written, because writing reads
+            the values.
         missing: position in the job -> modality -> failure of a modality without a file.
 
     Returns:
-        Content to write (None if every clip of a job without shards failed), and the outcome of the clips.
+        Content to write, and the outcome of the clips. The content is None if all clips failed and the job has no
+        shards.
 
     Raises:
         DamagedValues: values in the ledger do not match their checksum. Reads of the content raise this error too.
@@ -222,7 +226,7 @@ def _texts(rows: Mapping[str, ModalityRows], present: Mapping[str, NDArray[np.bo
 
 
 def _rows(plan: ExtractionPlan, extractor: Extractor, track: Track, ledger: Ledger) -> ModalityRows:
-    """Return the unfitted rows of one modality; their values are read from the ledger during writing."""
+    """Return the untransformed rows of one modality. The values are read from the ledger only during iteration."""
     n, lengths, kind = len(track.lengths), track.lengths, np.dtype(np.float32)
     width = extractor.dimension if extractor.fit is None else track.width or extractor.dimension
     read = partial(track.descriptions, ledger)

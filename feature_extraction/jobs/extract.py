@@ -1,7 +1,7 @@
-"""Extraction from a manifest to a feature file: decode clips, record features in a ledger, assemble the file.
+"""Extraction from a manifest to a feature file, through a ledger that contains the features of decoded clips.
 
-The file is assembled from the ledger in the order of the manifest. The same command therefore produces the same bytes
-after any number of interruptions, and with any number of processes.
+The file is assembled from the ledger in the order of the manifest. The same command therefore produces the same
+bytes after any number of interruptions, and with any number of processes.
 """
 
 import base64
@@ -40,8 +40,9 @@ class ExtractionOutcome(Account):
     """Result of a job.
 
     Attributes:
-        path: the feature file; None if every clip of a job without shards failed. An earlier file is then kept.
-        clips: number of clips of the manifest or its shard.
+        path: path of the feature file. None if all clips failed and the job has no shards; an earlier file is then
+            kept.
+        clips: number of clips of the job or shard, after the division of recordings into windows.
         reused: number of clips taken from the ledger.
         seconds: duration of this call.
     """
@@ -86,9 +87,9 @@ class _Job:
 def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = None) -> ExtractionOutcome:
     """Extract the features of every clip of a plan and write the feature file.
 
-    Results are kept in `<output>.work`; a killed job continues from there. Features are computed again only for
-    changed files, changed settings, and failures that are tried again. The list of failed clips is
-    `<output>.failures.csv`.
+    Results are kept in `<output>.work`; a killed job continues from there. A clip in this folder is processed again
+    only after a change of its files or of the settings, after damage to its result, or to retry its failure. The
+    list of failed clips is `<output>.failures.csv`.
 
     Args:
         plan: clips, extractors, output and settings.
@@ -98,8 +99,8 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
         The outcome of the job.
 
     Raises:
-        InputError: an unavailable engine, a transformation that cannot be fitted, or an output that cannot be written,
-            is in use or is a file of another kind.
+        InputError: an unavailable engine, a transformation that cannot be fitted, a work folder of an older
+            version, or an output that cannot be written, is in use or is a file of another kind.
     """
     begin, place = time.monotonic(), plan.output
     decode = engine_of(plan.engine)
@@ -118,9 +119,12 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
 
 
 def _run(job: _Job, decode: Engine) -> tuple[bool, Account]:
-    """Extract features, write the files, and return whether features were written, and the outcome of the clips.
+    """Extract features and write the files.
 
     Extraction and writing are repeated if the ledger lost values.
+
+    Returns:
+        Whether a feature file was written, and the outcome of the clips.
     """
     place = job.plan.output
     while True:
@@ -192,9 +196,11 @@ def _tasks(job: _Job) -> Iterator[Task]:
 
 
 def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Record | None:
-    """Return the valid record of a clip and modality; without one, return None and store the checksum of the content.
+    """Return the valid record of a clip and modality; None if the modality must be decoded.
 
-    A clip with the content of another clip, as after renaming, receives a copy of the record of that clip.
+    A record of the current content is valid, except a failure that is to be tried again. Before None is returned,
+    the checksum and stamp of the content are stored in `job.contents`. If only another clip has a record of the
+    same content, as after renaming, a copy of that record is appended and returned.
     """
     row, text = job.plan.rows[number], is_text(modality)
     segment = WHOLE if text else row.segment
@@ -252,7 +258,10 @@ def _count(job: _Job, reasons: Iterable[str]) -> None:
 
 
 def _watch(job: _Job, running: Sequence[float]) -> None:
-    """Store the processor time of the running clips, and note the progress if no clip was done for a while."""
+    """Store the processor time of each running clip.
+
+    The progress is noted if the latest note is older than `_SILENCE_SECONDS`.
+    """
     job.running = tuple(round(seconds, 1) for seconds in running)
     if time.time() - job.noted > _SILENCE_SECONDS:
         _note(job)
@@ -265,6 +274,6 @@ def _note(job: _Job, *, finished: bool = False) -> None:
 
 
 def _miss(job: _Job, number: int, modality: str, reason: str, detail: str) -> None:
-    """Store the failure of a modality without a file, which the ledger does not record."""
+    """Store the failure of a modality without a file. The ledger does not record such failures."""
     row = job.plan.rows[number]
     job.missing.setdefault(number, {})[modality] = Failure(row.id, row.media[modality], modality, reason, detail)

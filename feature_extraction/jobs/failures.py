@@ -33,12 +33,12 @@ class Failure:
 
 
 def deciding_reason(reasons: Collection[str], modalities: int) -> str:
-    """Return the first reason for the failure of a clip, in the order of `REASONS`; "" if the clip is kept.
+    """Return the first of the reasons in the order of `REASONS`; "" if the clip is kept.
 
-    A clip is kept if it has at least one modality, and merely lacks the others (see `ABSENT`).
+    A clip is kept if at least one modality has features and every reason is a value of `ABSENT`.
 
     Args:
-        reasons: one reason for each absent modality.
+        reasons: one reason for each modality that is absent or failed.
         modalities: number of requested modalities.
     """
     if len(reasons) < modalities and set(reasons) <= set(ABSENT.values()):

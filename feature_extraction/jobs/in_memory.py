@@ -32,7 +32,7 @@ def extract_in_memory(extractor: Extractor, items: Sequence[str], workers: int =
         if description is None:
             other = "text" if modality == "text" else "file"
             raise InputError(
-                f"{items[number]}: cannot be read as {modality} ({part.reason}, {part.detail}); pass another {other}"
+                f"{items[number]} cannot be read as {modality} ({part.reason}, {part.detail}); pass another {other}"
             )
         values[number] = description if extractor.describe is None else extractor.pool(description)
 

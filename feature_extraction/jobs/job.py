@@ -59,40 +59,44 @@ def extract(
 ) -> ExtractionOutcome:
     """Extract features from the media of a manifest into a feature file.
 
-    Output, weights and extractors are checked before the first clip is decoded. Extractors of the user are tested on
-    noise.
+    Output, weights and extractors are checked before the first clip is decoded. Extractors of the user are tested
+    on noise.
 
-    Only modalities with a named extractor are extracted. If no extractor is named, the extractors are `log-mel` for
-    sound and `hog-color` for pictures. A modality that every clip lacks is not written. A clip that lacks only some of
-    the modalities (a silent video) is kept, with a mask.
+    If `audio`, `visual`, `text` or `recipe` names an extractor, only the modalities of named extractors are
+    extracted. Otherwise, the extractors are `log-mel` for sound and `hog-color` for pictures. A modality that every
+    clip lacks is not written. A clip that lacks only some of the modalities (a silent video) is kept, with a mask.
 
     Args:
-        manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split. The columns start and
-            end (seconds) cut a segment of the media. A table that contains the media is also valid: a Parquet file, a
-            WebDataset tar, a data set saved by `datasets`, or "hf:NAME". Files may also be addresses.
+        manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split. The columns start
+            and end (seconds) cut a segment of the media. A table that contains the media is also valid: a Parquet
+            file, a WebDataset tar, a data set saved by `datasets`, or "hf:NAME". CSV files, Parquet files and tars
+            may also be at an address such as "s3://bucket/clips.csv".
         output: feature file to write. The same call continues an interrupted job.
-        audio: audio extractor, `package.module:name` or `hf:MODEL`; by default log-mel, if no extractor is named.
-            "none" excludes sound from the default extractors.
-        visual: visual extractor, as for audio; by default hog-color, if no extractor is named.
-        text: text extractor, as for audio, for the column text or caption; by default none.
-        recipe: preset of the audio and visual extractors with their options (`aadml list feature-recipes`). Options and
-            weights that are passed override those of the preset.
+        audio: audio extractor: a name of `EXTRACTORS`, an import path `package.module:name`, or `hf:MODEL`. "none"
+            excludes sound from the default extractors.
+        visual: visual extractor, with the same kinds of values as `audio`.
+        text: extractor of the texts in the column text or caption, with the same kinds of values as `audio`; by
+            default none.
+        recipe: preset of the audio and visual extractors with their options (`aadml list feature-recipes`). Options
+            and weights that are passed override those of the preset.
         options: options of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
-        weights: source of the weights, for extractors with weights: "auto" (the published file), a file or its folder,
-            or "untrained" (random values).
-        windows: length, or length/step, of the clips that each recording is cut into: "10s" or "10s/5s". Their ids are
-            `ID@10.0-20.0`, and the columns start, end (seconds) and recording are added. A last window shorter than
-            half of the length is left out. A recording shorter than the length is one clip.
-        engine: decoding engine: "local", "ray" (this machine, or RAY_ADDRESS), or "ray:ADDRESS" for a running cluster.
+        weights: source of the weights, for extractors with weights: "auto" (the published file), the name of a
+            published file, a file or its folder, or "untrained" (random values).
+        windows: length, or length/step, of the clips that each recording is cut into: "10s" or "10s/5s". Their ids
+            are `ID@10.0-20.0`, and the columns start, end (seconds) and recording are added. A last window shorter
+            than half of the length is left out. A recording shorter than the length is one clip.
+        engine: decoding engine: "local", "ray" (this machine, or RAY_ADDRESS), or "ray:ADDRESS" for a running
+            cluster.
         workers: number of decoding processes; by default one per processor.
         time_limit: limit on the processor time to decode one modality of a clip, in seconds.
-        max_seconds: maximum length of a clip (a window, or a segment of the manifest), in seconds; longer clips fail.
-        damaged: "keep" skips damaged parts of a clip, with a warning, if at least half of its length can be decoded.
-            "drop" makes a damaged clip fail.
-        shard: (i, n), with i from 0, for only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the
-            parts.
-        retry_failed: try failed clips again.
-        sequence: keep the features over time beside the pooled features.
+        max_seconds: maximum length of a clip (a window, or a segment of the manifest), in seconds; longer clips
+            fail.
+        damaged: "keep" skips damaged parts of a clip, with a warning, if at least half of its length can be
+            decoded. "drop" makes a damaged clip fail.
+        shard: (i, n), with i from 0, for shard i of n. The file of a shard is `<stem>.<i>-of-<n><suffix>`, and
+            `aadml merge` merges the shards.
+        retry_failed: whether failed clips are tried again.
+        sequence: whether the features over time are kept beside the pooled features.
         command: command that continues the job, printed by `aadml status`.
         progress: called with the numbers of clips done and failed.
 
@@ -147,8 +151,8 @@ def choose_extractors(
         options: options by modality.
         weights: source of the weights, for the extractors with an option `weights`; see `extract`.
         recipe: a key of RECIPES, instead of the names for sound and pictures.
-        manifest: clips of the job. Default extractors are built only for modalities with media in the manifest, if it
-            lists any media.
+        manifest: clips of the job. The default extractors for media in the manifest are built; without such media,
+            all default extractors are built.
 
     Raises:
         InputError: an invalid name, option or recipe, a recipe together with an extractor of sound or pictures, the
@@ -199,7 +203,7 @@ def _check_networks(chosen: Mapping[str, str]) -> None:
 
 
 def named_extractors(names: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the names of extractors by modality, without modalities whose name is None or "none"."""
+    """Return the extractor names that are neither None nor "none", by modality."""
     return {modality: name for modality, name in names.items() if name is not None and name != NONE}
 
 

@@ -54,12 +54,12 @@ class _ShardPart:
 def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Merged:
     """Merge the shards of one job. The result equals that of a job without shards byte for byte.
 
-    A transformation that needs the training clips of all shards (a whitening) is fitted during the merge. Features are
-    read and written in blocks.
+    A transformation that needs the training clips of all shards (a whitening) is fitted during the merge. Features
+    are read and written in blocks.
 
     Args:
         paths: feature files of all shards, in any order. A name that was passed to `extract` stands for its shards
-            `<stem>.<i>-of-<n>.h5`. An empty list stands for the shards of `output`.
+            `<stem>.<i>-of-<n><suffix>`. An empty list stands for the shards of `output`.
         output: the feature file to create; its list of failures is written beside it.
 
     Returns:
@@ -75,7 +75,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     with ExitStack() as stack:
         files = shard_paths(paths, place)
         if any(place.exists() and place.samefile(path) for path in files if path.exists()):
-            raise InputError(f"{place}: is one of the shards to merge; choose another output")
+            raise InputError(f"{place} is one of the shards to merge; choose another output")
         parts = [_opened(path, stack) for path in files]
         _check_complete(parts)
         _check_kinds(parts)
@@ -91,23 +91,26 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
 def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _ShardPart:
     content, rows = stack.enter_context(open_features(path))
     if content.shard is None:
-        raise InputError(f"{os.fspath(path)}: is not a shard of a job; pass files that were extracted with --shard")
+        raise InputError(f"{os.fspath(path)} is not a shard of a job; pass files that were extracted with --shard")
     return _ShardPart(os.fspath(path), content, rows, content.shard)
 
 
 def _check_complete(parts: Sequence[_ShardPart]) -> None:
-    """Check that the files are all shards of one job, each once, with every clip as a row or a failure."""
+    """Check that the files are the complete set of shards of one job, without repetition.
+
+    Each clip must be a row or a failure of its shard.
+    """
     known: dict[int, _ShardPart] = {}
     for part in parts:
         shard, first = part.shard, parts[0].shard
         if (shard.count, shard.total, shard.manifest) != (first.count, first.total, first.manifest):
             raise InputError(
-                f"{part.path}: belongs to a different job than {parts[0].path} (the manifests or the "
+                f"{part.path} belongs to a different job than {parts[0].path} (the manifests or the "
                 "numbers of shards differ); pass the shards of one job"
             )
         if shard.index in known:
             raise InputError(
-                f"{part.path}: is shard {shard.index}/{shard.count}, and so is {known[shard.index].path}; "
+                f"{part.path} is shard {shard.index}/{shard.count}, and so is {known[shard.index].path}; "
                 "pass each shard once"
             )
         expected = np.arange(shard.index, shard.total, shard.count)
@@ -115,7 +118,7 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
         if not np.array_equal(rows, expected):
             accounted = len(np.intersect1d(rows, expected))
             raise InputError(
-                f"{part.path}: does not list each clip of its shard once (expected {len(expected)}, listed "
+                f"{part.path} does not list each clip of its shard once (expected {len(expected)}, listed "
                 f"{len(rows)}, correct {accounted}); extract this shard again"
             )
         known[shard.index] = part

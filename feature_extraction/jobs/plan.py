@@ -67,7 +67,7 @@ class ExtractionPlan:
         _ = self.pending  # raises InputError for a fit that cannot be merged
         if "text" in self.by_modality and self.manifest.rows and "text" not in self.manifest.rows[0].media:
             raise InputError(
-                f"{self.manifest.path}: has no text; add a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
+                f"{self.manifest.path} has no text; add a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
             )
         require_seconds("time limit", self.time_limit)
         if self.workers is not None and self.workers < 1:
@@ -143,7 +143,13 @@ def fingerprint(manifest: Manifest) -> str:
 
 
 def _pending(extractor: Extractor, fit: Fit) -> PendingFit:
-    """Return an extractor's fit for `merge`, which builds the fit without the extractor."""
+    """Return a description of an extractor's fit.
+
+    `merge` builds the fit from this description, without the extractor.
+
+    Raises:
+        InputError: merging does not support the fit.
+    """
     if isinstance(fit, PcaWhitening) and extractor.pool is mean_over_time:
         return PendingFit(PCA_WHITENING, fit.dimension, fit.eight_bit)
     raise InputError(

@@ -1,7 +1,8 @@
 """Recipes of features: named combinations of extractors and their options.
 
-The AADML paper uses VGGish (128-d) and Inception-V3 (1,024-d), but does not specify the variant of VGGish: before or
-after its last ReLU, with or without AudioSet's PCA, as floats or in 8 bits. Each interpretation is a recipe.
+The AADML paper uses VGGish (128-d) and Inception-V3 (1,024-d), but does not specify the variant of VGGish: before
+or after its last ReLU, with or without AudioSet's PCA, as floats or in 8 bits. Each recipe is one interpretation of
+the paper.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,10 @@ class ExtractionRecipe:
     weights: tuple[str, ...]
 
     def with_options(self, overrides: Options | None, *, weights: str | None) -> Options:
-        """Return the options of the recipe with overrides, without the recipe's weights if `weights` is not None."""
+        """Return the recipe's options, updated with `overrides`.
+
+        If `weights` is not None, the recipe's option `weights` is omitted.
+        """
         defaults = {
             modality: {name: value for name, value in values.items() if name != "weights" or weights is None}
             for modality, values in self.options.items()

@@ -46,7 +46,7 @@ def shard_path(output: str | os.PathLike[str], shard: tuple[int, int]) -> Path:
         return place.with_name(f"{place.stem}.{index}-of-{count}{place.suffix}")
     if (int(named["index"]), int(named["count"])) != shard:
         raise InputError(
-            f"{place}: is the name of shard {named['index']}/{named['count']}, but the job is shard {index}/{count}; "
+            f"{place} is the name of shard {named['index']}/{named['count']}, but the job is shard {index}/{count}; "
             f"pass {named['stem']}{place.suffix}, the name without the shard"
         )
     return place
@@ -56,11 +56,12 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     """Return the paths of the shards to merge.
 
     Args:
-        names: files of shards, or names of jobs instead of all their shards; empty for the shards of `output`.
+        names: files of shards, or names that were passed to `extract`. A name without a file stands for all its
+            shards (see `named_shards`). Empty for the shards of `output`.
         output: the feature file to create.
 
     Returns:
-        The files in the order of `names`; the shards of a job in the order of their numbers.
+        The paths in the order of `names`; the shards of one name are in the order of their numbers.
 
     Raises:
         InputError: a name is not a path, or no file or shard is found for a name.

@@ -26,18 +26,20 @@ class Status:
 
     Attributes:
         path: feature file of the job.
-        state: `running`, `stopped` (killed or interrupted) or `finished` (the file is written, or every clip failed).
+        state: `running`, `stopped` (killed or interrupted) or `finished` (the file is written, or every clip
+            failed).
         clips: number of clips of the job.
         done: number of clips done, including failed and reused clips.
         failed: reason -> number of clips.
         reused: number of clips that the latest process took from the ledger.
-        rate: clips per second over the last five minutes, without reused clips; None if no clip was done in that time.
-            For several shards, the sum over the running shards.
-        rate_overall: clips per second over the total time of all processes of the job; None if no clip was done, and
-            for several shards.
+        rate: clips per second over the last five minutes, without reused clips; None if no clip was done in that
+            time. For several shards, the sum over the running shards.
+        rate_overall: clips per second over the total time of all processes of the job; None if no clip was done,
+            and for several shards.
         running: seconds of processor time of each clip that is being decoded, without clips on Ray.
-        seconds_left: remaining time at `rate` (at `rate_overall` if `rate` is None), but at least the processor time of
-            the longest running clip so far; None if the time is unknown. For several shards, the longest time.
+        seconds_left: remaining seconds at `rate`, or at `rate_overall` if `rate` is None; at least the maximum of
+            `running`. 0 if all clips are done, and None if there is no rate. For several shards, the longest time
+            of a shard; None if the time of a shard is None.
         command: command that continues a stopped job; "" for a job started from Python, and for several shards.
         folder: working directory of the command; "" for several shards.
         shards: status of each shard, if `path` is the common name of several shards.
@@ -62,14 +64,14 @@ def status(output: str | os.PathLike[str]) -> Status:
     """Return the status of an extraction job.
 
     Args:
-        output: output of `extract`, for a job or a shard, or the common name of all shards, whose counts are summed.
+        output: feature file of a job or of a shard. For the common name of several shards, their counts are summed.
 
     Raises:
         InputError: there is no job with that output, or its ledger is empty or of another version.
     """
     place = Path(output)
     if place.is_dir():
-        raise InputError(f"{place}: is a folder; pass the output of `aadml extract`")
+        raise InputError(f"{place} is a folder; pass the output of `aadml extract`")
     if _work(place).is_dir():
         return _of_job(place)
     shards = tuple(_of_job(path.with_suffix("")) for path in named_shards(place, ".work"))
@@ -121,7 +123,11 @@ def _of_job(place: Path) -> Status:
 
 
 def _rate(notes: Sequence[Progress], now: float) -> float | None:
-    """Return the clips per second in the last `WINDOW` seconds of notes; None if no clip was done."""
+    """Return the clips per second, without reused clips; None if no clip was done.
+
+    The measured time begins at the latest note that is more than `WINDOW` seconds older than the last note, or at
+    the first note. The time ends at `now`.
+    """
     last = notes[-1]
     start = notes[max(0, bisect_left(notes, last.at - WINDOW, key=lambda note: note.at) - 1)]
     worked = last.worked - start.worked

@@ -20,7 +20,8 @@ def try_out(extractor: Extractor) -> None:
     An error of `prepare` is not reported, because in a job such an error fails only single clips.
 
     Raises:
-        InputError: the network raises an error, or the features do not have the promised shape.
+        InputError: an error in `describe`, or a wrong shape. The features of each clip must be (t, d) with t of at
+            least 1. The pooled features must be (dimension,) if the extractor has no fit.
     """
     if EXTRACTORS[extractor.modality].is_own(extractor.name):
         return

@@ -28,7 +28,7 @@ class WeightState:
         name: key of `WEIGHTS`, or file of a model of the Hugging Face Hub.
         path: path of the file.
         present: whether the file exists.
-        sha256: SHA-256; "" if the file was never used.
+        sha256: SHA-256 of the undamaged file; "" if the file was never used.
         check: facts that a download is compared with.
         license: license of the publication.
         url: address of the file, or of its model on the hub; the folder for a model in a folder.
@@ -56,15 +56,16 @@ def weights(
     Args:
         action: `list` reads no content. `get` downloads or copies absent files, and verifies all files. `verify`
             compares the present files with the published checksums and with those of the first use.
-        name: name of a weight file, or of a recipe of features for all files of the recipe. `get` also accepts
+        name: name of a weight file, or of a recipe of features; a recipe selects all its files. `get` also accepts
             `hf:MODEL[@revision]`. `list` and `verify` accept None for all files.
-        folder: folder of files to copy to the cache instead of a download, for `get`.
+        folder: folder of files that `get` copies to the cache; None for a download.
 
     Returns:
         The state of each file. `verify` reports a damaged file as `problem` and an absent file as not present.
 
     Raises:
-        InputError: an invalid argument, or a file for `get` that cannot be obtained or differs from the published file.
+        InputError: an invalid argument, or a file for `get` that cannot be obtained or differs from the published
+            file.
     """
     if action not in ("list", "get", "verify"):
         raise InputError(f"weights: '{action}' is not an action; choose from list, get, verify")

@@ -39,8 +39,9 @@ class Windows:
     def of(self, recording: Segment) -> Iterator[Segment]:
         """Yield the windows of a recording with a finite end.
 
-        The last window may be shorter, but is omitted below half of the length. It is also omitted if at most 5 % of
-        the length follows the previous window. A recording shorter than one window is one window.
+        The last window may be shorter than `length`, but is omitted if its length is below half of `length`. The
+        last window is also omitted if at most 5 % of `length` remains after the previous window. A recording
+        shorter than `length` is one window.
         """
         number, start, end = 0, recording.start, -math.inf
         while not number or (
@@ -62,7 +63,7 @@ def read_windows(text: str) -> Windows:
     length, step = (float(form[1]), float(form[2] or form[1])) if form else (0.0, 0.0)
     if min(length, step) < 0.01 or max(length, step) > 1e6:
         raise InputError(
-            f"windows {text[:80]}: is not a length of windows; pass LENGTH or LENGTH/STEP from 0.01 s to 1,000,000 s, "
+            f"windows {text[:80]} is not a length of windows; pass LENGTH or LENGTH/STEP from 0.01 s to 1,000,000 s, "
             "such as 10s or 10s/5s"
         )
     return Windows(length, step)
@@ -102,7 +103,10 @@ def _files(row: Row) -> list[str]:
 
 
 def _seconds(path: str, report: Callable[[object], None]) -> float:
-    """Return the length of a recording in seconds; 0 for a file without readable sound or video. Runs in a worker."""
+    """Return the length of a recording in seconds; 0 for a file without readable sound or video.
+
+    The function runs in a worker.
+    """
     try:
         return recording_seconds(path)
     except MediaFailure:

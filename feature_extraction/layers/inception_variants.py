@@ -1,8 +1,8 @@
 """Variants of Inception-V3: structure and input of the network for a weight file.
 
-The published files have tensors of equal shapes, but belong to three variants. A published file is identified by its
-checksum. For any other file, the tensors determine some of the fields. A warning lists the fields that remain unknown,
-and the options for these fields.
+The convolutions of all published files have tensors of equal shapes, but the files belong to three variants. A
+published file is identified by its checksum. For any other file, the tensors determine some of the fields. A
+warning lists the fields that remain unknown, and the options for these fields.
 """
 
 import logging
@@ -31,7 +31,7 @@ class InceptionVariant:
     transform_input: bool = True
 
     def updated(self, overrides: "VariantOptions") -> "InceptionVariant":
-        """Return the variant with the fields of `overrides` that are not None."""
+        """Return a copy of the variant, updated with every value of `overrides` that is not None."""
         fields = {name: value for name, value in vars(overrides).items() if value is not None}
         return replace(self, **fields)
 

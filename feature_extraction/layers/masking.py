@@ -21,9 +21,9 @@ def time_mask(lengths: Tensor | None, frames: int) -> Tensor | None:
 
 
 def masked(values: Tensor, mask: Tensor | None) -> Tensor:
-    """Return values (b, c, t, f) with zeros outside `mask` (b, t), or unchanged without a mask.
+    """Return values (b, c, t, f), set to zero outside `mask` (b, t); the values are unchanged if `mask` is None.
 
-    A convolution also reads zeros beyond the end of a single item.
+    A convolution thus reads the same zeros as beyond the end of an item without padding.
     """
     return values if mask is None else values * mask[:, None, :, None]
 

@@ -53,7 +53,13 @@ def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str,
 
 
 def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
-    """Build the tokenizer of a vocabulary: lowercase, split at spaces and punctuation, with [CLS] and [SEP].
+    """Build the `tokenizers.Tokenizer` of a vocabulary.
+
+    The tokenizer converts a text to lowercase, and splits the text at spaces and punctuation. [CLS] is the first
+    piece, and [SEP] is the last piece.
+
+    Args:
+        vocabulary: the entries in the order of their ids, including the special entries.
 
     Raises:
         InputError: `tokenizers` is not installed.
@@ -68,7 +74,7 @@ def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
 
 
 def _words(caption: str) -> list[str]:
-    """Split a caption into words as BERT does: lowercase, without accents, each punctuation mark a word."""
+    """Split a caption into lowercase words without accents, as BERT does; each punctuation mark is a word."""
     plain = "".join(c for c in unicodedata.normalize("NFD", caption.lower()) if unicodedata.category(c) != "Mn")
     return _WORD.findall(plain)
 

@@ -37,5 +37,5 @@ def damages_of_ledger(folder: Path) -> list[str]:
                         "checksum; the next extraction computes them again"
                     )
     except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror}); check the path and its permissions") from error
+        raise InputError(f"{folder} cannot be read ({error.strerror}); check the path and its permissions") from error
     return damages

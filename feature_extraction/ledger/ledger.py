@@ -90,8 +90,8 @@ class Ledger:
         """Append a record and its values, completely or not at all.
 
         Args:
-            record: the record; its `block` and `end` are set by this function.
-            values: (d,) or (t, d); None for a failure.
+            record: the record. The line contains a new `end`, and a new `block` if `values` is not None.
+            values: (d,) or (t, d); None for a failure, and for a record with the `block` of an earlier record.
 
         Raises:
             InputError: the disk is full or the file cannot be written. Earlier records are kept.
@@ -123,7 +123,10 @@ class Ledger:
         self._flushed = time.monotonic()
 
     def forget_damaged(self) -> int:
-        """Remove damaged records from the index, so that their work is done again, and return the number removed."""
+        """Remove damaged records from the index, and return the number of removed records.
+
+        The work of these records is done again.
+        """
         before, positions, self._positions, self._contents = len(self), self._positions, Positions(), None
         for key, position in positions.all():
             record = read_line(Record, self._line(position))
@@ -143,7 +146,7 @@ class Ledger:
         except OSError as error:
             os.ftruncate(self._records.fileno(), self._end)
             os.ftruncate(self._values.fileno(), self._values_end)
-            message = f"{self._place}: cannot be written ({error.strerror}), but {len(self)} results are saved; "
+            message = f"{self._place} cannot be written ({error.strerror}), but {len(self)} results are saved; "
             raise InputError(message + "free some space and run the same command again") from error
         return position
 
@@ -176,7 +179,7 @@ class Ledger:
 
 @contextmanager
 def open_ledger(folder: Path) -> Iterator[Ledger]:
-    """Open the ledger of a work folder, repair it, and lock it against other processes.
+    """Open the ledger of a work folder under a lock against other processes, and repair the ledger.
 
     Args:
         folder: the work folder, which is created if needed.
@@ -187,10 +190,11 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
     Raises:
         InputError: the folder cannot be written, is used by another process, is or contains a symbolic link, or
             contains a ledger of an older version.
+        OSError: the disk cannot store the data at the exit.
     """
     if (folder / _OLD).exists():
         raise InputError(
-            f"{folder / _OLD}: was written by an older version of aadml; finish the job with that version, "
+            f"{folder / _OLD} was written by an older version of aadml; finish the job with that version, "
             f"remove {folder} to decode its clips again, or choose another output"
         )
     refuse_links(folder)
@@ -199,7 +203,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
             folder.mkdir(parents=True, exist_ok=True)
             records, values = (stack.enter_context(_opened(folder / name)) for name in (RECORDS, VALUES))
         except OSError as error:
-            raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another output") from error
+            raise InputError(f"{folder} cannot be written ({error.strerror}); choose another output") from error
         busy = (
             "another extraction is writing this file; wait until the extraction has finished, or choose another output"
         )
@@ -212,7 +216,10 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
 
 
 def is_in_use(records: Path) -> bool:
-    """Return whether a process is writing the ledger with the file of records `records`.
+    """Return whether a process is writing a ledger.
+
+    Args:
+        records: path of the ledger's file `records.jsonl`.
 
     Raises:
         OSError: the file cannot be opened.

@@ -33,7 +33,7 @@ class Progress:
         done: number of clips done, including failed and reused clips.
         reused: number of clips taken from the ledger.
         failed: reason -> number of clips.
-        finished: whether the feature file has been written.
+        finished: whether all files of the job have been written; there is no feature file if every clip failed.
         running: seconds of processor time of each clip that is being decoded; empty in older ledgers.
     """
 

@@ -54,8 +54,8 @@ class Record:
         modality: name of the modality.
         settings: fingerprint of all settings that determine the values.
         content: SHA-256 of the file, with the times of a segment; for a text, the first 64 bits of its SHA-256.
-        stamp: result of `stamp_of` for the file, or of `text_stamp` for a text, followed by the bytes of the segment as
-            text. Equal stamps mean equal content.
+        stamp: for a file, the result of `stamp_of`, followed by the bytes of `str(segment)`; for a text, the result
+            of `text_stamp`. Equal stamps mean equal content.
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
         warnings: warnings about an accepted clip.
@@ -82,7 +82,10 @@ class Record:
 
 
 def key_of(clip: str, modality: str, settings: str) -> int:
-    """Compute the 64-bit key of a clip, modality and settings. Keys may collide, so readers compare the record."""
+    """Compute the 64-bit key of a clip, modality and settings.
+
+    Keys may collide, so readers also compare the fields of a record with the wanted clip, modality and settings.
+    """
     name = "\0".join((clip, modality, settings)).encode("utf-8", errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) or 1
 

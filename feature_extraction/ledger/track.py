@@ -57,7 +57,7 @@ class Track:
         return max(self._blocks[2::4], default=0)
 
     def descriptions(self, ledger: Ledger) -> Iterator[NDArray[np.float32]]:
-        """Yield the values of each clip that has the modality, (d,) or (t, d).
+        """Yield the values, (d,) or (t, d), of each clip that has the modality.
 
         Raises:
             DamagedValues: values do not match their checksum.
@@ -70,7 +70,10 @@ class Track:
             yield ledger.values(Block(offset, (rows, width) if rows else (width,), checksum))
 
     def times(self, extractor: Extractor) -> Iterator[NDArray[np.float64]]:
-        """Yield the start times (t,) of the rows of each clip with features over time, in seconds."""
+        """Yield the start times (t,) of the rows, for each clip with features over time.
+
+        Times are in seconds after the beginning of the segment, or of the file of a clip without a segment.
+        """
         for rows, start, seconds in zip(self._blocks[1::4], self._moments[::2], self._moments[1::2], strict=True):
             if rows:
                 yield start + extractor.times(rows, seconds)

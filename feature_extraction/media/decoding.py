@@ -43,12 +43,12 @@ def decode(
         path: path of the file, never an address or a pattern; for a text input, the text itself.
         inputs: kind of data to decode, with the settings of that kind.
         limits: limits that a file must not exceed.
-        minimum_seconds: shortest accepted sound or video.
-        segment: part of the recording that is decoded, to the sample or frame; not used for text.
+        minimum_seconds: minimum duration of sound or video, in seconds.
+        segment: part of the recording to decode, exact to one sample or frame; not used for text.
 
     Returns:
-        Clip of samples (s,) float32, frames (t, height, width, 3) uint8 or bytes of text (n,) uint8; s, t and n are at
-        least 1.
+        Clip of samples (s,) float32, frames (t, height, width, 3) uint8 or bytes of text (n,) uint8; s, t and n are
+        at least 1.
 
     Raises:
         MediaFailure: there is no valid clip; the exception has the reason, a key of `REASONS`.
@@ -86,7 +86,10 @@ def recording_seconds(path: str) -> float:
 
 @contextmanager
 def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
-    """Open a media file and yield its container and ending; errors of the `with` block are raised as MediaFailure."""
+    """Open a media file and yield its container and its `Ending`.
+
+    Errors of reading and decoding, also in the `with` block, are raised as MediaFailure.
+    """
     with _opened(path) as file:
         _refuse_pointers(file)
         end = ending(file)

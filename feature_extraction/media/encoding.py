@@ -53,8 +53,9 @@ def encode(
     Args:
         path: path of the file; writing is not atomic.
         encoding: container and encoders.
-        pictures: (frames, height, width, 3), even height and width; None for sound only.
-        sound: (samples,) within -1..1, one channel; None for pictures only. Pictures, sound or both are required.
+        pictures: (frames, height, width, 3), with even height and width; None for sound only.
+        sound: (samples,), one channel with values from -1 to 1; None for pictures only. Pictures, sound or both are
+            required.
         frame_rate: pictures per second.
         rate: samples per second; the encoder must accept this rate.
         colors: order of the channels of a picture, by FFmpeg's name.

@@ -25,9 +25,10 @@ _ROUNDING = 1e-3  # seconds by which the times of frames and segments may be rou
 def decoded_frames(
     container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, segment: Segment, ending: Ending
 ) -> Clip:
-    """Decode the frames of the open file `container`, whose ending is `ending`.
+    """Decode the frames of an open file.
 
-    See `decode` for the other arguments and the error.
+    `container` is the file, and `ending` is the result of `truncation.ending` for the file. See `decode` for the
+    other arguments and the error.
     """
     track = MediaSource(container, _stream(container), ending, limits.damaged == "keep")
     context = track.stream.codec_context
@@ -61,7 +62,11 @@ def decoded_frames(
 
 
 def _cut(track: MediaSource, segment: Segment, grid: "_Grid", clock: "_Clock") -> Iterator[Any]:
-    """Yield the frames of a segment; the grid begins with the frame shown at the start of the segment."""
+    """Yield the frames of a segment.
+
+    The grid holds the last frame before the segment, for steps before the first yielded frame. If such a frame has
+    a timestamp, the clock begins at the start of the segment.
+    """
     origin, end = track.beginning + segment.start, 0.0
     for number, frame in enumerate(track.frames(segment.start)):
         time = number / clock.rate if frame.time is None else frame.time
@@ -144,15 +149,18 @@ class _Clock:
 
     @property
     def shown(self) -> float:
-        """Length of the clip in seconds if the last frame has the mean duration of the other frames; 0 for one."""
+        """Length of the clip in seconds; 0 for a single frame.
+
+        The last frame is counted with the mean duration of the other frames.
+        """
         return self.seconds + (self.seconds / (self.count - 1) if self.count > 1 else 0.0)
 
 
 def _rgb(frame: Any) -> NDArray[np.uint8]:
-    """Convert a frame to RGB (h, w, 3) by the matrix and range of its file, as `ffmpeg -pix_fmt rgb24` converts it.
+    """Convert a frame to RGB (h, w, 3) by the color matrix and range of its file, as `ffmpeg -pix_fmt rgb24` does.
 
-    For more than 8 bits, FFmpeg has no direct conversion and filters bicubically. A frame is converted in one
-    thread. The default of PyAV is one thread per processor.
+    For more than 8 bits per color, FFmpeg has no direct conversion and filters bicubically. A frame is converted in
+    one thread. The default of PyAV is one thread per processor.
     """
     deep = frame.format.components[0].bits > 8
     filtered = Interpolation.BICUBIC if deep else Interpolation.BILINEAR
@@ -196,7 +204,10 @@ class _Grid:
             self.pictures += [self._picture(self._shown)] * (steps - len(self.pictures))
 
     def _picture(self, frame: Any) -> NDArray[np.uint8]:
-        """Convert a decoded frame to an upright RGB picture of the size of `inputs`, or of the clip's first picture."""
+        """Convert a decoded frame to an upright RGB picture (height, width, 3).
+
+        If the extractor's inputs do not fix the size, the picture has the size of the clip's first picture.
+        """
         picture = self._orientation.upright(_rgb(frame), frame)
         if frame.color_trc in _HDR:
             self.remarks = (f"the video has high dynamic range ({_HDR[frame.color_trc]}), which is not mapped to sRGB",)

@@ -1,4 +1,4 @@
-"""Inputs that are decoded from media files, decoded clips, and reasons for failure."""
+"""Inputs of extractors, decoded clips, and reasons for failed decoding."""
 
 import math
 from dataclasses import dataclass
@@ -66,13 +66,15 @@ class Frames:
     """Input of a visual extractor: upright RGB uint8 frames (t, height, width, 3).
 
     Attributes:
-        frames_per_second: steps per second. The picture of a step is its first frame, or the frame still shown.
-        height: height of frames after resizing in the decoding process; None for the height of the clip's
-            first frame.
-        width: width of frames after resizing, as for `height`; the aspect ratio may change.
+        frames_per_second: steps per second. The picture of a step is the first frame within the step, or the frame
+            still shown if the step has no frame.
+        height: height of frames after resizing in the decoding process; None for the height of the clip's first
+            frame.
+        width: width of frames after resizing; None for the width of the clip's first frame. The aspect ratio may
+            change.
         limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a warning.
-        edition: as in `Sound`. Version 2 introduced the time grid, and version 3 mirrors mirrored frames back. Version
-            4 skips damaged packets, and converts more than 8 bits per color as FFmpeg does.
+        edition: as in `Sound`. Version 2 introduced the time grid, and version 3 mirrors mirrored frames back.
+            Version 4 skips damaged packets, and converts more than 8 bits per color as FFmpeg does.
     """
 
     edition: ClassVar[int] = 4
@@ -95,10 +97,10 @@ class Pictures(Frames):
     `width` are not used.
 
     Attributes:
-        shortest: pixels of the shorter edge, with the aspect ratio of the frame.
-        resized: (height, width), for any aspect ratio.
-        patches: (pixels of a side, count): the largest picture of at most this many square patches, with nearly the
-            aspect ratio of the frame.
+        shortest: pixels of the shorter edge after resizing; the aspect ratio is kept.
+        resized: (height, width) after resizing; the aspect ratio may change.
+        patches: (side, count). A frame is resized to the largest picture of at most `count` square patches with
+            sides of `side` pixels; the aspect ratio is nearly kept.
         crop: (height, width) of the center crop; None for no crop.
         resample: name of the filter in Pillow.
     """
@@ -140,8 +142,10 @@ class Clip:
     """Samples, frames or text of one modality of a clip.
 
     Attributes:
-        values: samples (s,) float32, frames (t, height, width, 3) uint8, or bytes of text (n,) uint8; at least one.
-        start: time of the first sample or frame, in seconds after the beginning of the file or of the segment.
+        values: samples (s,) float32, frames (t, height, width, 3) uint8, or bytes of text (n,) uint8; s, t and n
+            are at least 1.
+        start: time of the first sample or frame, in seconds after the beginning of the segment, or of the file if
+            the clip is not a segment.
         seconds: duration of the samples or frames in seconds; 0 for text.
         remarks: irregularities, one line each.
     """

@@ -66,9 +66,10 @@ def check_sizes(inputs: Pictures, where: str) -> None:
 
 
 def _in_patches(height: int, width: int, side: int, most: int) -> tuple[int, int]:
-    """Compute the largest (height, width) in pixels of at most `most` square patches of `side` pixels (SigLIP 2).
+    """Compute the (height, width) in pixels of the largest picture of at most `most` square patches.
 
-    The aspect ratio of (`height`, `width`) is nearly kept.
+    A patch has sides of `side` pixels. The aspect ratio of (`height`, `width`) is nearly kept. The computation is
+    that of SigLIP 2.
     """
 
     def scaled(scale: float) -> tuple[int, int]:

@@ -22,9 +22,10 @@ _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two frames; a header that d
 def decoded_sound(
     container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, segment: Segment, ending: Ending
 ) -> Clip:
-    """Decode the first sound track of the open file `container`, whose ending is `ending`.
+    """Decode the first sound track of an open file.
 
-    See `decode` for the other arguments and the error.
+    `container` is the file, and `ending` is the result of `truncation.ending` for the file. See `decode` for the
+    other arguments and the error.
     """
     if not container.streams.audio:
         raise MediaFailure("no-audio", "the file has no sound track")
@@ -104,7 +105,10 @@ class _Times:
 
 
 def _cut(track: MediaSource, segment: Segment, times: _Times) -> Iterator[tuple[Any, float]]:
-    """Yield the frames of a segment, cut to the sample, with the seconds of sound that were lost before each frame."""
+    """Yield each frame of a segment, and the seconds of sound that were lost before the frame.
+
+    Samples outside the segment are removed from the frames. The seconds are 0 for the first frame.
+    """
     if segment.is_whole:
         yield from times.taken()
         return
@@ -165,7 +169,10 @@ def _part(frame: Any, first: int, last: int) -> Any:
 
 
 def _trimmed(samples: NDArray[np.float32], track: MediaSource, rate: int, skipped: float = 0.0) -> NDArray[np.float32]:
-    """Remove the padding of an encoder at the end; `skipped` seconds of the track precede the samples."""
+    """Remove an encoder's padding from the end of the samples.
+
+    The samples begin `skipped` seconds after the beginning of the track.
+    """
     if track.stream.duration is None:
         return samples
     declared = round((float(track.stream.duration * track.stream.time_base) - skipped) * rate)

@@ -36,7 +36,7 @@ class MediaSource:
         tolerant: whether damaged parts are skipped; otherwise they are a failure.
 
     Raises:
-        MediaFailure: no available decoder, or a truncated file if damage is a failure.
+        MediaFailure: no decoder is available for the stream, or the file is truncated and `tolerant` is false.
     """
 
     container: Any
@@ -124,7 +124,7 @@ class MediaSource:
     def _frames_of(self, packet: Any, *, counts: bool) -> list[Any] | None:
         """Decode a packet into frames.
 
-        Return None for a failed decoding, and record the failure as damage if `counts` is true.
+        Return None if decoding fails. If `counts` is also true, the failure is recorded as damage.
         """
         if packet.is_corrupt and not self.ending.open_ended:  # a decoder would accept the packet
             cause = "the file ends, or is damaged, in the middle of a packet"
@@ -156,11 +156,15 @@ class MediaSource:
         return None
 
     def check_segment(self, segment: Segment, end: float) -> None:
-        """Raise MediaFailure if a segment begins at or after the end of the stream, or ends noticeably later.
+        """Check that a segment is a part of the stream.
 
         Args:
             segment: part of the recording.
             end: end of the decoded stream, in seconds after the beginning of the file.
+
+        Raises:
+            MediaFailure: the stream ends at or before the start of the segment, or noticeably before the end of the
+                segment.
         """
         held = end - segment.start
         if segment.is_whole or (held > 0 and (segment.end == math.inf or not _is_short(held, segment.length))):
@@ -173,16 +177,16 @@ class MediaSource:
         return "sound" if self.stream.type == "audio" else "video"
 
     def remarks(self, end: float, lost: float, segment: Segment, *, complete: bool) -> tuple[str, ...]:
-        """Return a warning on damage, or on a stream that is noticeably shorter than its stated length; otherwise ().
+        """Return a warning on damage, or on a stream noticeably shorter than its stated length; otherwise ().
 
         Args:
             end: length of the clip in seconds, including lost parts.
             lost: seconds of the clip that were lost.
-            segment: part of the recording that is the clip.
+            segment: part of the recording; the clip contains only this part.
             complete: whether the clip has all wanted seconds, so that the rest of the stream is not needed.
 
         Raises:
-            MediaFailure: less than half of the length was decoded.
+            MediaFailure: less than half of the undamaged length was decoded.
         """
         complete = complete or segment.end < math.inf
         if self.damage.cause and (segment.is_whole or lost > _ROUNDING):  # packets before a segment may be damaged
@@ -194,12 +198,14 @@ class MediaSource:
         return (f"the file states {announced:.1f} s of {self._content}, but contains {segment.start + end:.1f} s",)
 
     def gap(self, jump: float | None, elapsed: float, estimate: float) -> float:
-        """Return the seconds that damage leaves between two frames.
+        """Return the seconds of the gap that damage leaves between two frames.
 
         Args:
-            jump: gap between the times of the frames; None if a time is unknown.
+            jump: seconds from the end of the frame before the gap to the time of the frame after the gap; None if
+                one of these times is unknown.
             elapsed: seconds from the first frame to the gap.
-            estimate: duration of the skipped packets, if each is as long as the frame before.
+            estimate: duration of the skipped packets in seconds, if each packet is as long as the frame before the
+                gap.
         """
         if jump is None or not self.damage.timed:
             return estimate

@@ -23,8 +23,9 @@ class Ending:
 
     Attributes:
         missing: number of missing bytes; 0 if no bytes are missing or the file states no length.
-        tolerable: whether missing bytes do not count as damage: a few bytes, or any number in an AVI.
-        open_ended: whether a short last packet is decoded: for a WAV that is cut short or states no length.
+        tolerable: whether missing bytes do not count as damage; true for a few bytes, or for any number of bytes in
+            an AVI.
+        open_ended: whether a short last packet is decoded; true for a WAV that is cut short or states no length.
         unmarked: whether the end mark of an Ogg file is absent.
         empty: whether a WAV has no samples.
         share: share of the file that is missing, for files whose length in seconds is known only from their size.
@@ -142,7 +143,10 @@ def _variable_length(file: IO[bytes]) -> int | None:
 
 
 def _ending_of_wav(file: IO[bytes], size: int) -> Ending:
-    """Compare the end of a WAV with its chunk of samples. A writer to a pipe sets the size to 0 or to the maximum."""
+    """Compare the stated size of the chunk of samples of a WAV with the end of the file.
+
+    A program that writes a WAV to a pipe sets this size to 0 or to the maximum.
+    """
     position, long_size = 12, 0
     while position + 8 <= size:
         file.seek(position)

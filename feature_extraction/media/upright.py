@@ -1,4 +1,7 @@
-"""Upright frames: rotated and mirrored by the display matrix of their file (a rotated phone, a front camera)."""
+"""Upright frames, rotated and mirrored by the display matrix of their file.
+
+For example, files from a rotated phone or a front camera have such a matrix.
+"""
 
 from fractions import Fraction
 from typing import Any
@@ -24,10 +27,10 @@ class Orientation:
         self._graph = Graph()
 
     def upright(self, picture: NDArray[np.uint8], frame: Any) -> NDArray[np.uint8]:
-        """Apply the display matrix of a frame, if present, to its picture (h, w, 3): quarter turns and reflections.
+        """Rotate and mirror the picture (h, w, 3) of a frame by the display matrix of the frame, if present.
 
         The matrix maps column x and row y to column `a x + c y` and row `b x + d y`. The nearest of the eight
-        transformations that map the rectangle to a rectangle is used.
+        combinations of quarter turns and reflections is used. After a quarter turn, the picture is (w, h, 3).
         """
         matrix = self._matrix(frame)
         if matrix is None:

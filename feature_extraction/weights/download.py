@@ -38,9 +38,7 @@ def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
             written.
     """
     if not url.startswith(("http://", "https://")):
-        raise InputError(
-            f"{url}: is not an http or https address; pass an address that begins with http:// or https://"
-        )
+        raise InputError(f"{url} is not an http or https address; pass an address that begins with http:// or https://")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = os.open(target.parent, os.O_RDONLY)
@@ -109,7 +107,7 @@ def _received(url: str, target: Path) -> Path:
 
 
 def _opened(url: str, start: int = 0) -> Any:
-    """Open an address, from byte `start` on."""
+    """Open an address, from byte `start` on; a server without support for ranges sends the whole file."""
     headers = {"User-Agent": "aadml"} | ({"Range": f"bytes={start}-"} if start else {})
     return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT)
 
@@ -126,5 +124,5 @@ def _write(response: Any, part: Path, start: int, length: int) -> None:
 
 def _unwritable(target: Path, error: OSError) -> InputError:
     return InputError(
-        f"{target}: cannot be written ({error.strerror}); free some space, or set AADML_CACHE to another folder"
+        f"{target} cannot be written ({error.strerror}); free some space, or set AADML_CACHE to another folder"
     )

@@ -9,12 +9,13 @@ def expanded(name: str, modality: str) -> tuple[str, dict[str, str]]:
     """Resolve the name of an extractor.
 
     Args:
-        name: an entry of a registry, an import path, or `hf:MODEL[@revision][#pooling]`, where MODEL is a folder or a
-            name on the Hugging Face Hub.
+        name: an entry of a registry, an import path, or `hf:MODEL[@revision][#pooling]`, where MODEL is a folder or
+            a name on the Hugging Face Hub.
         modality: modality of the extractor.
 
     Returns:
-        Name of the entry, or the import path, and the options that `name` contains.
+        A name and a mapping. The name is an entry of a registry, or an import path. The mapping contains the
+        options that `name` contains, by the name of the option.
     """
     if not name.startswith(PREFIX):
         return name, {}

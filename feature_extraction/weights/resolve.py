@@ -35,11 +35,13 @@ def load_weights(choice: str, default: str) -> ResolvedWeights:
     """Read the weights that a user selects.
 
     Args:
-        choice: `auto` for the default, a name of `WEIGHTS`, a file, or a folder with one weight file.
+        choice: `auto` for the default, a name of `WEIGHTS`, a file, or a folder. A folder must contain the
+            published file of `default`, or exactly one weight file.
         default: key of `WEIGHTS` that `auto` selects.
 
     Raises:
-        InputError: the file does not exist, is one of several in the folder, or cannot be obtained, verified or read.
+        InputError: an unknown `choice`, a folder without such a file, or a file that cannot be obtained, verified
+            or read.
     """
     name = default if choice == "auto" else choice
     path = Path(choice).expanduser()

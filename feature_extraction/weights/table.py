@@ -140,10 +140,13 @@ WEIGHTS: dict[str, WeightFile] = {
 
 
 def weights_folder() -> Path:
-    """Return the folder of weight files: `weights` in $AADML_CACHE, else in $XDG_CACHE_HOME/aadml or ~/.cache/aadml.
+    """Return the folder of weight files.
+
+    The folder is `weights` in $AADML_CACHE if this variable is set. Otherwise the folder is `aadml/weights` in
+    $XDG_CACHE_HOME, or in ~/.cache if $XDG_CACHE_HOME is not set.
 
     Raises:
-        InputError: the folder would be in the home directory of the user, which cannot be determined.
+        InputError: the home directory of the user is needed, but cannot be determined.
     """
     cache = os.environ.get("AADML_CACHE")
     try:
@@ -164,12 +167,12 @@ def weights_path(name: str, folder: Path | None = None) -> Path:
 
     Args:
         name: a key of `WEIGHTS`.
-        folder: folder with the file, which is copied to the cache; None to download the file from its address, or from
-            the folder of files at $AADML_MIRROR.
+        folder: folder with the file, which is copied to the cache; None to download the file from its address. If
+            $AADML_MIRROR is set, the file is downloaded from the folder at that address instead.
 
     Raises:
-        InputError: an unknown key, an absent file that cannot be obtained, or content that cannot be verified. For a
-            file that cannot be obtained, the message contains file, address and folder.
+        InputError: an unknown key, an absent file that cannot be obtained, or content that cannot be verified. For
+            a file that cannot be obtained, the message contains file, address and folder.
     """
     entry = published(name)
     path = weights_folder() / entry.file
@@ -187,7 +190,7 @@ def _fetch(name: str, entry: WeightFile, path: Path) -> None:
     url = f"{mirror.rstrip('/')}/{quote(entry.file)}" if mirror else entry.url
     try:
         if not entry.direct and not mirror:
-            raise InputError(f"{url}: is a page for downloads, not the address of the file; open the page in a browser")
+            raise InputError(f"{url} is a page for downloads, not the address of the file; open the page in a browser")
         download(url, path, check=lambda part: _verify(entry, part))
     except InputError as error:
         raise type(error)(
@@ -198,7 +201,7 @@ def _fetch(name: str, entry: WeightFile, path: Path) -> None:
 
 def _copy(entry: WeightFile, source: Path, path: Path) -> None:
     if not source.is_file():
-        raise InputError(f"{source}: does not exist; download the file from {entry.url} into {source.parent}")
+        raise InputError(f"{source} does not exist; download the file from {entry.url} into {source.parent}")
     with atomic_path(path) as temporary:
         shutil.copyfile(source, temporary)
         _verify(entry, temporary)
@@ -272,7 +275,7 @@ def _verify(entry: WeightFile, path: Path) -> None:
     size, place = path.stat().st_size, weights_folder() / entry.file
     if entry.size is not None and size != entry.size:
         raise DamagedFileError(
-            f"{place}: has {size:,} bytes, but the published file has {entry.size:,}; store an undamaged "
+            f"{place} has {size:,} bytes, but the published file has {entry.size:,}; store an undamaged "
             "copy of the published file at this path"
         )
     for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):
@@ -291,7 +294,10 @@ def _verify(entry: WeightFile, path: Path) -> None:
 
 
 def recorded_checksums() -> dict[str, str]:
-    """Read `checksums.json` of the folder of weights: file name -> SHA-256 at first use; {} if the file is absent.
+    """Read the checksums of first use from `checksums.json` in the folder of weight files.
+
+    Returns:
+        SHA-256 of each file at its first use, by file name; {} if `checksums.json` is absent.
 
     Raises:
         DamagedFileError: `checksums.json` is not a JSON object.
@@ -303,8 +309,8 @@ def recorded_checksums() -> dict[str, str]:
         return {}
     except ValueError as error:
         raise DamagedFileError(
-            f"{place}: is not JSON ({error}); delete the file, so that checksums are recorded again"
+            f"{place} is not JSON ({error}); delete the file, so that checksums are recorded again"
         ) from error
     if not isinstance(content, dict):
-        raise DamagedFileError(f"{place}: is not a JSON object; delete the file, so that checksums are recorded again")
+        raise DamagedFileError(f"{place} is not a JSON object; delete the file, so that checksums are recorded again")
     return {str(file): str(value) for file, value in content.items()}

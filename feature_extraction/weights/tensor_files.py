@@ -1,7 +1,7 @@
 """Tensors of weight files: safetensors, PyTorch state dicts, NumPy archives, TensorFlow checkpoints.
 
-Only tensors are read: pickles by `torch.load(weights_only=True)`, NumPy archives without Python objects. Files of
-formats other than safetensors can be cached as safetensors.
+Only tensors are read. Pickles are read by `torch.load(weights_only=True)`. NumPy archives must not contain Python
+objects. Files of formats other than safetensors can be cached as safetensors.
 """
 
 import logging
@@ -62,19 +62,21 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
     """Read all tensors of a weight file.
 
     Args:
-        path: a safetensors file, recognized by its suffix, or a PyTorch, NumPy or TensorFlow file, recognized by its
-            content.
-        cache: path of the converted copy of exactly this content, read if it exists, else written; None for no copy.
-            A copy that is damaged or cannot be written causes no error, only another conversion.
+        path: a safetensors file, recognized by its suffix, or a PyTorch, NumPy or TensorFlow file, recognized by
+            its content.
+        cache: path of the converted copy of exactly this content; None for no copy. An undamaged copy is read; a
+            missing or damaged copy is written. A copy that cannot be written causes only a warning. A safetensors
+            file is not copied.
 
     Returns:
-        Name -> tensor on the CPU; wrappers such as PANNs' `model` are removed.
+        Tensors on the CPU, by name; wrappers such as PANNs' `model` are removed.
 
     Raises:
-        InputError: the file does not exist, has another format, is damaged, has no tensors, or contains unsafe objects.
+        InputError: the file does not exist, has another format, is damaged, has no tensors, or contains unsafe
+            objects.
     """
     if not path.is_file():
-        raise InputError(f"{path}: is not a file; pass a .safetensors, .pth or .npz file, or a TensorFlow checkpoint")
+        raise InputError(f"{path} is not a file; pass a .safetensors, .pth or .npz file, or a TensorFlow checkpoint")
     if path.suffix == ".safetensors":
         return _safetensors(path)
     refuse_keras(path)
@@ -99,7 +101,7 @@ def refuse_keras(path: Path) -> None:
             kind = "a model of Keras" if "model.weights.h5" in archive.namelist() else kind
     if kind:
         raise InputError(
-            f"{path}: is {kind}, and the names of Keras do not identify the layers of the weights; pass "
+            f"{path} is {kind}, and the names of Keras do not identify the layers of the weights; pass "
             "the published file of the network (see `aadml weights list`), or save the tensors as .safetensors with "
             "the names of the PyTorch network"
         )
@@ -120,7 +122,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFileError(
-            f"{path}: is not a complete safetensors file ({cause(error)}); restore the file from a copy"
+            f"{path} is not a complete safetensors file ({cause(error)}); restore the file from a copy"
         ) from error
 
 
@@ -133,16 +135,19 @@ def _foreign(path: Path) -> dict[str, Tensor]:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise InputError(f"{path}: contains data other than tensors; pass a file of tensors only") from error
+        raise InputError(f"{path} contains data other than tensors; pass a file of tensors only") from error
     except (*DAMAGED, *_MISREAD) as error:
         raise DamagedFileError(
-            f"{path}: is not a complete PyTorch weight file ({cause(error)}); download the file again"
+            f"{path} is not a complete PyTorch weight file ({cause(error)}); download the file again"
         ) from error
     return _unwrapped(content, path)
 
 
 def _numpy_arrays() -> list[Any]:
-    """Return safe types that `torch.load` needs for NumPy arrays, as in older files (PANNs, the PCA of VGGish)."""
+    """Return the types and functions that `torch.load` needs as safe globals for NumPy arrays.
+
+    Older files, for example those of PANNs and of the PCA of VGGish, contain such arrays.
+    """
     rebuild = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
     named = [(f, f"numpy.{core}.multiarray.{name}") for name, f in rebuild.items() for core in ("core", "_core")]
     return [np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in ("f2", "f4", "f8", "i4", "i8", "u1", "?")), *named]
@@ -155,9 +160,7 @@ def _is_numpy_archive(path: Path) -> bool:
             refuse_zip_bomb(archive, path.stat().st_size)
             names = archive.namelist()
     except DAMAGED as error:
-        raise DamagedFileError(
-            f"{path}: is not a complete archive ({cause(error)}); download the file again"
-        ) from error
+        raise DamagedFileError(f"{path} is not a complete archive ({cause(error)}); download the file again") from error
     return bool(names) and all(name.endswith(".npy") for name in names)
 
 
@@ -175,7 +178,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
     if not isinstance(content, Mapping):
-        raise InputError(f"{path}: contains a {type(content).__name__}; pass a state dict of tensors")
+        raise InputError(f"{path} contains a {type(content).__name__}; pass a state dict of tensors")
     arrays = {
         str(name).removeprefix("module."): torch.from_numpy(value) if isinstance(value, np.ndarray) else value
         for name, value in content.items()
@@ -192,7 +195,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
             )
     if not tensors:
         raise InputError(
-            f"{path}: contains no tensors (keys found: {', '.join(map(str, list(content)[:5])) or 'none'}); "
+            f"{path} contains no tensors (keys found: {', '.join(map(str, list(content)[:5])) or 'none'}); "
             "pass a state dict of tensors"
         )
     return tensors

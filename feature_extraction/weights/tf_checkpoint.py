@@ -46,12 +46,19 @@ def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
         if isinstance(error, InputError):
             raise InputError(f"{path}: {error}") from error
         raise InputError(
-            f"{path}: is not a complete TensorFlow checkpoint ({error}); download the checkpoint again"
+            f"{path} is not a complete TensorFlow checkpoint ({error}); download the checkpoint again"
         ) from error
 
 
 def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
-    """Read tensors: names, shapes and types from the first entry, and a tensor's values from each other entry."""
+    """Return the numeric tensors of the entries of a checkpoint, by name.
+
+    The first entry contains the names, shapes and types of all tensors. Every later entry contains the values of
+    one tensor.
+
+    Raises:
+        InputError: a tensor consists of several slices.
+    """
     shapes: dict[str, tuple[tuple[int, ...], int]] = {}
     tensors: dict[str, NDArray[Any]] = {}
     for kind, meta in _fields(dict(_fields(entries[0][1]))[1]):
@@ -72,7 +79,10 @@ def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
 
 
 def _tensor_values(proto: memoryview, dtype: int) -> NDArray[Any]:
-    """Read the values of a TensorProto: raw content, or the packed field of its type."""
+    """Return the values (n,) of a TensorProto.
+
+    The values are read from the raw content if present, and otherwise from the packed field of `dtype`.
+    """
     fields = dict(_fields(proto))
     raw = fields.get(4, fields.get(_PACKED_FIELDS.get(dtype, 0), b""))
     if 4 not in fields and dtype in (3, 9):
@@ -119,7 +129,10 @@ def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes,
 
 
 def _fields(buffer: Any) -> Iterator[tuple[int, Any]]:
-    """Yield number and value of each field of a protocol buffer: an integer for a varint, bytes for other types."""
+    """Yield the number and the value of each field of a protocol buffer.
+
+    The value of a varint is an integer. Any other value is a slice of `buffer`.
+    """
     at = 0
     while at < len(buffer):
         tag, at = _varint(buffer, at)

@@ -61,7 +61,7 @@ def test_a_table_for_people_with_classes(aadml, embeddings_file):
     ("arguments", "message"),
     [
         ((), "pass either a run or model folder, or --embeddings FILE"),
-        (("--embeddings", "absent.npz"), "absent.npz: does not exist"),
+        (("--embeddings", "absent.npz"), "absent.npz does not exist"),
         (("--embeddings", "FILE", "--split", "valid"), "no clips of the split 'valid'; choose from test, train"),
         (("--embeddings", "FILE", "--metric", "runing"), "did you mean 'running'"),
         (("--embeddings", "FILE", "--similarity", "l2"), "no similarity 'l2'"),

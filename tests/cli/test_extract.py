@@ -159,7 +159,7 @@ def test_wrong_usage_is_one_line_and_exit_status_two(aadml, clips, tmp_path, arg
     [
         pytest.param(4_000, "results are saved; free some space and run the same command again", id="ledger"),
         pytest.param(
-            50_000, "f.h5: cannot be written (File too large); choose another path, or free", id="feature file"
+            50_000, "f.h5 cannot be written (File too large); choose another path, or free", id="feature file"
         ),
     ],
 )
@@ -223,7 +223,7 @@ def test_features_of_other_clips_are_not_replaced(aadml, tmp_path):
     code, _, error = aadml("extract", tmp_path / "manifest.csv", "-o", tmp_path / "f.h5")
     assert (code, error) == (
         2,
-        f"{tmp_path / 'f.h5'}: is a feature file that shares no clip with {tmp_path / 'manifest.csv'}, and is not "
+        f"{tmp_path / 'f.h5'} is a feature file that shares no clip with {tmp_path / 'manifest.csv'}, and is not "
         "overwritten; choose another output, or remove this file",
     )
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -233,7 +233,7 @@ def test_features_of_other_clips_are_not_replaced(aadml, tmp_path):
 def test_the_status_of_a_folder_is_refused(aadml, place):
     code, _, error = aadml("status", place)
     assert code == 2
-    assert error == f"{place}: is a folder; pass the output of `aadml extract`"
+    assert error == f"{place} is a folder; pass the output of `aadml extract`"
 
 
 def test_features_of_an_earlier_call_are_said_to_be_kept(aadml, tmp_path):

@@ -32,7 +32,7 @@ def test_from_features_to_hits(aadml, features, small_run, tmp_path):
             ["--audio", "a.wav", "--visual", "b.png", "--to", "visual"],
             "audio and visual were passed together; pass exactly one",
         ),
-        (["--audio", "no such.wav", "--to", "audio"], "no such.wav: does not exist"),
+        (["--audio", "no such.wav", "--to", "audio"], "no such.wav does not exist"),
         (["--text", "rain", "--to", "visual"], "does not compare words with"),
         (["--audio", "a.wav", "--to", "visual"], "built without a model"),
         (["--audio", "a.wav"], "the modality to search is missing; choose `to` from audio, visual"),

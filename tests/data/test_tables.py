@@ -131,7 +131,7 @@ def test_an_address_is_copied_and_read_by_every_entry(rows, content, tmp_path):
     )
     assert aadml.evaluate(model, data="memory://bucket/a.parquet").map > 0
     consent_to("memory://bucket/no.h5")
-    with pytest.raises(InputError, match=r"^memory://bucket/no.h5: cannot be read \(.*\); check the address"):
+    with pytest.raises(InputError, match=r"^memory://bucket/no.h5 cannot be read \(.*\); check the address"):
         open_data("memory://bucket/no.h5")
 
 
@@ -145,7 +145,7 @@ def test_a_data_set_of_the_hub_is_loaded_by_name(rows, content, tmp_path, monkey
     same(open_data("hf:org/saved"), content)
     monkeypatch.chdir(tmp_path)
     for name in ("..", "../x", "/etc", "saved", "a/b/c", "-"):
-        with pytest.raises(InputError, match=f"^hf:{name}: is not the name of a data set on the hub; pass hf:"):
+        with pytest.raises(InputError, match=f"^hf:{name} is not the name of a data set on the hub; pass hf:"):
             open_data(f"hf:{name}")
 
 
@@ -168,7 +168,7 @@ def test_an_address_in_a_file_is_opened_only_with_consent(rows, tmp_path):
     train = ("train", "--config", config, "--runs", tmp_path / "runs")
     code, _, message = run(*train)
     assert code == 2
-    assert "memory://stored/a.parquet: was not opened, because the address comes from" in message
+    assert "memory://stored/a.parquet was not opened, because the address comes from" in message
     assert run(*train, "--trust-code")[0] == 0
     (trained,) = (path.parent for path in (tmp_path / "runs").rglob("config.yaml"))
     code, _, message = run("evaluate", trained)
@@ -182,7 +182,7 @@ def test_messages_leave_out_the_secrets_of_an_address(monkeypatch, rows, tmp_pat
     consent_to(address)
     for text in (address, "404, at a.parquet?token=SECRET", "no access for user:word"):
         monkeypatch.setattr(fsspec, "open", lambda *_, text=text: raise_error(OSError(text)))
-        with pytest.raises(InputError, match=r"^https://host/a.parquet: cannot be read") as caught:
+        with pytest.raises(InputError, match=r"^https://host/a.parquet cannot be read") as caught:
             open_data(address)
         assert not {word for word in ("SECRET", "word") if word in str(caught.value)}
     write_parquet(tmp_path / "a.parquet", rows)
@@ -326,7 +326,7 @@ def test_a_saved_data_set_with_compressed_values_is_refused(kind, rows, tmp_path
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     with pytest.raises(
-        DamagedFileError, match=r"a: cannot be read as a table \(data-00000-of-00001.arrow is compressed"
+        DamagedFileError, match=r"a cannot be read as a table \(data-00000-of-00001.arrow is compressed"
     ):
         open_data(tmp_path / "a")
 
@@ -412,7 +412,7 @@ def test_damaged_tables_end_in_one_line(rows, tmp_path):
     information = ({"info": {"features": []}}, {"info": {"features": {"label": []}}})
     for number, stored in enumerate([b"{", *(json.dumps(each).encode() for each in information)]):
         pq.write_table(clips.replace_schema_metadata({b"huggingface": stored}), tmp_path / f"{number}.parquet")
-        with pytest.raises(DamagedFileError, match="parquet: cannot be read as a table"):
+        with pytest.raises(DamagedFileError, match="parquet cannot be read as a table"):
             open_data(tmp_path / f"{number}.parquet")
     write_parquet(tmp_path / "binary.parquet", {**rows, "id": [b"\xff"] * len(rows["id"])})
     with pytest.raises(DamagedFileError, match="cannot be read as a table"):
@@ -420,7 +420,7 @@ def test_damaged_tables_end_in_one_line(rows, tmp_path):
     for name, label in (("train", pa.int64()), ("test", pa.int32())):
         (tmp_path / "shards").mkdir(exist_ok=True)
         write_parquet(tmp_path / f"shards/{name}.parquet", {"id": [name], "label": pa.array([1], label)})
-    with pytest.raises(DamagedFileError, match="shards: cannot be read as a table"):
+    with pytest.raises(DamagedFileError, match="shards cannot be read as a table"):
         open_data(tmp_path / "shards")
 
 

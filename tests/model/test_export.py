@@ -78,7 +78,7 @@ def test_an_older_export_is_replaced_and_nothing_else(model, tmp_path):
     model.save(tmp_path / "model")
     (tmp_path / "model" / "model.safetensors").rename(tmp_path / "head-visual.pt2")
     before = {path: path.read_bytes() for path in tmp_path.glob("*.pt2")}
-    with pytest.raises(InputError, match=r"head-visual\.pt2: exists, is not an exported model, and is not overwritten"):
+    with pytest.raises(InputError, match=r"head-visual\.pt2 exists, is not an exported model, and is not overwritten"):
         model.export(tmp_path / "head.pt2")
     assert before == {path: path.read_bytes() for path in tmp_path.glob("*.pt2")}
 
@@ -92,6 +92,6 @@ def test_a_file_that_differs_from_the_model_is_not_kept(model, tmp_path, monkeyp
 
 def test_a_model_is_not_exported_through_a_link(model, tmp_path):
     (tmp_path / "head-visual.pt2").symlink_to(tmp_path / "mine")
-    with pytest.raises(InputError, match=r"head-visual\.pt2: is a symbolic link"):
+    with pytest.raises(InputError, match=r"head-visual\.pt2 is a symbolic link"):
         model.export(tmp_path / "head.pt2")
     assert [path.name for path in tmp_path.iterdir()] == ["head-visual.pt2"]

@@ -7,7 +7,7 @@ import torch
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import PROTOCOLS
-from aadml.protocols.evaluation import embed_under, protocols_of
+from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
 from aadml.protocols.protocol import Protocol
 
 
@@ -17,9 +17,27 @@ def test_protocols_that_do_not_exist_or_do_not_join_are_refused(name):
         protocols_of(name)
 
 
-def test_the_default_protocol_is_not_joined_with_a_leak():
-    with pytest.raises(InputError, match="joins inductive with another protocol; join different leaks"):
-        protocols_of("inductive+legacy:partner")
+@pytest.mark.parametrize("name", sorted(name for name in PROTOCOLS if not name.startswith("legacy:")))
+def test_only_leaks_are_joined(name):
+    with pytest.raises(InputError, match=f"joins {name} with another protocol; join different leaks"):
+        protocols_of(f"legacy:partner+{name}")
+
+
+@pytest.mark.parametrize("name", ["csls", "inverted-softmax"])
+def test_a_protocol_that_corrects_scores_accepts_no_other_similarity(name, subject):
+    with pytest.raises(InputError, match=f"^protocol {name} corrects scores .*, but similarity is 'cosine'; omit"):
+        evaluate_under(subject, name, similarity="cosine")
+    assert evaluate_under(subject, "bank", similarity="euclidean").similarity == "euclidean"
+
+
+def test_inputs_are_scaled_by_test_clips_after_training_whatever_the_order_of_the_names(subject):
+    retrained = replace(subject, retrain=lambda splits: subject.encoder)
+    scaling = subject.encoder.rescaled(subject.splits.test).scaling
+    for name in ("legacy:test-selection+legacy:test-scaling", "legacy:test-scaling+legacy:test-selection"):
+        prepared, _ = prepare_subject(retrained, name, "test")
+        for modality, features in subject.splits.test.features.items():
+            scaled = prepared.encoder.scaling.features(features, modality)
+            assert torch.equal(scaled, scaling.features(features, modality))
 
 
 @pytest.mark.parametrize("name", sorted(PROTOCOLS))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cosine_similarity
@@ -82,7 +83,8 @@ def test_partners_are_mixed_in_halves_where_both_are_present():
 
 def test_test_clips_choose_the_epoch_or_scale_the_inputs(subject):
     asked = []
-    encoder = SimpleNamespace(rescaled=lambda clips: asked.append(clips) or "rescaled")
+    chooses = SimpleNamespace(fits_validation=False)
+    encoder = SimpleNamespace(rescaled=lambda clips: asked.append(clips) or "rescaled", method=chooses)
     trained = replace(subject, encoder=encoder, retrain=lambda splits: asked.append(splits.valid) or "trained")
     assert leaks.test_selection(trained, "test").encoder == "trained"
     assert leaks.test_scaling(trained, "test").encoder == "rescaled"
@@ -104,6 +106,17 @@ def test_running_map_takes_the_place_of_map(subject):
             gallery="without-partner",
         )  # fmt: skip
         assert result.figures["without_partner", "map"] == pytest.approx(float(alone.mean()))
+        assert result.figures["without_partner", "chance"] > honest.figures["without_partner", "chance"]
+    requested = evaluate_under(subject, "inductive", extra=("running",)).directions
+    for result, honest in zip(leaked.directions, requested, strict=True):
+        assert result.map == pytest.approx(honest.figures[("running_map",)])
+        assert result.record().chance == pytest.approx(honest.figures["chance_of", "running_map"])
+        assert np.mean([row.chance for row in result.by_class for _ in range(row.queries)]) == (
+            pytest.approx(result.record().chance)
+        )
+        alone = result.average_precision - result.map
+        assert result.unit_values == pytest.approx(result.map + alone)
+    assert "MAP, 95 % interval over test sets, with a fixed gallery" in leaked.table()
     every = {
         result.direction: dict(zip(result.ids, result.average_precision, strict=True)) for result in leaked.directions
     }

@@ -18,9 +18,10 @@ from aadml.feature_extraction.ground.options import OptionValues
 from aadml.model.facts import MethodFacts
 from aadml.protocols import pipelines
 from aadml.protocols.audit import audit
-from aadml.protocols.audit_checks import CHECKS
+from aadml.protocols.audit_checks import CHECKS, selection
 from aadml.protocols.isolated_encoder import Order
 from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline, of_command
+from aadml.protocols.protocol import Subject
 
 
 @pytest.mark.slow
@@ -98,8 +99,45 @@ def test_what_an_encoder_can_use_is_named(tmp_path, subject):
     assert isolated.channels == ("air", "water")
     with pytest.raises(InputError, match="--allow none does not exist; pass files or folders that the encoder reads"):
         of_command("embed {input} {output}", [Path("none")])
-    prepared = [ProtocolPipeline(subject, name).preparation for name in ("inductive", "bank", "legacy:test-scaling")]
-    assert prepared == ["", "", "the protocol legacy:test-scaling was prepared again"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "evidence", "training"),
+    [
+        (
+            "unseen-classes",
+            "the training of the encoder is not visible; to",
+            "unknown",
+        ),
+        ("legacy:test-scaling", "the training of the encoder is not visible; to", "unknown"),
+        ("legacy:test-selection", "the protocol legacy:test-selection trained again 3 times with garbage", "failed"),
+    ],
+)
+def test_a_protocol_that_trains_nothing_is_no_evidence_on_training(protocol, evidence, training, subject):
+    splits = subject.splits
+    if protocol == "unseen-classes":
+        train, test = splits.train, splits.test
+        seen, unseen = (train.labels < 2).nonzero()[:, 0], (test.labels > 1).nonzero()[:, 0]
+        splits = replace(splits, train=train.select(seen), test=test.select(unseen))
+    retrained = replace(subject.encoder, scaling=subject.encoder.rescaled(splits.test).scaling)
+    by_labels = lambda given: retrained if given.valid.labels.equal(splits.test.labels) else subject.encoder  # noqa: E731
+    found = audit(ProtocolPipeline(Subject(subject.encoder, splits, by_labels), protocol), splits, [selection])
+    (finding,) = [finding for finding in found if finding.check == "selection"]
+    assert finding.evidence.startswith(evidence)
+    assert found.training == training
+
+
+def test_the_program_of_a_command_is_found_by_the_path_of_the_user(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "embed"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.chdir(tmp_path)
+    for word in ("embed", "bin/embed", str(program)):
+        order = of_command(f"{word} bin embed {{input}} {{output}}").order
+        assert order.command == (str(program), "bin", "embed", "{input}", "{output}")
+        assert order.readable == (str(program),)
+    assert of_command("train {input} {output}").order.command[0] == "train"
 
 
 def named(features, labels):

@@ -51,6 +51,20 @@ def test_results_and_the_rank_of_the_own_clip_equal_their_definitions(rounded):
                 assert r.is_partner == (r.row == one.row)
 
 
+def test_a_sample_of_queries_is_shown_with_its_own_precisions():
+    embeddings = embedded(count=40)
+    labels = embeddings.labels.where(torch.arange(40) % 4 > 0, torch.arange(40) + 4)  # a quarter has one relevant item
+    embeddings = replace(embeddings, labels=labels, class_names=())
+    present = {"visual": torch.arange(40) % 8 > 0}  # and some have none
+    embeddings = replace(embeddings, present=present)
+    whole, evaluation = evaluate(embeddings), evaluate(embeddings, queries=15)
+    for every, result in zip(whole.directions, evaluation.directions, strict=True):
+        precisions = dict(zip(every.ids, every.average_precision, strict=True))
+        found = list(ranked_queries(embeddings, result, evaluation.sample))
+        assert {embeddings.ids[one.row] for one in found} <= set(result.ids)
+        assert [precisions[embeddings.ids[one.row]] for one in found] == [one.average_precision for one in found]
+
+
 def test_posteriors_whose_scores_tie_are_ordered_by_their_logarithms():
     small = torch.arange(1, 9).float() * 1e-12  # too small to change a score
     posteriors = torch.stack([torch.ones(8), small, small.flip(0)], dim=1)

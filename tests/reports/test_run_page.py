@@ -281,7 +281,7 @@ def test_a_report_is_written_through_a_link_only_if_the_link_was_typed(run, tmp_
     link = copy / run_page.REPORT if not options else copy / f"report-{run_page.file_name('synthetic:ave')}.html"
     link.unlink(missing_ok=True)
     link.symlink_to(victim)
-    with pytest.raises(InputError, match=r"report.*\.html: is a symbolic link"):
+    with pytest.raises(InputError, match=r"report.*\.html is a symbolic link"):
         aadml.report(copy, queries=2, **options)
     assert not victim.exists()
     aadml.report(copy, queries=2, output=link, **options)

@@ -59,7 +59,7 @@ def test_a_figure_of_another_evaluation_is_taken_over():
 
 @pytest.mark.parametrize("content", [{}, {"directions": 3}, {"directions": {"audio-visual": {}}}, {"map_mean": 1}])
 def test_anything_else_is_no_evaluation(content):
-    with pytest.raises(InputError, match="here: is of another version, or is damaged"):
+    with pytest.raises(InputError, match="here is of another version, or is damaged"):
         EvaluationRecord.from_json(content, "here")
 
 

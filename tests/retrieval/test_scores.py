@@ -96,6 +96,13 @@ def test_an_item_of_length_zero_leaves_the_tiny_others_apart(similarity):
     assert np.allclose(scaled, pairs(queries, gallery, similarity), rtol=1e-5)
 
 
+@pytest.mark.parametrize("similarity", ["dot", "euclidean"])
+def test_subnormal_vectors_are_scored(similarity):
+    queries, gallery = (vectors(5, 6, seed).double().round() * 5e-324 for seed in (0, 1))
+    order = whole(queries * 2.0**1000, gallery * 2.0**1000, similarity)
+    assert np.array_equal(np.argsort(order, axis=1), np.argsort(whole(queries, gallery, similarity), axis=1))
+
+
 def test_euclidean_keeps_small_differences_far_from_the_origin():
     gallery = torch.tensor([[1e6], [1e6 + 1], [1e6 + 3]], dtype=torch.float64)
     found = whole(gallery[:1] + 0.25, gallery, "euclidean", "float64")[0]

@@ -1,8 +1,9 @@
+import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.retrieval.evaluation import evaluate
-from aadml.retrieval.summary import class_table, summary
+from aadml.retrieval.summary import class_table, summary, table_of
 
 
 def evaluation(**options):
@@ -38,6 +39,44 @@ def test_every_figure_stands_under_its_name_for_each_direction_with_the_protocol
 
 def test_running_map_is_shown_only_when_asked_for():
     assert "running" not in summary(evaluation(), everything=True)
+
+
+def test_the_short_table_shows_every_requested_metric_once():
+    def rows(*extra):
+        return [name for name, *_ in table_of(evaluation(extra=extra))[1:]]
+
+    always = rows()
+    expected = {
+        "recall@3": ["recall@3"],
+        "hit-rate": ["hit rate@1", "hit rate@5", "hit rate@10"],
+        "mean-rank": ["mean rank of the first relevant"],
+        "map-at-r": ["MAP@R"],
+        "map-min@2": ["MAP@2, over min(R,k)"],
+        "ndcg@4": ["ndcg@4"],
+        "recall@10": [],
+        "median-rank": [],
+        "map": [],
+        "map-without-partner": [],
+    }
+    for metric, added in expected.items():
+        assert sorted(rows(metric)) == sorted([*always, *added])
+    assert sorted(rows(*expected)) == sorted(sum(expected.values(), always))
+
+
+@pytest.mark.parametrize("small", ["audio", "text"])
+def test_cutoffs_above_the_gallery_of_a_direction_have_neither_row_nor_name(small):
+    labels = torch.arange(6).repeat_interleave(5)
+    vectors = {m: torch.randn(6, 8, generator=torch.Generator().manual_seed(0))[labels] for m in ("audio", "text")}
+    found = evaluate(Embeddings(vectors, labels, tuple(f"clip {n}" for n in labels.tolist()), once=(small,)))
+    for text in (summary(found), summary(found, everything=True)):
+        assert "nan" not in text
+        assert "@10 " not in text
+        assert "recall@5" in text
+    assert found["recall@5"] > 0
+    with pytest.raises(KeyError, match="recall@10 was not computed") as caught:
+        found["recall@10"]
+    assert "recall@5" in str(caught.value)
+    assert str(caught.value).count("recall@10") == 1
 
 
 def test_the_table_by_class_names_every_class():

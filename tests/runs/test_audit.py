@@ -177,6 +177,37 @@ def test_only_the_audit_of_the_scored_clips_under_the_own_protocol_is_kept(rando
     assert aadml.verify(random_run) == []
 
 
+def test_a_run_is_audited_under_its_own_protocol(asked, made, tmp_path):
+    write_features(
+        tmp_path / "f.h5", synthetic(classes=6, train=30, valid=12, test=12, dimensions=(6, 8), difficulty=0.2)
+    )
+    settings = {"unseen_classes": 0.3}
+    model = aadml.fit(tmp_path / "f.h5", method="random", settings=settings, runs=tmp_path / "runs")
+    aadml.audit(model.folder)
+    aadml.audit(model.folder, data=made[1])
+    assert [pipeline.protocol for pipeline, _ in asked] == ["unseen-classes"] * 2
+    assert json.loads((model.folder / "audit.json").read_text())["protocol"] == "unseen-classes"
+    with pytest.raises(InputError, match="audit: protocol bank applies only to a run or model"):
+        aadml.audit(encoder="a:b", data=made[1], protocol="bank")
+
+
+@pytest.mark.parametrize("option", [{"time_limit": 30}, {"split": "valid"}, {"data": "f.h5"}])
+def test_what_does_not_apply_to_a_task_is_refused(option):
+    with pytest.raises(InputError, match=f"leave out --{next(iter(option)).replace('_', '-')}"):
+        aadml.audit(mteb="task", **option)
+
+
+def test_an_edited_card_is_kept(asked, run):
+    card = run / "README.md"
+    aadml.audit(run, on_note=pytest.fail)
+    edited = card.read_text() + "For the museum."
+    card.write_text(edited)
+    notes = []
+    aadml.audit(run, on_note=notes.append)
+    assert card.read_text() == edited
+    assert notes == [f"warning: {card} was not written by this run, or was edited, and is kept; no card was written"]
+
+
 @pytest.mark.parametrize(
     ("apart", "passes"), [(0.0, True), (9e-4, True), (-9e-4, True), (1.1e-3, False), (-1.1e-3, False)]
 )

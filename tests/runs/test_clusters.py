@@ -64,7 +64,7 @@ def test_few_clusters_are_noted(file, tmp_path):
         ("person", "has no column 'person'; choose from its columns: empty, room, speaker"),
         (
             "empty",
-            r"48 test clips have no value in column 'empty' \(the first is .*\); fill the column, or omit cluster",
+            r"48 test clips have no value in the column of clusters \(the first is .*\); fill the column, or choose",
         ),
     ],
 )
@@ -74,6 +74,20 @@ def test_a_column_that_is_missing_or_empty_is_an_error(file, tmp_path, column, e
     run = trained(file, tmp_path / "runs")
     with pytest.raises(InputError, match=error):
         aadml.evaluate(run, cluster=column)
+
+
+def test_only_the_scored_clips_need_clusters(tmp_path):
+    content = synthetic(classes=3, train=30, valid=12, test=18, dimensions=(4, 5))
+    for split, scored in (("valid", "test"), ("test", "valid")):
+        speakers = tuple("" if own == split else own for own in content.splits)
+        write_features(tmp_path / "f.h5", replace(content, columns={"speaker": speakers}))
+        run = trained(tmp_path / "f.h5", tmp_path / "runs")
+        assert aadml.evaluate(run, split=scored, cluster="speaker").directions[0].units == (scored,)
+        with pytest.raises(InputError, match=f"{split} clips have no value in the column of clusters"):
+            aadml.evaluate(run, split=split, cluster="speaker")
+    write_features(tmp_path / "f.h5", replace(content, columns={"speaker": (*content.splits[:-1], "")}))
+    with pytest.raises(InputError, match="1 test clips have no value"):
+        trained(tmp_path / "f.h5", tmp_path / "runs", settings={"cluster": "speaker"})
 
 
 def test_data_without_columns_are_an_error(file):

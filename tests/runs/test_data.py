@@ -50,13 +50,14 @@ def test_labels_decide_where_a_training_starts(tmp_path):
     assert said[0].startswith(
         "some clips have no label, so config 'few_labels' is used; choose another config with --config"
     )
-    without = written(labels=np.full(45, -1), class_names=())
-    for given in (without, aadml.read(without), aadml.read(without).train):
-        chosen, said = asked(given)
-        assert chosen == "pairs"
-        assert said[0].startswith("the clips do not have exactly one class each, so config 'pairs' is used")
-    assert asked(without, config="mine.yaml") == ("mine.yaml", [])
-    assert asked(without, method="cca") == (None, [])
+    for without in ({"class_names": ()}, {}):
+        file = written(labels=np.full(45, -1), **without)
+        for given in (file, aadml.read(file), aadml.read(file).train):
+            chosen, said = asked(given)
+            assert chosen == "pairs"
+            assert said[0].startswith("the clips do not have exactly one class each, so config 'pairs' is used")
+    assert asked(file, config="mine.yaml") == ("mine.yaml", [])
+    assert asked(file, method="cca") == (None, [])
     random = np.random.default_rng(0).standard_normal((6, 3)).astype("f4")
     assert asked(Clips.of(np.arange(6) % 2, audio=random, visual=random)) == (None, [])
 

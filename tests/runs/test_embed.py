@@ -139,3 +139,22 @@ def test_an_embedding_that_is_not_finite_is_refused_and_nothing_is_written(tmp_p
         model.embed(audio=made.features["audio"])
     with pytest.raises(InputError, match="the audio vectors contain NaN or infinity, first at row 0"):
         model.embed_clips(aadml.read(tmp_path / "own.h5").test)
+
+
+def test_embeddings_of_clips_of_several_classes_are_scored_by_all_classes(tmp_path):
+    content = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8))
+    marks = np.eye(3, dtype=np.uint8)[content.labels]
+    marks[::4] = 1
+    write_features(tmp_path / "f.h5", replace(content, labels=marks.argmax(1), all_labels=marks))
+    model = aadml.fit(tmp_path / "f.h5", method="cca", settings={"method.dimension": 2})
+    embed.embed_file(model, tmp_path / "f.h5", tmp_path / "e.h5")
+    notes = []
+    found = aadml.evaluate(embeddings=tmp_path / "e.h5", on_note=notes.append)
+    assert found.record().relevance == "labels"
+    assert found.map_mean == pytest.approx(model.evaluation["map_mean"])
+    assert not any("ignored" in note for note in notes)
+    with edited(tmp_path / "e.h5") as file:
+        del file["labels"]
+        file["labels"] = np.zeros((51, 4), np.uint8)
+    assert aadml.evaluate(embeddings=tmp_path / "e.h5", on_note=notes.append).record().relevance == "label"
+    assert any("ignored (labels)" in note for note in notes)

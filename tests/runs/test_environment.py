@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+import subprocess
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def test_it_changes_with_everything_that_training_or_scoring_sees(splits):
     test = splits.test
     louder = {m: v.clone() for m, v in test.features.items()}
     louder["visual"][3, 2] += 1e-6
+    marks = torch.nn.functional.one_hot(test.labels, 3).bool()
     changed = [
         changed_test(splits, labels=torch.roll(test.labels, 1)),
         changed_test(splits, ids=(*test.ids[:-1], "another")),
@@ -38,6 +40,8 @@ def test_it_changes_with_everything_that_training_or_scoring_sees(splits):
         changed_test(splits, features=louder),
         changed_test(splits, features={"audio": test["visual"], "visual": test["audio"]}),
         replace(splits, valid=splits.test, test=splits.valid),
+        changed_test(splits, all_labels=marks),
+        changed_test(splits, all_labels=torch.ones_like(marks)),
     ]
     hashes = [data_hash(one) for one in (splits, *changed)]
     assert len(set(hashes)) == len(hashes)
@@ -76,3 +80,16 @@ def test_two_sets_of_other_sound_or_other_words_hash_differently(tmp_path):
     assert len({one, other_words, other_sound}) == 3
     moved = shutil.copytree(tmp_path / "first", tmp_path / "moved")
     assert data_hash(aadml.read(moved / "manifest.csv")) == one
+
+
+def test_only_a_checkout_of_the_package_has_a_commit(tmp_path, monkeypatch):
+    def git(*arguments):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
+
+    git("init")
+    git("commit", "--allow-empty", "--message", "of the user")
+    for place, is_checkout in ((tmp_path, True), (tmp_path / ".venv" / "lib", False)):
+        (file := place / "aadml" / "runs" / "environment.py").parent.mkdir(parents=True)
+        monkeypatch.setattr(environment, "__file__", str(file))
+        assert (environment.git_commit() is not None) == is_checkout

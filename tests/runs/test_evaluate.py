@@ -133,7 +133,7 @@ def test_a_run_with_a_link_is_scored_and_not_written(random_run, tmp_path):
     (random_run / "evaluations" / "inductive-valid.json").symlink_to(victim)
     notes = []
     assert aadml.evaluate(random_run, split="valid", on_note=notes.append).split == "valid"
-    assert re.search(r"the results were not added to the run: .*inductive-valid.json: is a symbolic link", notes[-1])
+    assert re.search(r"the results were not added to the run: .*inductive-valid.json is a symbolic link", notes[-1])
     assert victim.read_text() == "mine"
 
 
@@ -154,3 +154,8 @@ def test_copies_of_training_clips_are_noted_in_training_and_evaluation(other_fil
     assert sum(note in line for line in notes) == 3
     memory = aadml.fit(replace(aadml.read(path), notes=()), **training)
     assert [note in line for line in memory.facts.data.notes] == [True]
+
+
+def test_a_method_without_epochs_is_not_fitted_on_test_clips(random_run):
+    with pytest.raises(InputError, match="on the scored clips, but cca chooses neither"):
+        aadml.evaluate(random_run, protocol="legacy:test-selection")

@@ -165,3 +165,17 @@ def test_a_run_of_data_in_memory_goes_on_with_the_modalities_that_it_began_with(
     resumed = aadml.resume(run, data=splits)
     assert resumed.modalities == ("audio", "flow")
     assert (run / "model.safetensors").read_bytes() == (whole.folder / "model.safetensors").read_bytes()
+
+
+def test_a_run_of_relative_paths_in_its_config_is_used_from_any_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    content = synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8))
+    write_features(tmp_path / "f.h5", content)
+    (tmp_path / "judged.txt").write_text("".join(f"{name} 0 {name} 1\n" for name in content.ids))
+    (tmp_path / "c.yaml").write_text("method: {name: cca, dimension: 2}\ndata: f.h5\nrelevance: judged.txt\n")
+    model = aadml.fit(config="c.yaml", runs=tmp_path / "runs")
+    of_data = aadml.fit("f.h5", config="c.yaml", runs=tmp_path / "runs")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for run in (model, of_data):
+        assert aadml.evaluate(run.folder).map_mean == pytest.approx(run.evaluation["map_mean"])

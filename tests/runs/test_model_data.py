@@ -9,6 +9,7 @@ import pytest
 import aadml
 from aadml.data.splitting.splits import clips_of, without_classes
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file.content import Texts
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues
@@ -170,3 +171,20 @@ def test_captioned_sound_and_features_are_told_apart(random_model, monkeypatch):
     monkeypatch.setattr(model_data, "is_captioned", lambda path: False)
     with pytest.raises(InputError, match="not captioned sound; pass data that the model reads: captioned sound"):
         read_for(reads, "features.h5")
+
+
+def test_all_texts_of_data_in_memory_are_scored(tmp_path):
+    """A path, its read splits, their test clips, and embeddings of these clips have the same directions."""
+    content, rows = synthetic(**SHAPE), np.repeat(np.arange(105), 2)
+    texts = Texts(np.random.default_rng(0).standard_normal((210, 4)).astype("f4"), rows)
+    features = {"audio": content.features["audio"], "text": texts.first_of_each(105)[0]}
+    write_features(tmp_path / "f.h5", replace(content, features=features, texts=texts))
+    fitted = aadml.fit(tmp_path / "f.h5", method="cca", settings={"method.dimension": 2})
+    splits = aadml.read(tmp_path / "f.h5")
+    expected = aadml.evaluate(fitted, data=tmp_path / "f.h5").directions
+    assert [len(direction.ids) for direction in expected] == [30, 60]
+    for data in (splits, splits.test):
+        found = aadml.evaluate(fitted, data=data).directions
+        assert [direction.map for direction in found] == [direction.map for direction in expected]
+    clips = replace(splits.test, features={m: splits.test.matrix(m)[:, :4] for m in splits.test.modalities})
+    assert [len(direction.ids) for direction in aadml.evaluate(embeddings=clips).directions] == [30, 60]

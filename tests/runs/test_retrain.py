@@ -12,7 +12,7 @@ import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.content import Texts
 from aadml.feature_extraction.feature_file.writing import write_features
-from aadml.protocols.audit import Verdict
+from aadml.protocols.audit import Finding, Verdict
 from aadml.runs import retrain
 from aadml.runs.loading import load_run
 from aadml.runs.retrain import fitted_without_test
@@ -135,18 +135,36 @@ def test_what_is_said_of_trainings_that_end_so_far_apart(
     monkeypatch.setattr(retrain, "open_data", lambda data: CONTENT)
     monkeypatch.setattr(retrain, "is_captioned", lambda data: False)
     monkeypatch.setattr(retrain, "evaluate", lambda score: SimpleNamespace(map_mean=score))
-    run = SimpleNamespace(
-        config=SimpleNamespace(data=""), splits={"test": None}, model=model_of(1 + own, score=scores[0])
-    )
+    test = SimpleNamespace(ids=[CONTENT.ids[row] for row in CONTENT.rows("test")])
+    config = SimpleNamespace(data="", towers=None)
+    run = SimpleNamespace(config=config, splits={"test": test}, model=model_of(1 + own, score=scores[0]))
     found = fitted_without_test(run, "test")
     assert found.verdict is (Verdict.PASS if passes else Verdict.FAIL)
     assert said in found.evidence
 
 
-def test_captioned_sound_is_not_trained_again(monkeypatch):
+@pytest.mark.parametrize(("towers", "kind"), [(None, "captioned sound"), ("networks", "media")])
+def test_sound_and_media_are_not_trained_again(monkeypatch, towers, kind):
     monkeypatch.setattr(retrain, "is_captioned", lambda data: True)
-    found = fitted_without_test(SimpleNamespace(config=SimpleNamespace(data="manifest.csv")), "test")
-    assert found.verdict is Verdict.NOT_CHECKABLE
+    found = fitted_without_test(SimpleNamespace(config=SimpleNamespace(data="manifest.csv", towers=towers)), "test")
+    assert found == Finding(
+        "fitted without test", Verdict.NOT_CHECKABLE, f"{kind} cannot be rewritten with other test clips"
+    )
+
+
+def test_clips_of_unseen_classes_of_several_classes_and_without_a_modality_are_changed(tmp_path):
+    content = synthetic(classes=6, train=60, valid=12, test=30, dimensions=(6, 8))
+    marks = np.eye(6, dtype=np.uint8)[content.labels]
+    marks[::5] = 1
+    heard = np.arange(102) % 4 > 0
+    audio = content.features["audio"] * heard[:, None]
+    several = replace(content, labels=marks.argmax(1), all_labels=marks)
+    lacking = replace(content, features={**content.features, "audio": audio}, present={"audio": heard})
+    for data, settings in ((content, {"unseen_classes": 0.3}), (several, {}), (lacking, {})):
+        write_features(tmp_path / "f.h5", data)
+        settings = {"method.dimension": 2, **settings}
+        model = aadml.fit(tmp_path / "f.h5", method="cca", settings=settings, runs=tmp_path / "runs")
+        assert fitted_without_test(load_run(model.folder), "test").verdict is Verdict.PASS
 
 
 def test_models_differ_by_the_tensor_that_differs_most_relative_to_its_length():
@@ -172,8 +190,8 @@ def test_clips_become_noise_of_the_same_size_in_their_split_alone(split):
     content = replace(
         CONTENT, texts=Texts(values, rows), features={**CONTENT.features, "audio": CONTENT.features["audio"] + 5}
     )
-    changed = retrain._with_noise(content, split)
     own = content.rows(split)
+    changed = retrain._with_noise(content, own)
     for name, before in content.features.items():
         same = (changed.features[name] == before).all(1)
         assert np.array_equal(np.flatnonzero(~same), own)
@@ -191,7 +209,8 @@ def test_clips_become_noise_of_the_same_size_in_their_split_alone(split):
 
 @pytest.mark.parametrize("split", ["valid", "test"])
 def test_labels_are_permuted_in_their_split_alone(split):
-    changed, own = retrain._with_permuted(CONTENT, split), CONTENT.rows(split)
+    own = CONTENT.rows(split)
+    changed = retrain._with_permuted(CONTENT, own)
     apart = np.flatnonzero(changed.labels != CONTENT.labels)
     assert 0 < len(apart) < len(own)
     assert set(apart) <= set(own)

@@ -78,4 +78,4 @@ def test_a_config_without_data_takes_the_sample_clips_as_its_method_reads_them(s
         found = sample_data.with_sample_data(config, said.append)
         assert found.data.endswith(ending)
         assert said[-1] == f"--data is not set, so the training data are the sample clips: {found.data}"
-        assert sample_data.with_sample_data(found, pytest.fail) is found
+        assert sample_data.with_sample_data(found, pytest.fail) == found

@@ -240,11 +240,11 @@ def test_media_that_cannot_be_embedded_are_refused_by_name(clips, tmp_path):
     manifest, first = clips
     aadml.extract(manifest, tmp_path / "clips.h5", workers=1)
     model = aadml.fit(tmp_path / "clips.h5", method="cca", settings={"method.dimension": 3})
-    with pytest.raises(InputError, match=r"nowhere\.mp4: does not exist"):
+    with pytest.raises(InputError, match=r"nowhere\.mp4 does not exist"):
         model.embed(visual=manifest.parent / "nowhere.mp4")
-    with pytest.raises(InputError, match=r"tone\.wav: cannot be read as visual"):
+    with pytest.raises(InputError, match=r"tone\.wav cannot be read as visual"):
         model.embed(visual=manifest.parent / "tone.wav")
-    with pytest.raises(InputError, match=r"manifest\.csv: cannot be read as audio"):
+    with pytest.raises(InputError, match=r"manifest\.csv cannot be read as audio"):
         model.embed(audio=[first, manifest.parent / "manifest.csv"])
 
 

@@ -17,7 +17,7 @@ def test_verify_names_each_file_that_is_gone_or_was_changed(random_run, name):
     (random_run / name).unlink()
     (gone,) = aadml.verify(random_run)
     assert (
-        f"{random_run / name}: cannot be read (No such file or directory), but the manifest of the run lists the file"
+        f"{random_run / name} cannot be read (No such file or directory), but the manifest of the run lists the file"
         in gone
     )
 

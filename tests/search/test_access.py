@@ -209,6 +209,6 @@ def test_a_root_path_is_a_plain_path():
         with pytest.raises(InputError) as refused:
             access.checked_root(path)
         assert str(refused.value) == (
-            f"--root-path '{path[:80]}': does not consist of slashes, each followed by letters, digits, - . or _; "
+            f"--root-path '{path[:80]}' does not consist of slashes, each followed by letters, digits, - . or _; "
             "pass a path such as /clips"
         )

@@ -99,13 +99,13 @@ def test_the_page_offers_the_queries_that_the_encoder_compares(pairs, trained, m
 )
 def test_the_error_of_an_upload_has_the_name_of_its_file(site, monkeypatch, name, shown):
     def fails(self, *, audio, **_):
-        raise InputError(f"{audio}: cannot be read; pass --data {audio.parent}")
+        raise InputError(f"{audio} cannot be read; pass --data {audio.parent}")
 
     monkeypatch.setattr(Index, "search", fails)
     headers = {} if name is None else {"X_Name": name}
     status, content, _ = site.ask("/search?kind=audio&to=audio", "POST", b"x", **headers)
     assert status == 400
-    assert json.loads(content)["error"].startswith(f"{shown}: cannot be read; pass data ")
+    assert json.loads(content)["error"].startswith(f"{shown} cannot be read; pass data ")
 
 
 def test_words_are_cut_to_a_thousand_characters(site, monkeypatch):
@@ -138,7 +138,7 @@ def test_answers_in_full(site):
     hit = {key: value for key, value in clip.items() if key != "has"}
     found = json.loads(site.ask("/like?number=3&from=audio&to=audio&k=1")[1])
     assert found == {
-        "asked": ["audio"], "to": "audio", "among": 35, "looked_at": 35, "similarity": "cosine", "nothing_fits": None,
+        "asked": ["audio"], "to": "audio", "among": 35, "similarity": "cosine", "nothing_fits": None,
         "calibration": None, "uncalibrated": "the index has 5 of the 30 validation clips that are needed",
         "hits": [
             {**hit, "clip": clip["id"], "has": [], "rank": 1, "score": pytest.approx(1), "second_key": None,

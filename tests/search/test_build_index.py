@@ -77,8 +77,8 @@ def test_a_manifest_of_media_that_an_update_names_is_kept(features, tmp_path):
     [
         ({"precision": 0}, "precision: 0 is not between 0 and 1"),
         ({"precision": 1}, "precision: 1 is not between 0 and 1"),
-        ({"source": "/nowhere.h5"}, "/nowhere.h5: does not exist; pass a feature file, a manifest or a folder"),
-        ({"output": "."}, ": is a folder; pass the path of a file to write"),
+        ({"source": "/nowhere.h5"}, "/nowhere.h5 does not exist; pass a feature file, a manifest or a folder"),
+        ({"output": "."}, " is a folder; pass the path of a file to write"),
         ({"weights": "auto", "audio": "log-mel"}, "the source has features already; leave out audio, weights"),
         ({"model": "m", "options": {"audio": {}}}, "the model determines the extractors; leave out options"),
         ({"allow_other_features": True}, "allow_other_features applies only to a feature file with a model"),
@@ -133,7 +133,7 @@ def test_an_output_that_cannot_be_a_file_is_refused_before_anything_is_decoded(t
     monkeypatch.chdir(tmp_path)
     Path("loop").symlink_to("loop")
     (tmp_path / "clips.csv").write_text("id,media\na,a.wav\n")
-    with pytest.raises(InputError, match="loop: is in a loop of symbolic links; pass the path of a file to write"):
+    with pytest.raises(InputError, match="loop is in a loop of symbolic links; pass the path of a file to write"):
         aadml.index("clips.csv", "loop")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clips.csv", "loop"]
 

@@ -65,7 +65,7 @@ READERS = {
 def test_a_change_outside_aadml_is_refused_in_one_line_and_named_by_verify(index, damage):
     changed(index, DAMAGES[damage])
     with pytest.raises(
-        InputError, match=r"clips.index: cannot be read as an index \(it is damaged: .*\); build the index again$"
+        InputError, match=r"clips.index cannot be read as an index \(it is damaged: .*\); build the index again$"
     ):
         Index(index)
     (named,) = aadml.verify(index)

@@ -56,13 +56,13 @@ def test_a_file_has_a_largest_number_of_judgments_and_of_characters_of_a_name(tm
     for item, says in (("b", "contains 2 judgments already"), ("i" * 501, f"'{'i' * 80}' cannot be the name")):
         with pytest.raises(InputError, match=says):
             file.record("q", item, fits=True)
-    with pytest.raises(InputError, match=r"j.csv.lock: cannot be written \(.*\); check the permissions of the"):
+    with pytest.raises(InputError, match=r"j.csv.lock cannot be written \(.*\); check the permissions of the"):
         JudgmentsFile(tmp_path / "none" / "j.csv").record("q", "a", fits=True)
 
 
 @pytest.mark.parametrize("name", ["j.csv", "j.csv.lock"])
 def test_judgments_are_not_written_through_a_link(tmp_path, name):
     (tmp_path / name).symlink_to(tmp_path / "mine")
-    with pytest.raises(InputError, match=f"{name}: is a symbolic link"):
+    with pytest.raises(InputError, match=f"{name} is a symbolic link"):
         JudgmentsFile(tmp_path / "j.csv").record("q", "a", fits=True)
     assert [path.name for path in tmp_path.iterdir()] == [name]

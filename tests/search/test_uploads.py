@@ -149,7 +149,7 @@ def test_an_upload_asks_and_leaves_nothing_behind(tmp_path, monkeypatch, served)
     assert list(temporary.glob("aadml-question-*")) == []
     status, content, _ = site.ask("/search?kind=visual&to=visual", "POST", b"no picture", X_Name="caf%C3%A9.png")
     assert status == 400
-    assert json.loads(content)["error"].startswith("café.png: cannot be read as visual")
+    assert json.loads(content)["error"].startswith("café.png cannot be read as visual")
     picture = f"/picture?number={hits[0]['number']}"
     status, content, headers = site.ask(picture)
     assert (status, headers["content-type"], headers["cache-control"]) == (200, "image/jpeg", "private, no-cache")

@@ -157,5 +157,5 @@ def test_a_sweep_on_data_that_are_not_there_leaves_no_folder(tmp_path, words):
     data = ["--ave" if words[0] == "reproduce" else "--data", str(tmp_path / "none.h5")]
     done = CliRunner().invoke(cli, [*words, *data, "-o", str(tmp_path / "new" / "out")])
     assert isinstance(done.exception, InputError)
-    assert "none.h5: does not exist" in str(done.exception)
+    assert "none.h5 does not exist" in str(done.exception)
     assert list(tmp_path.iterdir()) == []

@@ -1,1 +1,1 @@
-"""Distributed training: workers of one run that `torchrun` starts."""
+"""Distributed training: `torchrun` starts several workers of one run."""

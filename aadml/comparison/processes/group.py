@@ -1,13 +1,13 @@
-"""Rows divided over the workers of a training run, and sums over workers; in a single process, values are unchanged.
+"""Rows divided over the workers of a training run, and sums over workers; a single process changes no value.
 
-All workers share each batch. Each worker encodes its own rows, and the outputs are gathered with their gradient. Each
-worker then computes its part of a sum. The loss of a batch is therefore the sum of the results of all workers, and the
-gradient of the loss is the sum of their gradients. The dropout of a row does not depend on the worker that encodes the
-row.
+All workers share each batch. Each worker encodes its own rows, and the outputs are gathered with their gradient.
+Each worker then computes its part of a sum. The loss of a batch is therefore the sum of the results of all workers,
+and the gradient of the loss is the sum of the gradients of these results. The dropout of a row does not depend on
+the worker that encodes the row.
 
-Workers connect inside `joined`. Rows are divided only inside `divided`, the training loop. All workers call the
-functions of this module in the same order. Use `by_first` or `alone` for work of a single worker. Communicating
-functions raise ProcessLost if another worker ended or does not respond.
+Workers connect inside `joined`. Rows are divided only inside `divided`, which surrounds the training loop. All
+workers call the functions of this module in the same order. Use `by_first` or `alone` for work of a single worker.
+Communicating functions raise ProcessLost if another worker ended or does not respond.
 """
 
 import json
@@ -50,7 +50,9 @@ _encoding: ContextVar[int | None] = ContextVar("encoding", default=None)
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Connect to the other workers of the job inside the context; do nothing without other workers, or if connected.
+    """Connect to the other workers of the job for the duration of the context.
+
+    The context has no effect without other workers, or if this worker is already connected.
 
     Raises:
         ProcessLost: the other workers do not respond.
@@ -85,12 +87,12 @@ def _set(variable: ContextVar[V], value: V) -> Iterator[None]:
 
 
 def divided() -> AbstractContextManager[None]:
-    """Divide rows over the connected workers inside the context."""
+    """Return a context in which rows are divided over the connected workers."""
     return _set(_place, _job.get())
 
 
 def alone() -> AbstractContextManager[None]:
-    """Compute with all rows in this worker inside the context."""
+    """Return a context in which rows are not divided: this worker computes with all rows."""
     return _set(_place, _ALONE)
 
 
@@ -124,15 +126,15 @@ def _rows_of(rank: int, workers: int, total: int) -> slice:
 
 
 def together(total: int, encode: Callable[[], dict[Name, Tensor]]) -> dict[Name, Tensor]:
-    """Encode the rows of this worker, and gather the rows of all workers with their gradient.
+    """Encode the rows of this worker, and gather the outputs of all workers, differentiably.
 
     Args:
         total: number b of rows of the batch.
-        encode: function that returns the outputs of the rows of this worker by name, each (own, d), with the same
-            names on all workers.
+        encode: function that returns a dictionary of the outputs (r, d) for the r rows of this worker. The names
+            are the same on all workers.
 
     Returns:
-        Outputs of all rows, each (b, d).
+        Dictionary of the outputs (b, d) for all rows, with the names of `encode`.
     """
     if not _is_divided():
         return encode()
@@ -143,22 +145,31 @@ def together(total: int, encode: Callable[[], dict[Name, Tensor]]) -> dict[Name,
 
 
 def drawn_rows(rows: int) -> tuple[int, slice]:
-    """Return the number of rows to draw random numbers for, and the slice of draws for the `rows` rows of this worker.
+    """Return the number of rows for which to draw random numbers, and the slice of the draws for this worker.
 
-    Every worker draws for the whole batch and uses only the draws of its rows, so that draws do not depend on the
-    division.
+    Inside `together`, every worker draws for the whole batch and uses only the draws of its rows. The draws of a
+    row therefore do not depend on the division.
+
+    Args:
+        rows: number of rows of this worker.
     """
     total = _encoding.get()
     return (rows, slice(None)) if total is None else (total, own(total))
 
 
 def gathered(part: Tensor, total: int) -> Tensor:
-    """Gather the rows of all workers, without gradient: (own, d) -> (total, d); undivided rows are unchanged."""
+    """Gather the rows (total, d) of all workers, without gradient, from the rows `part` (r, d) of each worker.
+
+    If rows are not divided, `part` is returned unchanged.
+    """
     return _all_rows(part, total) if _is_divided() else part
 
 
 def portion(value: Tensor) -> Tensor:
-    """Return a value that is equal on all workers, divided by their number for a later sum over workers."""
+    """Return `value` divided by the number of workers, so that the sum over workers equals `value`.
+
+    The value must be equal on all workers. If rows are not divided, the value is returned unchanged.
+    """
     return value / _place.get().count if _is_divided() else value
 
 
@@ -177,7 +188,7 @@ def largest(values: Tensor) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Sum the gradients of parameters over all workers; None on all workers remains None."""
+    """Sum the gradient of each parameter over all workers; a gradient that is None on all workers remains None."""
     if not _is_divided():
         return
     trained = [parameter for parameter in parameters if parameter.requires_grad]
@@ -202,7 +213,11 @@ def by_first(compute: Callable[[], Mapping[str, T]]) -> dict[str, T]:
 
 
 def tensors_of_first(state: tuple[Mapping[str, Tensor], T] | None) -> tuple[Mapping[str, Tensor], T] | None:
-    """Return the `state` of rank 0 on all workers: tensors of any shapes and a value that is valid JSON, or None."""
+    """Return the `state` of rank 0 on all workers.
+
+    Args:
+        state: tensors of any shapes by name, and a value that is valid JSON, as a pair; None if there is no state.
+    """
     if count() == 1:
         return state
     data = b""
@@ -222,7 +237,7 @@ def _is_divided() -> bool:
 
 
 class _Gathered(torch.autograd.Function):
-    """Gathering of rows of several matrices from all workers, one message per direction."""
+    """Gathering of rows of several matrices from all workers, with one message per forward or backward pass."""
 
     @staticmethod
     def forward(ctx: Any, rows: slice, total: int, *parts: Tensor) -> tuple[Tensor, ...]:
@@ -243,7 +258,7 @@ def _reduced(values: Tensor, how: Any = distributed.ReduceOp.SUM) -> Tensor:
 
 
 def _all_rows(part: Tensor, total: int) -> Tensor:
-    """Gather the rows of all workers: (own, ...) -> (total, ...)."""
+    """Gather the rows (total, ...) of all workers from the rows `part` (r, ...) of each worker."""
     workers = count()
     most = -(-total // workers)
     wire = _sent(torch.cat([part, part.new_zeros(most - len(part), *part.shape[1:])]))
@@ -273,7 +288,7 @@ def _from_first(data: bytes) -> bytes:
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """Convert errors of the network to ProcessLost."""
+    """Inside the context, convert errors of the communication between workers to ProcessLost."""
     try:
         yield
     except RuntimeError as error:

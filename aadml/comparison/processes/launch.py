@@ -41,9 +41,9 @@ def processes_here() -> int:
 
 
 def one_voice() -> None:
-    """Discard stdout and stderr of a worker other than rank 0, and raise ProcessLost when the launcher sends SIGTERM.
+    """Discard stdout and stderr of this worker, except on rank 0, and convert SIGTERM to ProcessLost.
 
-    Without `torchrun`, do nothing.
+    The launcher sends SIGTERM to stop a worker. Without several workers of `torchrun`, the function has no effect.
     """
     if not started():
         return

@@ -14,7 +14,9 @@ _MOVES = 4  # largest number of swaps of a pair of batches in one sweep
 
 
 def conflicts(codes: Tensor, rows: Tensor, others: Tensor) -> Tensor:
-    """Return the mask (..., r, o) of the pairs of a row of `rows` and a different row of `others` that share a code.
+    """Return the mask (..., r, o) of duplicates among the pairs of a row of `rows` and a row of `others`.
+
+    Duplicates are different rows with a common code.
 
     Args:
         codes: (n, k) codes of the n rows; rows that share any of the k codes are duplicates.
@@ -28,22 +30,22 @@ def conflicts(codes: Tensor, rows: Tensor, others: Tensor) -> Tensor:
 def refine(
     vectors: Tensor, batches: Tensor, sense: int, codes: Codes, sweeps: int, generator: torch.Generator
 ) -> Tensor:
-    """Swap items between random disjoint pairs of batches to raise or lower the objective, sum_m |s_m|^2.
+    """Swap items between random disjoint pairs of batches to raise or lower the objective, sum_p |s_p|^2.
 
-    s_m is the sum of the vectors e_i of the items in batch m. Swapping i of batch m with j of batch n changes the sum
-    by 2 (s_m - s_n) . (e_j - e_i) + 2 |e_i - e_j|^2.
+    s_p is the sum of the vectors e_i of the items in batch p. Swapping item i of batch p with item j of batch q
+    changes the objective by 2 (s_p - s_q) . (e_j - e_i) + 2 |e_i - e_j|^2.
 
     Args:
         vectors: (n, d) unit vectors.
         batches: (m, b) rows, on the CPU.
-        sense: +1 to raise the sum, -1 to lower it.
+        sense: +1 to raise the objective, -1 to lower it.
         codes: (n, k) codes; no swap moves an item into a batch with an item that shares one of the k codes. None for
             no constraint.
         sweeps: largest number of sweeps over all batches; the search ends early after sweeps with few swaps.
         generator: source of the random pairings.
 
     Returns:
-        (m, b) rows, with a sum at least as high (`sense` +1) or as low (-1) as before.
+        (m, b) rows, with an objective at least as high (`sense` +1) or at least as low (`sense` -1) as before.
     """
     batches = batches.clone()
     idle = 0
@@ -58,7 +60,11 @@ def refine(
 
 
 def _sweep(vectors: Tensor, batches: Tensor, pairs: Tensor, sense: int, codes: Codes) -> int:
-    """Swap the best items, up to `_MOVES` times, in each pair (p, 2) of batches; return the number of swaps."""
+    """Swap items between the two batches of each row of `pairs` (p, 2); return the number of swaps.
+
+    Each pair of batches makes up to `_MOVES` swaps, always the swap that improves the objective most. `batches` is
+    changed in place.
+    """
     left, right = batches[pairs[:, 0]], batches[pairs[:, 1]]  # (p, b)
     mine, theirs = vectors[left.to(vectors.device)], vectors[right.to(vectors.device)]  # (p, b, d)
     pair, size = torch.arange(len(pairs)), left.shape[1]
@@ -110,7 +116,10 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
 
 
 def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
-    """Swap an item with an item of another batch, placing neither beside a duplicate; False if no item fits."""
+    """Swap an item with a suitable item of another batch; return whether a suitable item exists.
+
+    After a suitable swap, neither of the two items is beside a duplicate.
+    """
     batch = batches[number : number + 1]
     item = batch[:, place]
     others = torch.cat([batch[:, :place], batch[:, place + 1 :]], 1)

@@ -67,7 +67,7 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
     absent = [name for name in SPLITS if name not in parts]
     if absent:
         raise InputError(
-            f"{place}: has no captions of the split {absent[0]} (splits with captions: {', '.join(parts) or 'none'}); "
+            f"{place} has no captions of the split {absent[0]} (splits with captions: {', '.join(parts) or 'none'}); "
             "add clips of this split with captions"
         )
     notes: list[str] = []
@@ -102,7 +102,7 @@ def _parts(place: Path) -> dict[str, CaptionedPart]:
         return _of_manifest(place)
     if not place.is_dir():
         problem = "is not a folder or manifest" if place.exists() else "does not exist"
-        raise InputError(f"{place}: {problem}; pass a folder or a manifest of captioned sound")
+        raise InputError(f"{place} {problem}; pass a folder or a manifest of captioned sound")
     packs = dict(_packs(place))
     if packs:
         return {name: _of_pack(pack) for name, pack in packs.items()}
@@ -117,7 +117,7 @@ def _tables(place: Path) -> Iterator[tuple[str, Path]]:
             tables = sorted(table for table in folder.glob("*") if form.fullmatch(table.name))
             if len(tables) > 1:
                 shown = ", ".join(table.name for table in tables)
-                raise InputError(f"{folder}: has several tables of the split {part} ({shown}); keep one table")
+                raise InputError(f"{folder} has several tables of the split {part} ({shown}); keep one table")
             if tables:
                 yield part, tables[0]
                 break
@@ -152,7 +152,7 @@ def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
     manifest = read_manifest(place)
     columns = caption_columns(tuple(manifest.rows[0].columns) if manifest.rows else ())
     if not columns:
-        raise InputError(f"{place}: has no captions; add a column caption, or caption_1, caption_2, ...")
+        raise InputError(f"{place} has no captions; add a column caption, or caption_1, caption_2, ...")
     parts: dict[str, list[CaptionedFile]] = {}
     for row in manifest.rows:
         written = tuple(row.columns[name] for name in columns if row.columns[name].strip())
@@ -172,12 +172,12 @@ def _of_pack(path: Path) -> CaptionedPart:
             rows = written.reshape(len(written), -1).tolist()
             if not len(names) == len(rows) == len(file["waveform"]):
                 raise InputError(
-                    f"{path}: contains {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
+                    f"{path} contains {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
                     f"{len(file['waveform'])} rows in 'waveform'; store one of each per clip"
                 )
     except (TypeError, AttributeError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{path}: cannot be read as captioned sound ({' '.join(str(error).split())}); store UTF-8 text in "
+            f"{path} cannot be read as captioned sound ({' '.join(str(error).split())}); store UTF-8 text in "
             "'audio_name' and 'caption', and a row per clip in 'waveform'"
         ) from error
     return CaptionedPart([CaptionedFile(name, tuple(row)) for name, row in zip(names, rows, strict=True)], str(path))

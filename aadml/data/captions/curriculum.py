@@ -1,7 +1,8 @@
 """Batches of a chosen difficulty: partitions of the training pairs, as in the method 3CMLF (Chao et al., Eq. 2 and 3).
 
-A batch is hard if its items resemble each other. Let e_i be unit vectors and s_m their sum over batch m. The sum of all
-similarities within batches is  sum_m |s_m|^2 - n. Easy batches minimize this sum, and hard batches maximize it.
+A batch is hard if its items resemble each other. Let e_i be the unit vectors of the n items, and s_m their sum over
+batch m. The sum of all similarities within batches is  sum_m |s_m|^2 - n. Easy batches minimize this sum, and hard
+batches maximize it.
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ def partition(
         vectors: (n, d) one vector per training pair, of any length, on the device of the computation.
         size: batch size b.
         hard: whether the items of a batch resemble each other; otherwise batches are easy.
-        sweeps: largest number of rounds of swaps between random pairs of batches, which improve the objective.
+        sweeps: largest number of rounds that improve the objective by swaps between random pairs of batches.
         codes: vectors (n,) of integers, such as clip numbers; items that share a code are never in one hard batch.
         seed: seed of all draws; equal seeds produce equal partitions on the same machine.
 
@@ -130,9 +131,10 @@ def _seeded_nearest(vectors: Tensor, size: int, codes: Codes, generator: torch.G
 
 
 def _fill(size: int, codes: Codes, scores: Tensor, seed: int) -> list[int]:
-    """Return the first item `seed` and the `size` - 1 free items (finite score) with the highest scores.
+    """Return the first item `seed` and the `size` - 1 free items with the highest scores.
 
-    With `codes`, duplicates are avoided if the 4 * `size` best free items suffice.
+    The score of a free item is finite. With `codes`, duplicates are avoided if the 4 * `size` best free items
+    suffice.
     """
     free = int(scores.isfinite().sum())
     if codes is None:
@@ -169,9 +171,10 @@ def _stratified(vectors: Tensor, size: int, generator: torch.Generator) -> Tenso
 
 
 def _balanced(scores: Tensor, capacity: int) -> list[Tensor]:
-    """Return the rows of each cluster, `capacity` rows each, for scores (n, clusters) of n = clusters * capacity rows.
+    """Assign rows to clusters of `capacity` rows by `scores` (rows, clusters); return the rows of each cluster.
 
-    Rows are assigned by descending difference of their two best scores, each to the best cluster that is not full.
+    The number of rows is the number of clusters times `capacity`. Rows are assigned in descending order of the
+    difference between their two best scores. Each row is assigned to its best cluster that is not full.
     """
     ranked = scores.argsort(1, descending=True)
     top = scores.topk(min(2, scores.shape[1]), dim=1).values

@@ -13,11 +13,11 @@ WhichTexts = Literal["first", "drawn", "all"]
 
 
 def every_text(clips: Clips) -> Clips:
-    """Return clips with an added row for each text after the first text of its clip.
+    """Return the clips and an added row for each text of a clip except the first text of the clip.
 
-    An added row has the text, the name and the labels of its clip, without other modalities. Each text is therefore
-    a result, and a query with the relevant items of its clip. The other modalities of the clip are queries and results
-    once.
+    An added row has one text, and the name and the labels of the clip, but no other modalities. Each text is
+    therefore a result, and also a query with the relevant items of its clip. The other modalities of a clip are
+    queries and results only once.
 
     Args:
         clips: n clips with m texts.
@@ -85,12 +85,13 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Return captioned sound, with `drawn_by` for the training rows and a note if `trained` is "drawn".
+    """Return captioned sound for training on the captions that `trained` selects.
 
     Args:
-        splits: captioned sound; each row is a pair of a clip and a caption, and its label is the number of the clip.
-        trained: "drawn" for one caption per clip and epoch; any other value returns `splits` unchanged, so
-            that all pairs are used.
+        splits: captioned sound with one row for each pair of a clip and a caption. The label of a row is the number
+            of its clip.
+        trained: "drawn" sets `drawn_by` of the training rows, for one caption per clip and epoch, and adds a note.
+            Any other value returns `splits` unchanged, for training on all pairs.
     """
     train = splits.train
     if trained != "drawn":

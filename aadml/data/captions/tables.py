@@ -22,7 +22,7 @@ class CaptionedFile:
         name: name of the file in a table or a packed file, or id of the clip in a manifest.
         captions: one or more captions, as written in the source.
         aliases: other names that the file may have on disk.
-        path: path of the sound; "" if it is missing, or in a packed file.
+        path: path of the sound; "" if the sound is missing or is in a packed file.
         segment: part of the sound that the captions describe.
     """
 
@@ -46,7 +46,7 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     """
     header, rows = read_table(path)
     if any(not is_utf8(cell) for _, row in rows for cell in row.values()):
-        raise InputError(f"{path}: is not UTF-8; save the file as CSV in UTF-8")
+        raise InputError(f"{path} is not UTF-8; save the file as CSV in UTF-8")
     if {"youtube_id", "caption"} <= set(header):
         return _released_audiocaps(rows, path)
     places = caption_columns(header)

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 class RowsInTime(TypedDict):
-    """Counts of a modality's rows over time, in total and per clip, and statistics of their times if stored.
+    """Statistics of a modality with features over time: numbers of its rows, and their times if times are stored.
+
+    Without stored times, `step`, `earliest` and `latest` are absent.
 
     Attributes:
         rows: number of rows of all clips.
@@ -177,7 +179,7 @@ def _duplicates_among(content: FeatureFile, values: Sequence[Hashable], present:
 
 
 def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
-    """Count the clips of each class and split; a clip of several classes counts in each class."""
+    """Count the clips of each class and split; a clip of several classes counts in each of its classes."""
     counts = {}
     for split in SPLITS:
         if content.all_labels is not None:
@@ -191,7 +193,7 @@ def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
 
 
 def _rows_in_time(timeline: Timeline) -> RowsInTime:
-    """Return the counts of rows, and statistics of their times if the timeline has times."""
+    """Return the numbers of rows, and statistics of the times of the rows if the timeline has times."""
     lengths = np.diff(timeline.offsets)
     numbers: RowsInTime = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
     if timeline.times is None:

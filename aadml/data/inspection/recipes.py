@@ -61,7 +61,7 @@ class RecipeMatch:
         nearest: description of the nearest recipe at any distance; "" if no recipe could be computed.
         distance: value of the function `distance` for the nearest recipe; None if no recipe could be computed.
         clips: number of clips that were compared.
-        missing: weight files of known recipes that are not in the cache.
+        missing: names of weight files that known recipes need and that the cache lacks.
     """
 
     modality: str
@@ -83,7 +83,7 @@ def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatc
         manifest: media of the clips.
 
     Returns:
-        A match for "audio" and a match for "visual", as far as `content` has the modality.
+        A match for each of the modalities "audio" and "visual" that `content` has.
 
     Raises:
         InputError: no id of the features is in the manifest, or a weight file in the cache is invalid.
@@ -91,7 +91,7 @@ def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatc
     rows = {row.id: row for row in manifest.rows}
     if rows.keys().isdisjoint(content.ids):
         raise InputError(
-            f"{manifest.path}: contains none of the ids of the features, such as '{content.ids[0]:.80}'; pass the "
+            f"{manifest.path} contains none of the ids of the features, such as '{content.ids[0]:.80}'; pass the "
             "manifest of the same clips"
         )
     matches = []
@@ -111,9 +111,9 @@ def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatc
 
 
 def distance(features: NDArray[Any], others: NDArray[Any]) -> float:
-    """Compute |x - y| / |x - mean(x)| for features x and others y (n, d); the mean is over rows.
+    """Compute |x - y| / |x - mean(x)| for `features` x (n, d) and `others` y (n, d), with the mean over rows.
 
-    The divisor is |x| for one row. A divisor of zero is replaced by 1.
+    For a single row, the divisor is |x|. A divisor of zero is replaced by 1.
     """
     spread = features - features.mean(axis=0) if len(features) > 1 else features
     return float(np.sqrt(np.square(features - others).sum() / (np.square(spread).sum() or 1.0)))
@@ -256,7 +256,7 @@ def _apart(features: NDArray[np.float64], clips: Sequence[Rows], read: Callable[
 
 
 def _decoded(media: Sequence[Part], inputs: Sound | Frames) -> dict[int, NDArray[Any]]:
-    """Decode clips in worker processes; return position -> sound or frames, without undecodable clips."""
+    """Decode clips in worker processes; return the sound or frames of each decodable clip by its position."""
     settings = DecodingSettings({"media": Wanted(inputs, np.asarray, 0.0)}, time_limit=120.0, limits=Limits())
     tasks = (Task(number, {"media": path}, segment) for number, (path, segment) in enumerate(media))
     parts = {task.number: parts[0].prepared for task, parts in decode_all(tasks, settings, clips=len(media), workers=2)}

@@ -110,13 +110,13 @@ def examine_task(task: str) -> TaskExamination:
         splits = dict(_of_clips(Path(clips[1]), clips[2], clips[3]))
     elif re.search("[/#]", task) and not Path(task).is_dir():
         raise InputError(
-            f"{TASK}{task}: is neither a folder nor FOLDER#DIRECTION; pass a folder with corpus, queries and qrels, "
+            f"{TASK}{task} is neither a folder nor FOLDER#DIRECTION; pass a folder with corpus, queries and qrels, "
             "FOLDER#a2v for a table of clips, or the name of a task of mteb"
         )
     else:
         splits = dict(_local(Path(task)) if Path(task).is_dir() else _by_name(task))
     if not any(split.judgments for split in splits.values()):
-        raise InputError(f"{TASK}{task}: has no judgments; pass a task with judgments (qrels)")
+        raise InputError(f"{TASK}{task} has no judgments; pass a task with judgments (qrels)")
     sides: dict[str, Callable[[TaskSplit], Sequence[tuple[str, str]]]]
     sides = {"queries": lambda split: split.queries, "items": lambda split: split.items}
     return TaskExamination(
@@ -205,7 +205,7 @@ def _column(known: Sequence[str], names: Sequence[str], place: Path) -> str:
     if column is None:
         wanted = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
         raise InputError(
-            f"{place}: has no column {wanted} (its columns are {', '.join(names)}); pass a direction "
+            f"{place} has no column {wanted} (its columns are {', '.join(names)}); pass a direction "
             "between columns of the table"
         )
     return column
@@ -216,7 +216,7 @@ def _part(folder: Path, part: str) -> Iterator[tuple[str, list[TablePart]]]:
     place = next((folder / name for name in names if (folder / name).exists()), None)
     if place is None:
         raise InputError(
-            f"{folder}: has no {part} (none of {', '.join(names)} exists); pass a folder with corpus, "
+            f"{folder} has no {part} (none of {', '.join(names)} exists); pass a folder with corpus, "
             "queries and qrels, or FOLDER#a2v for a table of clips"
         )
     parts: defaultdict[str, list[TablePart]] = defaultdict(list)
@@ -229,7 +229,7 @@ def _only(tables: Mapping[str, list[TablePart]], place: Path, split: str) -> lis
     if len(tables) != 1:
         wanted = f"are of the split {split}" if split else "have no split"
         names = f"only the splits {', '.join(filter(None, tables))}" if tables else "no files"
-        raise InputError(f"{place}: contains {names}, but the judgments {wanted}; pass a complete copy")
+        raise InputError(f"{place} contains {names}, but the judgments {wanted}; pass a complete copy")
     return next(iter(tables.values()))
 
 
@@ -241,13 +241,13 @@ def _by_name(name: str) -> Iterator[tuple[str, TaskSplit]]:
         subsets = task.dataset
     except Exception as error:  # mteb and datasets have no common class of errors
         raise InputError(
-            f"{TASK}{name}: is neither a folder nor a task that mteb can load ({cause(error)}); pass a "
+            f"{TASK}{name} is neither a folder nor a task that mteb can load ({cause(error)}); pass a "
             "folder with corpus, queries and qrels"
         ) from error
     for subset, parts in subsets.items():
         for split, data in parts.items():
             if not isinstance(data, Mapping) or "relevant_docs" not in data:
-                raise InputError(f"{TASK}{name}: is not a retrieval task; pass a task with queries and a corpus")
+                raise InputError(f"{TASK}{name} is not a retrieval task; pass a task with queries and a corpus")
             judged = {q: frozenset(i for i, score in s.items() if score > 0) for q, s in data["relevant_docs"].items()}
             queries, corpus = ([_loaded(data[side].with_format("arrow")[:])] for side in _SIDES)
             yield split if len(subsets) == 1 else f"{subset}-{split}", _split(queries, corpus, judged, Path(name))

@@ -51,7 +51,7 @@ def assemble(
     if splits is None:
         if not undivided:
             raise InputError(
-                f"{place}: has no 'split'; add an array or column split with train, valid or test per clip, or draw "
+                f"{place} has no 'split'; add an array or column split with train, valid or test per clip, or draw "
                 f"splits: `aadml convert {quote(str(place))} F.h5 --split {DEFAULT_RULE}`"
             )
         splits = ["train"] * len(next(iter(arrays.features.values())))
@@ -189,7 +189,7 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """
     names = tuple(line.strip() for line in read_lines(path, "a list of class names") if line.strip())
     if not names:
-        raise InputError(f"{path}: contains no class names; write one name per line")
+        raise InputError(f"{path} contains no class names; write one name per line")
     check_unique(names, f"{path}: the list of class names")
     return names
 

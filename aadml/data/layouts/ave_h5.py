@@ -79,7 +79,7 @@ def _pooled(file: Path) -> NDArray[np.float32]:
             for start in range(0, len(data), _BLOCK)
         ]
     if not blocks:
-        raise InputError(f"{file}: contains no clips; pass AVE's files")
+        raise InputError(f"{file} contains no clips; pass AVE's files")
     return np.concatenate(blocks).astype(np.float32)
 
 

@@ -26,7 +26,7 @@ def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """
     for name in KEYS:
         if not (path / name).is_dir():
-            raise InputError(f"{path}: contains no folder '{name}'; add the folders {', '.join(KEYS)}")
+            raise InputError(f"{path} contains no folder '{name}'; add the folders {', '.join(KEYS)}")
     split_of, notes, note = read_folds(path / "folds")
     names = [name for name in split_of if all((path / part / f"{name}.npy").is_file() for part in KEYS[:3])]
     absent = [name for name in split_of if name not in set(names)]
@@ -58,7 +58,7 @@ def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
     for file, row in zip(files, rows, strict=True):
         if len(row) != len(rows[0]):
             raise InputError(
-                f"{file}: has {len(row)} dimensions, but {files[0]} has {len(rows[0])}; store features of equal length"
+                f"{file} has {len(row)} dimensions, but {files[0]} has {len(rows[0])}; store features of equal length"
             )
     return np.stack(rows)
 
@@ -66,7 +66,7 @@ def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
 def _class_of(file: Path) -> NDArray[np.generic]:
     values = npy_array(file).reshape(-1)
     if not len(values):
-        raise InputError(f"{file}: is empty; write the number of a class into the file")
+        raise InputError(f"{file} is empty; write the number of a class into the file")
     if (values[1:] != values[0]).any():
         raise InputError(f"{file} has {len(values)} unequal values; write the number of one class into the file")
     return np.asarray(values[0])
@@ -75,7 +75,7 @@ def _class_of(file: Path) -> NDArray[np.generic]:
 def _pooled(file: Path) -> NDArray[np.float32]:
     values = npy_array(file)
     if values.ndim != 2 or not values.size:
-        raise InputError(f"{file}: has shape {values.shape}; pass an array (times, dimensions)")
+        raise InputError(f"{file} has shape {values.shape}; pass an array (times, dimensions)")
     return np.asarray((values.mean(axis=0, dtype=np.float64) - 128) / 256, dtype=np.float32)
 
 

@@ -72,7 +72,7 @@ def _too_few(path: Path, columns: Columns) -> str:
     present, missing = [*columns.features], "visual" if "audio" in columns.features else "audio"
     arrays = ", ".join([*present, *columns.beside, *columns.left][:30]) or "none"
     return (
-        f"{path}: contains {f'only the modality {present[0]}' if present else 'no modality'}, but two modalities are "
+        f"{path} contains {f'only the modality {present[0]}' if present else 'no modality'}, but two modalities are "
         f"needed (arrays: {arrays}); rename an array to {missing}, or choose an array: "
         f"`aadml convert {quote(str(path))} F.h5 --{missing} {columns.left[0] if columns.left else 'ARRAY'}`"
     )
@@ -89,7 +89,7 @@ def read_table(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     except InputError as error:
         if has_media(path):
             raise InputError(
-                f"{path}: contains media, not features; run `aadml extract {quote(str(path))} -o F.h5` first"
+                f"{path} contains media, not features; run `aadml extract {quote(str(path))} -o F.h5` first"
             ) from error
         raise
 

@@ -48,9 +48,9 @@ def _check_named(path: Path, chosen: Mapping[str, str], views: Sequence[str]) ->
     if not wrong and len(chosen) > 1:
         return
     lacking = next((side for side in ("audio", "visual") if side not in chosen), "a second modality")
-    problem = f"has no view '{wrong[0]}'" if wrong else f"no view is named for {lacking}"
+    problem = f"has no view '{wrong[0]}'" if wrong else f"needs the name of a view for {lacking}"
     raise InputError(
-        f"{path}: {problem} (its views are {', '.join(views) or 'none'}); write a feature file: "
+        f"{path} {problem} (its views are {', '.join(views) or 'none'}); write a feature file: "
         f"`aadml convert {quote(str(path))} F.h5 --audio VIEW --visual VIEW` (or --text VIEW, --view NAME=VIEW)"
     )
 

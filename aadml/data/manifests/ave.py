@@ -47,7 +47,7 @@ def ave(
     for name in files:
         if not (source / name).is_file():
             raise InputError(
-                f"{source}: lacks '{name}'; add Annotations.txt with trainSet.txt, valSet.txt and testSet.txt, or with "
+                f"{source} lacks '{name}'; add Annotations.txt with trainSet.txt, valSet.txt and testSet.txt, or with "
                 "the order files train_order.h5, val_order.h5 and test_order.h5"
             )
     annotations = read_annotations(source / ANNOTATIONS)
@@ -62,7 +62,7 @@ def ave(
             notes.append(f"{clock_limit} clips of {CLOCK} were drawn (seed {seed}), and {len(left_out)} were left out")
     folder = source / "AVE" if media is None else media
     if media is not None and not media.is_dir():
-        raise InputError(f"{media}: is not a folder; pass --media with the folder of the videos")
+        raise InputError(f"{media} is not a folder; pass --media with the folder of the videos")
     videos = MediaIndex(folder)
     entries = tuple(
         ListedClip(

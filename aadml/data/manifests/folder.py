@@ -35,7 +35,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
             has two names that are equal as UTF-8.
     """
     if not source.is_dir():
-        raise InputError(f"{source}: is not a folder; pass a folder of media")
+        raise InputError(f"{source} is not a folder; pass a folder of media")
     folders_of, pictures, notes = _media(source)
     tops = {folders[0].lower() for folders in folders_of.values() if folders}
     divided = {"train", "test"} <= {_SPLIT_WORDS.get(top, "") for top in tops} and tops <= set(_SPLIT_WORDS)
@@ -43,7 +43,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     labeled = any(class_of.values()) and not no_labels
     files = [file for file, labels in class_of.items() if labels or not labeled]
     if not files:
-        problem = ", and ".join([f"{source}: contains no media", *left_aside(source)])
+        problem = ", and ".join([f"{source} contains no media", *left_aside(source)])
         raise InputError(f"{problem}; add sound or video files")
     equal = equal_files(files)
     entries = tuple(
@@ -87,7 +87,7 @@ def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path],
     pairs = [key for key in sounds if key in pictures]
     if not pairs:
         raise InputError(
-            f"{source}: has folders of sounds and folders of pictures, but no sound has the name of a picture; give "
+            f"{source} has folders of sounds and folders of pictures, but no sound has the name of a picture; give "
             "both files of a pair the same name, or list the pairs in a table with the columns audio and visual"
         )
     notes = [f"{len(pairs)} pairs of a sound and a picture or video were read from folders of sounds and pictures"]

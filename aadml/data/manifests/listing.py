@@ -236,7 +236,7 @@ def _is_link(path: Path) -> bool:
 
 
 def _refuse(error: OSError) -> NoReturn:
-    raise InputError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
+    raise InputError(f"{error.filename} cannot be read ({error.strerror}); check its permissions") from error
 
 
 def _files(groups: Iterable[Sequence[ListedClip]]) -> list[str]:

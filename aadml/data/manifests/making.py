@@ -104,10 +104,10 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
     if str(source) in MANIFESTS and not source.exists():
         raise InputError(f"manifest: '{source}' is the name of a data set; pass its folder as well")
     if not source.exists():
-        raise InputError(f"{source}: does not exist; check the path")
+        raise InputError(f"{source} does not exist; check the path")
     if (source / "manifest.csv").is_file() and _is_manifest(source / "manifest.csv"):
         raise InputError(
-            f"{source}: contains manifest.csv, which is already a manifest; run "
+            f"{source} contains manifest.csv, which is already a manifest; run "
             f"`aadml extract {quote(str(source / 'manifest.csv'))} -o F.h5`"
         )
     return "folder" if source.is_dir() else "table", source
@@ -125,7 +125,7 @@ def _refuse_known(source: Path) -> None:
         )
         if name:
             raise InputError(
-                f"{file}: is a table of the data set {name}; run `aadml manifest {name} {quote(str(source))}`, or pass "
+                f"{file} is a table of the data set {name}; run `aadml manifest {name} {quote(str(source))}`, or pass "
                 "the folder of the media alone"
             )
 
@@ -136,13 +136,13 @@ def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")
         if os.path.lexists(target):
-            raise InputError(f"{target}: exists; pass --output {target} to replace the file, or another path")
+            raise InputError(f"{target} exists; pass --output {target} to replace the file, or another path")
         return target
     target = Path(output)
     if target.is_file() and not _is_manifest(target):
-        raise InputError(f"{target}: exists and is not a manifest; pass another output")
+        raise InputError(f"{target} exists and is not a manifest; pass another output")
     if target.exists() and source.exists() and target.samefile(source):
-        raise InputError(f"{target}: is the input; pass another output")
+        raise InputError(f"{target} is the input; pass another output")
     return target
 
 

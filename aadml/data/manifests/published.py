@@ -72,11 +72,11 @@ class PublishedTables:
         tables = self.tables_in(source)
         if not tables:
             raise InputError(
-                f"{source}: contains none of the tables {', '.join(self.tables)}; pass the tables of {self.page}"
+                f"{source} contains none of the tables {', '.join(self.tables)}; pass the tables of {self.page}"
             )
         folder = source.parent if source.is_file() else source
         if media is not None and not media.is_dir():
-            raise InputError(f"{media}: is not a folder; pass --media with the folder of the media files")
+            raise InputError(f"{media} is not a folder; pass --media with the folder of the media files")
         rows = list(chain.from_iterable(self._rows(table, split) for table, split in tables.items()))
         chosen = [row for row in rows if not self.classes or row["label"] in self.classes]
         untimed = [row["video"] for row in chosen if not row.get("start")]
@@ -121,7 +121,7 @@ class PublishedTables:
             header, lines = read_table(table)
             if lacking := [name for name in self.columns if name not in header]:
                 raise InputError(
-                    f"{table}: lacks the column '{lacking[0]}' (columns: {first_five(header)}); pass a table of "
+                    f"{table} lacks the column '{lacking[0]}' (columns: {first_five(header)}); pass a table of "
                     f"{self.page}"
                 )
             rows = [row | {new: row[old] for old, new in self.columns.items()} for _, row in lines]

@@ -80,7 +80,7 @@ def table(
     names = _mapped(header, columns, str(source), named=bool(form.media_name))
     folder = source.parent if media is None else media
     if not folder.is_dir():
-        raise InputError(f"{media}: is not a folder; pass --media with the folder of the media files")
+        raise InputError(f"{media} is not a folder; pass --media with the folder of the media files")
     roles, index = set(names.values()) & set(_ROLES), MediaIndex(folder)
     separator = labels_separator or (LABELS_SEPARATOR if "labels" in roles else None)
     label = None if no_labels else next((role for role in ("label", "labels") if role in roles), None)
@@ -131,9 +131,9 @@ def read_table(
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); pass a readable CSV file") from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); pass a readable CSV file") from error
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4096]:
-        raise InputError(f"{path}: is UTF-16 or contains zero bytes; save the table as CSV in UTF-8")
+        raise InputError(f"{path} is UTF-16 or contains zero bytes; save the table as CSV in UTF-8")
     text = data.decode("utf-8-sig", errors="surrogateescape")
     if comment:
         text = re.sub(rf"^{re.escape(comment)}.*$", "", text, flags=re.MULTILINE)
@@ -176,7 +176,7 @@ def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> 
                 f"--columns {part} does not have the form NEW=COLUMN; write, for example, media=filename,label=class"
             )
         if old not in names:
-            raise InputError(f"{place}: has no column '{old}'; {suggestion(old, known)}")
+            raise InputError(f"{place} has no column '{old}'; {suggestion(old, known)}")
         if new in new_names:
             raise InputError(f"--columns {columns:.80}: the new name '{new}' occurs twice; use each new name once")
         new_names.add(new)
@@ -201,7 +201,7 @@ def _check_roles(names: Mapping[str, str], place: str, *, named: bool) -> None:
     files = {"media", "audio", "visual"} & set(names.values())
     if named and files:
         raise InputError(
-            f"{place}: has the column '{min(files)}', so --media-name does not apply; leave out --media-name"
+            f"{place} has the column '{min(files)}', so --media-name does not apply; leave out --media-name"
         )
     for first, second in _EXCLUSIVE:
         if {first, second} <= set(names.values()):
@@ -212,7 +212,7 @@ def _check_roles(names: Mapping[str, str], place: str, *, named: bool) -> None:
         guesses = {role: _guess(role, names) for role in _GUESSES}
         advice = ",".join(f"{role}={name}" for role, name in guesses.items() if name)
         raise InputError(
-            f"{place}: has no column 'media' (its columns are {', '.join(names)}); name the column of media files with "
+            f"{place} has no column 'media' (its columns are {', '.join(names)}); name the column of media files with "
             f"--columns {advice if guesses['media'] else 'media=COLUMN,label=COLUMN'}"
         )
 
@@ -231,10 +231,10 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
         raise InputError(f"{place}: {_lines(foreign)}: the cells are not UTF-8; save the table as CSV in UTF-8")
     empty = [line for line, clip in rows if Path() in clip.files]
     if empty:
-        raise InputError(f"{place}: has no media file in {_lines(empty)}; fill in the cells")
+        raise InputError(f"{place} has no media file in {_lines(empty)}; fill in the cells")
     bare = [line for line, clip in rows if labeled and not clip.labels]
     if bare:
-        raise InputError(f"{place}: has no label in {_lines(bare)}; fill in the cells, or pass --no-labels")
+        raise InputError(f"{place} has no label in {_lines(bare)}; fill in the cells, or pass --no-labels")
     lines_of: dict[str | Path, list[int]] = defaultdict(list)
     for line, clip in rows:
         lines_of[clip.id if named else clip.media].append(line)
@@ -242,7 +242,7 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
     if doubled and named:
         name, numbers = next(iter(doubled.items()))
         if not name:
-            raise InputError(f"{place}: has no id in {_lines(numbers)}; fill in the cells")
+            raise InputError(f"{place} has no id in {_lines(numbers)}; fill in the cells")
         more = f", and {len(doubled) - 1} more ids are repeated" if len(doubled) > 1 else ""
         raise InputError(f"{place}: id '{name}' occurs in {_lines(numbers)}{more}; make each id unique")
     if doubled:

@@ -33,7 +33,7 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
     listing = folder(source)
     clips = [clip for clip in listing.entries if clip.labels]
     if not clips:
-        raise InputError(f"{source}: contains no media in folders; make one folder per class")
+        raise InputError(f"{source} contains no media in folders; make one folder per class")
     without_video: list[str] = []
     if folds is None:
         groups = [clip.source or clip.id for clip in clips]

@@ -36,11 +36,11 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
         InputError: the file is not a manifest, or has no column, no files or no texts for a modality.
     """
     if not is_manifest(path):
-        raise InputError(f"{path}: is not a CSV file, but networks (towers) are trained on media; pass a manifest")
+        raise InputError(f"{path} is not a CSV file, but networks (towers) are trained on media; pass a manifest")
     manifest = read_manifest(path)
     for modality in modalities:
         if modality not in manifest.rows[0].media:
-            raise InputError(f"{path}: has no column for {modality}; add a column, or leave towers.{modality} out")
+            raise InputError(f"{path} has no column for {modality}; add a column, or leave towers.{modality} out")
         if modality != "text" and not any(row.media[modality] for row in manifest.rows):
             raise InputError(f"{path}: no clip has a file for {modality}; add files, or leave towers.{modality} out")
     rows = manifest.rows

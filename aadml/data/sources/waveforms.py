@@ -83,7 +83,7 @@ class PackedWaveforms(ItemSource):
             InputError: the rate differs from that of the file.
         """
         if rate != PACKED_RATE:
-            raise InputError(f"{self.path}: is packed at {PACKED_RATE} Hz, but {rate} Hz are needed; use the wav files")
+            raise InputError(f"{self.path} is packed at {PACKED_RATE} Hz, but {rate} Hz are needed; use the wav files")
         return self
 
     def sums(self, files: Sequence[int]) -> list[bytes]:

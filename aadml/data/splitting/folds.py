@@ -21,7 +21,7 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
         InputError: the folder does not exist, contains no ids, or contains a file that is not readable UTF-8 text.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: is not a folder; pass a folder with one text file of ids per fold")
+        raise InputError(f"{folder} is not a folder; pass a folder with one text file of ids per fold")
     fold_of: dict[str, str] = {}
     repeats = []
     for file in sorted(file for file in folder.iterdir() if file.is_file()):
@@ -30,7 +30,7 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
             repeats += [name] if name in fold_of else []
             fold_of.setdefault(name, file.name)
     if not fold_of:
-        raise InputError(f"{folder}: lists no ids; add text files with one id per line")
+        raise InputError(f"{folder} lists no ids; add text files with one id per line")
     folds = sorted(set(fold_of.values()))
     splits = {name: "test" if fold == folds[-1] else "train" for name, fold in fold_of.items()}
     notes = [f"{len(repeats)} ids are in the folds more than once: {first_five(repeats)}"] if repeats else []
@@ -51,7 +51,7 @@ def read_lines(path: str | os.PathLike[str], kind: str) -> list[str]:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         problem = error.strerror if isinstance(error, OSError) else "its text is not UTF-8"
-        raise InputError(f"{path}: cannot be read as {kind} ({problem}); pass a text file in UTF-8") from error
+        raise InputError(f"{path} cannot be read as {kind} ({problem}); pass a text file in UTF-8") from error
 
 
 def first_five(names: Sequence[str]) -> str:

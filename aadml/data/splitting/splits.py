@@ -178,7 +178,7 @@ def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
     for part in ("train", "test"):
         if not len(content.rows(part)):
             counts = ", ".join(f"{count} {split}" for split, count in Counter(content.splits).items())
-            raise InputError(f"{place}: has no {part} clips (there are {counts}); pass data with train and test clips")
+            raise InputError(f"{place} has no {part} clips (there are {counts}); pass data with train and test clips")
     if not has_one_label(content):
         return {}
     used = sorted(set(content.labels.tolist()) - {UNLABELLED})

@@ -205,7 +205,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8") if path.is_file() else ""
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
+        raise InputError(f"{path} cannot be read ({error})") from error
 
 
 def _dictionaries(text: str, place: str) -> list[dict[str, str]]:
@@ -213,7 +213,7 @@ def _dictionaries(text: str, place: str) -> list[dict[str, str]]:
     try:
         return list(csv.DictReader(io.StringIO(text, newline="")))
     except csv.Error as error:
-        raise InputError(f"{place}: cannot be read ({error})") from error
+        raise InputError(f"{place} cannot be read ({error})") from error
 
 
 def _write(path: Path, lines: Sequence[Sequence[str]]) -> None:

@@ -199,7 +199,7 @@ def test_of_packed_files_that_are_there_twice_the_first_place_is_read(tmp_path):
         ({"captions": np.zeros((2, 2))}, "cannot be read as captioned sound .*; store UTF-8 text in 'audio_name'"),
     ):
         pack(tmp_path / "hdf5s" / "val.h5", **changes)
-        with pytest.raises(InputError, match=rf"val\.h5: (contains )?{problem}"):
+        with pytest.raises(InputError, match=rf"val\.h5 (contains )?{problem}"):
             captioned_splits(tmp_path)
 
 
@@ -210,13 +210,13 @@ def test_two_tables_of_a_split_and_a_manifest_without_captions_are_refused(cloth
     ):
         captioned_splits(clotho)
     (tmp_path / "m.csv").write_text("id,media,split\na,a.wav,train\n")
-    with pytest.raises(InputError, match=r"m\.csv: has no captions; add a column caption, or caption_1, caption_2"):
+    with pytest.raises(InputError, match=r"m\.csv has no captions; add a column caption, or caption_1, caption_2"):
         captioned_splits(tmp_path / "m.csv")
     (tmp_path / "m.csv").write_text("id,media,split,caption_1,caption_2\na,a.wav,train,,x\nb,a.wav,test, ,\n")
     with pytest.raises(InputError, match="clip 'b' has no caption; add a caption, or remove the clip"):
         captioned_splits(tmp_path / "m.csv")
     (tmp_path / "a.txt").touch()
-    with pytest.raises(InputError, match=r"a\.txt: is not a folder or manifest; pass a folder or a manifest of captio"):
+    with pytest.raises(InputError, match=r"a\.txt is not a folder or manifest; pass a folder or a manifest of captio"):
         captioned_splits(tmp_path / "a.txt")
     write_table(tmp_path / "part" / "val.csv", ["file_name", "caption"], [["a.wav", "b"]])
     with pytest.raises(InputError, match=r"the split train \(splits with captions: valid\); add clips of this split"):

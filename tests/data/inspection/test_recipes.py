@@ -113,7 +113,7 @@ def test_without_weights_the_line_names_what_is_missing(clips, cache, tmp_path):
 def test_a_manifest_of_other_clips_is_refused(clips, cache, tmp_path):
     path = write_file(tmp_path / "f.h5", audio=np.ones((CLIPS, 128)))
     (tmp_path / "m.csv").write_text("id,media,label,split\nx,x.wav,a,train\n")
-    with pytest.raises(InputError, match=r"m\.csv: contains none of the ids .*, such as 'clip 0'; pass the manifest"):
+    with pytest.raises(InputError, match=r"m\.csv contains none of the ids .*, such as 'clip 0'; pass the manifest"):
         aadml.inspect(path, media=tmp_path / "m.csv")
 
 

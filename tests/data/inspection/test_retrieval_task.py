@@ -118,9 +118,9 @@ def test_a_task_is_loaded_by_its_name(name, asking, ranked, monkeypatch):
     assert {split: figures.judgments for split, figures in splits.items()} == {"en-test": 3, "de-test": 1, "de-dev": 3}
     for wrong in ({"queries": sides["queries"]}, "data"):
         known.dataset = {"default": {"test": wrong}}
-        with pytest.raises(InputError, match=f"mteb:{name}: is not a retrieval task; pass a task with queries and a c"):
+        with pytest.raises(InputError, match=f"mteb:{name} is not a retrieval task; pass a task with queries and a c"):
             aadml.inspect(f"mteb:{name}")
-    with pytest.raises(InputError, match=r"^mteb:No: is neither a folder nor a task that mteb can load \('No'\); pass"):
+    with pytest.raises(InputError, match=r"^mteb:No is neither a folder nor a task that mteb can load \('No'\); pass"):
         aadml.inspect("mteb:No")
     monkeypatch.setitem(sys.modules, "mteb", None)
     with pytest.raises(MissingExtraError, match="needs mteb"):
@@ -159,7 +159,7 @@ def test_clips_without_classes_ask_for_their_partner(tmp_path):
         assert run("audit", "--mteb", f"{tmp_path}#{way}")[0] == 0
         figures = only(aadml.inspect(f"mteb:{tmp_path}#{way}"))
         assert (figures.judgments, figures.chance_first) == (3, pytest.approx(1 / 3))
-    wanted = r"data: has no column text, caption or caption_1 \(its columns are video, audio\); pass"
+    wanted = r"data has no column text, caption or caption_1 \(its columns are video, audio\); pass"
     with pytest.raises(InputError, match=wanted):
         aadml.inspect(f"mteb:{tmp_path}#a2t")
     with pytest.raises(InputError, match=r"has no queries .*, or FOLDER#a2v for a table of clips"):
@@ -216,7 +216,7 @@ def test_a_score_that_is_not_a_number_is_refused(tmp_path):
 @pytest.mark.parametrize("task", ["nowhere/task", "nowhere#a2v", "nowhere#x2y"])
 def test_a_path_without_a_folder_does_not_ask_for_mteb(task):
     with pytest.raises(
-        InputError, match=f"^mteb:{task}: is neither a folder nor FOLDER#DIRECTION; pass a folder with corpus"
+        InputError, match=f"^mteb:{task} is neither a folder nor FOLDER#DIRECTION; pass a folder with corpus"
     ):
         aadml.inspect(f"mteb:{task}")
 
@@ -233,7 +233,7 @@ def test_one_corpus_serves_all_splits_and_other_splits_need_their_own(tmp_path):
     }  # fmt: skip
     assert aadml.inspect(source).duplicates["items"].within == {"test": 1, "train": 1}  # a path of equal text
     write(tmp_path, {"valid": {"corpus": tables["corpus"]}})
-    wanted = "corpus: contains only the splits test, valid, but the judgments are of the split train; pass"
+    wanted = "corpus contains only the splits test, valid, but the judgments are of the split train; pass"
     with pytest.raises(InputError, match=wanted):
         aadml.inspect(source)
 

@@ -122,7 +122,7 @@ def test_views_that_are_not_named_get_advice_that_exists(tmp_path):
     np.savez(tmp_path / "v.npz", **{f"{name}_{part}": v for name, v in views.items() for part in ("train", "test")})
     with pytest.raises(
         InputError,
-        match=r"no view is named for audio \(its views are x, y\); .* `aadml convert .*v\.npz F\.h5 --audio VIEW",
+        match=r"the name of a view for audio \(its views are x, y\); .* `aadml convert .*v\.npz F\.h5 --audio VIEW",
     ):
         aadml.fit(tmp_path / "v.npz", method="cca")
 

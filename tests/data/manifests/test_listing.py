@@ -40,11 +40,11 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("aadml.data.manifests.listing.file_digest", denied)
-    with pytest.raises(InputError, match=r"a\.mp4: cannot be read \(Permission denied\)"):
+    with pytest.raises(InputError, match=r"a\.mp4 cannot be read \(Permission denied\)"):
         folder(tmp_path)
     scandir = os.scandir
     monkeypatch.setattr(os, "scandir", lambda path: denied(path) if str(path).endswith("dog") else scandir(path))
-    with pytest.raises(InputError, match=r"dog: cannot be read \(Permission denied\)"):
+    with pytest.raises(InputError, match=r"dog cannot be read \(Permission denied\)"):
         folder(tmp_path)
 
 

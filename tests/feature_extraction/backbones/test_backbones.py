@@ -47,7 +47,7 @@ def test_an_extractor_of_another_modality_and_one_that_lacks_a_file_are_refused(
     with pytest.raises(InputError, match=f"--audio {path} computes visual features; pass an extractor of audio feat"):
         extractor(path, "audio", {"name": "x"})
     with pytest.raises(
-        InputError, match=r"lacking: cannot be built \(FileNotFoundError: .*no such file.*\); install the missing pa"
+        InputError, match=r"lacking cannot be built \(FileNotFoundError: .*no such file.*\); install the missing pa"
     ):
         extractor(f"{__name__}:lacking", "visual")
 

@@ -42,11 +42,11 @@ def texts(length):
 @pytest.mark.parametrize(
     ("limits", "allowed", "refused", "says"),
     [
-        ({"_FREE": 1000}, chunked(250, 10), chunked(251, 10), "/a: declares 1,004 bytes, but stores 0"),
-        ({"_FREE": 0, "_RATIO": 3}, stored(300), stored(301), "/a: declares 1,204 bytes, but stores 400"),
-        ({"_CHUNK": 40}, chunked(30, 10), chunked(30, 11), "/a: is stored in 3 chunks of 44 bytes, more than allowed"),
-        ({"_CHUNKS": 3}, chunked(30, 10), chunked(31, 10), "/a: is stored in 4 chunks of 40 bytes, more than allowed"),
-        ({"_OBJECTS": 3}, groups(3), groups(4), "contains more than 3 objects"),
+        ({"_FREE": 1000}, chunked(250, 10), chunked(251, 10), "/a declares 1,004 bytes, but stores 0"),
+        ({"_FREE": 0, "_RATIO": 3}, stored(300), stored(301), "/a declares 1,204 bytes, but stores 400"),
+        ({"_CHUNK": 40}, chunked(30, 10), chunked(30, 11), "/a is stored in 3 chunks of 44 bytes, more than allowed"),
+        ({"_CHUNKS": 3}, chunked(30, 10), chunked(31, 10), "/a is stored in 4 chunks of 40 bytes, more than allowed"),
+        ({"_OBJECTS": 3}, groups(3), groups(4), "the file contains more than 3 objects"),
         (
             {"_FREE": 64},
             attribute(64),
@@ -57,7 +57,7 @@ def texts(length):
             {"_RATIO": 10**6, "_FREE": 40},
             texts(30),
             texts(31),
-            "/text: contains more text than a file of its size can store",
+            "/text contains more text than a file of its size can store",
         ),
     ],
 )
@@ -77,8 +77,8 @@ def test_what_is_just_allowed_passes_and_one_more_is_refused(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (MemoryError(), "needs more memory than is plausible for a file of its size"),
-        (RuntimeError("a fault"), "cannot be read as HDF5 (a fault)"),
+        (MemoryError(), "the file needs more memory than is plausible for a file of its size"),
+        (RuntimeError("a fault"), "the file cannot be read as HDF5 (a fault)"),
     ],
 )
 def test_an_error_of_the_library_is_a_line(monkeypatch, error, says):
@@ -116,5 +116,5 @@ def test_files_may_declare_64_mebibytes_or_200_times_what_they_store(tmp_path, m
             dataset[:stored] = 1
         problems.append(hdf5_look.main(str(tmp_path / "f"), 1.0))
     assert problems == [
-        "", "/a: declares 67,108,865 bytes, but stores 0", "", "/a: declares 104,857,601 bytes, but stores 524,288",
+        "", "/a declares 67,108,865 bytes, but stores 0", "", "/a declares 104,857,601 bytes, but stores 524,288",
     ]  # fmt: skip

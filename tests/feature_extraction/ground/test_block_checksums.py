@@ -168,7 +168,7 @@ def test_the_first_damaged_block_is_reported_with_its_bytes(tmp_path):
         reader.seek(5)
         with pytest.raises(DamagedFileError) as caught:
             reader.verify()
-        assert str(caught.value) == reader.failure == f"{path}: is damaged, as {message}"
+        assert str(caught.value) == reader.failure == f"{path} is damaged, as {message}"
         os.truncate(path, 10)
         reader.seek(0)
         with pytest.raises(DamagedFileError, match="bytes 10 to 131,071 do not"):

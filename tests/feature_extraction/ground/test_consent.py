@@ -138,7 +138,7 @@ def test_a_process_takes_over_the_decision_of_its_parent(monkeypatch):
 @pytest.mark.parametrize("typed", ["{}", "--data={}", "data={}", "--set=data={}", ["train", "--data", "{}"]])
 @pytest.mark.parametrize("address", ["s3://bucket/clips.h5", "https://host/a?sig=x=y", "hf:org/name"])
 def test_an_address_that_a_person_types_may_be_opened_and_no_other(typed, address):
-    with pytest.raises(InputError, match=r"^shown: was not opened, because .* a file or a program and not from you; "):
+    with pytest.raises(InputError, match=r"^shown was not opened, because .* a file or a program and not from you; "):
         require_address_consent(address, "shown")
     with trusting():
         require_address_consent(address, "shown")

@@ -93,7 +93,7 @@ def test_a_field_with_a_default_may_be_left_out():
     ],
 )
 def test_anything_else_is_refused_with_its_place(change, place):
-    with pytest.raises(InputError, match=r"^here: is of another version, or is damaged") as caught:
+    with pytest.raises(InputError, match=r"^here is of another version, or is damaged") as caught:
         read_as(Record, RECORD | change, "here")
     assert place in str(caught.value)
 
@@ -112,7 +112,7 @@ def test_the_first_problem_is_named_with_its_place_and_value(content, problem):
     with pytest.raises(InputError) as caught:
         read_as(Record, content, "here")
     assert str(caught.value) == (
-        f"here: is of another version, or is damaged (Record.{problem}); use the version of aadml that wrote the file, "
+        f"here is of another version, or is damaged (Record.{problem}); use the version of aadml that wrote the file, "
         "or restore the file from a copy"
     )
 
@@ -132,7 +132,7 @@ def test_any_other_json_is_refused_in_one_line(content):
 
 @pytest.mark.parametrize("text", ["", "[1]", "3", "{", "\x00", '{"a": }', "[" * 100_000])
 def test_what_is_no_object_is_damaged(text):
-    with pytest.raises(InputError, match="here: is damaged"):
+    with pytest.raises(InputError, match="here is damaged"):
         parse_object(text, "here")
 
 

@@ -76,7 +76,7 @@ def test_without_flock_a_file_holds_host_and_process(tmp_path, handle, no_flock)
     [
         (
             f"{socket.gethostname()} 999999999",
-            "lock: was left behind by process 999999999 of this machine, which has ended; remove this file$",
+            "lock was left behind by process 999999999 of this machine, which has ended; remove this file$",
         ),
         ("elsewhere 12", "^busy, or remove .*lock if process 12 on elsewhere has ended$"),
         ("", "^busy, or remove .*lock if no other process is running$"),
@@ -114,7 +114,7 @@ def test_a_lock_file_of_a_living_process_is_waited_for(tmp_path, handle, no_floc
 def test_a_lock_file_that_cannot_be_written_is_an_input_error(tmp_path, handle, no_flock):
     place = tmp_path / "none" / "lock"
     with (
-        pytest.raises(InputError, match=r"lock: cannot be written \(No such file or directory\); choose another path$"),
+        pytest.raises(InputError, match=r"lock cannot be written \(No such file or directory\); choose another path$"),
         locked(handle, place, "busy"),
     ):
         pass

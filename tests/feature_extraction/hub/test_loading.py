@@ -152,12 +152,12 @@ def test_missing_weights_and_other_shapes_are_errors(copied):
 def test_a_missing_package_and_a_full_memory_are_not_damaged_files(network):
     snapshot = find(str(network("bert")), None)
     with (
-        pytest.raises(InputError, match=r": cannot be loaded \(protobuf is missing\); install the missing package$"),
+        pytest.raises(InputError, match=r" cannot be loaded \(protobuf is missing\); install the missing package$"),
         converted(snapshot, "cannot be loaded"),
     ):
         raise ImportError("protobuf is missing")
     with (
-        pytest.raises(InputError, match=r": does not fit into the memory of the device \(full\); free some memory, or"),
+        pytest.raises(InputError, match=r" does not fit into the memory of the device \(full\); free some memory, or"),
         converted(snapshot, "cannot be loaded"),
     ):
         raise torch.OutOfMemoryError("full")

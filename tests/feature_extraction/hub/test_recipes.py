@@ -113,5 +113,5 @@ def test_a_recipe_extracts_and_a_model_needs_consent(folder, render, audio):
 @pytest.mark.parametrize("missing", ["BEATs.py", "BEATs_iter3_plus_AS2M.pt"])
 def test_a_missing_package_or_weight_file_of_a_recipe_is_an_error_of_one_line(folder, missing):
     (folder / missing).unlink()
-    with trusting(), pytest.raises(InputError, match=r"beats_tower:beats: cannot be built \(.*(BEATs|AS2M).*; install"):
+    with trusting(), pytest.raises(InputError, match=r"beats_tower:beats cannot be built \(.*(BEATs|AS2M).*; install"):
         extractor("beats_tower:beats", "audio")

@@ -252,8 +252,8 @@ def test_refuses_jobs_that_make_no_sense(small):
         ("f.h5", {"extractors": (AUDIO, AUDIO)}, "at most one per modality"),
         ("f.h5", {"extractors": ()}, "at most one per modality"),
         ("notes.txt/f.h5", {}, "cannot be written"),
-        ("g.h5", {}, r"g\.h5\.failures\.csv: is a folder"),
-        ("h.h5", {}, r"h\.h5\.failures\.csv: exists, is not a list of failures"),
+        ("g.h5", {}, r"g\.h5\.failures\.csv is a folder"),
+        ("h.h5", {}, r"h\.h5\.failures\.csv exists, is not a list of failures"),
     ]:
         with pytest.raises(InputError, match=message):
             run(small, small / output, **options)

@@ -29,13 +29,13 @@ def test_features_equal_those_of_a_file(tmp_path, name, modality):
     expected = read_features(tmp_path / "f.h5").features[modality]
     np.testing.assert_array_equal(extract_in_memory(chosen, paths), expected)
     (tmp_path / "text.mp4").write_text("no clip")
-    with pytest.raises(InputError, match=rf"text.mp4: cannot be read as {modality} \("):
+    with pytest.raises(InputError, match=rf"text.mp4 cannot be read as {modality} \("):
         extract_in_memory(chosen, [paths[0], str(tmp_path / "text.mp4")])
 
 
 def test_an_empty_text_is_refused_as_a_text():
     letters = Extractor("letters", "text", 1, Text(), {}, np.atleast_2d)
     with pytest.raises(
-        InputError, match=r"^ : cannot be read as text \(no-text, the text is empty\); pass another text$"
+        InputError, match=r"^  cannot be read as text \(no-text, the text is empty\); pass another text$"
     ):
         extract_in_memory(letters, [" "], workers=1)

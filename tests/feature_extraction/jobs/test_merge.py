@@ -65,7 +65,7 @@ def test_never_replaces_a_shard_by_the_whole(job, tmp_path):
     shards = [tmp_path / f"{index}.h5" for index in range(3)]
     for path in shards:
         path.write_bytes((job / path.name).read_bytes())
-    with pytest.raises(InputError, match=r"1\.h5: is one of the shards to merge"):
+    with pytest.raises(InputError, match=r"1\.h5 is one of the shards to merge"):
         merge(shards, shards[1])
     assert shards[1].read_bytes() == (job / "1.h5").read_bytes()
 

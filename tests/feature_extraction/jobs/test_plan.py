@@ -100,7 +100,7 @@ def test_settings_change_with_whatever_determines_the_values(changed):
         ),
         (
             {"extractors": (TEXT,), "manifest": replace(MANIFEST, rows=(replace(ROWS[0], media={}), *ROWS))},
-            "^m.csv: has no text; add a column text, caption or caption_1$",
+            "^m.csv has no text; add a column text, caption or caption_1$",
         ),
         ({"extractors": (AUDIO,), "workers": 0}, "^the number of workers is 0; pass a number above zero$"),
         ({"extractors": (AUDIO,), "time_limit": 0.0}, "^time limit is 0 s; pass a number above zero"),

@@ -25,7 +25,7 @@ def test_a_name_of_another_shard_is_refused(shard):
     with pytest.raises(InputError) as caught:
         shard_path("s.0-of-3.h5", shard)
     job = f"the job is shard {shard[0]}/{shard[1]}; pass s.h5, the name without the shard"
-    assert str(caught.value) == f"s.0-of-3.h5: is the name of shard 0/3, but {job}"
+    assert str(caught.value) == f"s.0-of-3.h5 is the name of shard 0/3, but {job}"
 
 
 def test_shards_are_found_by_the_name_of_the_job(tmp_path):

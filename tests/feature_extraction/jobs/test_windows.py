@@ -73,7 +73,7 @@ def test_other_lengths_of_windows_are_refused(text):
     with pytest.raises(InputError) as caught:
         read_windows(text)
     advice = "pass LENGTH or LENGTH/STEP from 0.01 s to 1,000,000 s, such as 10s or 10s/5s"
-    assert str(caught.value) == f"windows {text[:80]}: is not a length of windows; {advice}"
+    assert str(caught.value) == f"windows {text[:80]} is not a length of windows; {advice}"
 
 
 def test_windows_have_a_hundredth_of_a_second_at_least_and_a_million_seconds_at_most():

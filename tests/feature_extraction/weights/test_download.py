@@ -64,11 +64,11 @@ def test_a_download_has_a_bar_and_is_on_the_disk_before_it_is_used(server, monke
         (URLError(OSError(errno.ENETDOWN, "Network is down")), "the connection failed .Network is down.; check"),
         (
             OSError(errno.ENOSPC, "No space left"),
-            r"toy\.bin: cannot be written .No space left.; free some space, or set",
+            r"toy\.bin cannot be written .No space left.; free some space, or set",
         ),
         (
             OSError(errno.EACCES, "Denied", "part"),
-            r"toy\.bin: cannot be written .Denied.; free some space, or set AADML",
+            r"toy\.bin cannot be written .Denied.; free some space, or set AADML",
         ),
         (BadStatusLine("HTTP"), "the connection failed .HTTP.; check the network"),
     ],

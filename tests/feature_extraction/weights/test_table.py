@@ -111,7 +111,7 @@ def test_a_file_is_copied_from_a_folder_and_verified_first(server, tmp_path, cap
     with pytest.raises(InputError) as caught:
         weights_path("toy", tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'toy.bin'}: does not exist; download the file from {WEIGHTS['toy'].url} into {tmp_path}"
+        f"{tmp_path / 'toy.bin'} does not exist; download the file from {WEIGHTS['toy'].url} into {tmp_path}"
     )
     (tmp_path / "toy.bin").write_bytes(CONTENT[1:])
     with pytest.raises(DamagedFileError, match="not the published"):
@@ -159,11 +159,11 @@ def test_a_cache_that_cannot_be_written_is_good_enough_to_read(server, caplog, m
     (weights_folder() / "toy.bin").write_bytes(CONTENT)
 
     def read_only(path, text):
-        raise InputError(f"{path}: cannot be written (Read-only file system)")
+        raise InputError(f"{path} cannot be written (Read-only file system)")
 
     monkeypatch.setattr(weights, "write_text", read_only)
     assert weights_path("toy").read_bytes() == CONTENT
-    assert "checksums.json: cannot be written" in caplog.text
+    assert "checksums.json cannot be written" in caplog.text
 
 
 def test_several_that_want_the_same_file_have_it_whole(server):
@@ -180,7 +180,7 @@ def test_several_that_want_the_same_file_have_it_whole(server):
 def test_a_file_to_download_by_hand_is_an_error_with_its_page(server):
     toy(direct=False, url="https://example.org/page")
     with pytest.raises(
-        InputError, match=r"org/page: is a page for downloads, .*\); download the file from https://example.org/page"
+        InputError, match=r"org/page is a page for downloads, .*\); download the file from https://example.org/page"
     ):
         weights_path("toy")
     assert server.asked == []
@@ -193,7 +193,7 @@ def test_only_web_addresses_are_fetched(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_named(server, tmp_path):
     (tmp_path / "cache").write_text("a file")
-    with pytest.raises(InputError, match=r"cache/weights/toy.bin: cannot be written"):
+    with pytest.raises(InputError, match=r"cache/weights/toy.bin cannot be written"):
         weights_path("toy")
 
 

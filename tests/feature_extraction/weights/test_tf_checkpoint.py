@@ -110,7 +110,7 @@ def test_errors_name_the_damaged_checkpoint(tmp_path, content, problem):
         read_tf_checkpoint(path)
     assert (
         str(refused.value)
-        == f"{path}: is not a complete TensorFlow checkpoint ({problem}); download the checkpoint again"
+        == f"{path} is not a complete TensorFlow checkpoint ({problem}); download the checkpoint again"
     )
 
 

@@ -193,7 +193,7 @@ def test_a_failed_run_is_written_down_and_the_others_go_on(toy, tmp_path, monkey
     [([], "no data; give --data F.h5"),
      (["--data", "toy.h5", "--only", "stage-9"], "no stage 'stage-9'"),
      (["--data", "toy.h5", "--data", "other/toy.h5"], "two files are called toy"),
-     (["--data", "absent.h5"], "absent.h5: does not exist"),
+     (["--data", "absent.h5"], "absent.h5 does not exist"),
      (["--data", "toy.h5", "--frozen", "toy"], "--frozen toy: no options were chosen on a set of that name"),
      (["--data", "toy.h5", "--frozen", "corsmal", "--only", "stage-1"], "leave --only out")],
 )  # fmt: skip

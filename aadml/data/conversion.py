@@ -12,6 +12,7 @@ from aadml.data.layouts.arrays_on_disk import read_class_names
 from aadml.data.layouts.released import RELEASED, like_released, write_split_keys
 from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.splitting.division import divided
+from aadml.data.splitting.shared_clips import recording_notes
 from aadml.data.splitting.split_duplicates import without_duplicates
 from aadml.data.splitting.splits import without_classes, without_incomplete_classes
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
@@ -51,10 +52,13 @@ def convert(
         visual: name of the array (or view) of visual, if the layout does not define it.
         text: name of the array (or view) of text, if the layout does not define it.
         views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
-        class_names: file with the names of the classes, one per line, in the order of the labels.
+        class_names: file with the names of the classes, one per line, in the order of the labels. If the file
+            has more names than the data have classes, labels are the numbers of names, counted from 0.
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
         first_label: keep only the first label of clips with several labels.
         split: rule to divide the clips again, class by class, such as random:0.7/0.1/0.2 (train, valid, test).
+            Clips with equal cells in a column `recording` are in the same split. A clip of several classes counts in
+            each class, unless `first_label` is set.
         seed: random seed of the new division.
         drop_duplicates: remove one of two clips that are equal up to noise and encoding but in different splits
             (see `aadml inspect`). "train" removes the clip in the earlier split, and "test" removes the clip in the
@@ -83,22 +87,22 @@ def convert(
         class_names=names, undivided=split is not None,
     )  # fmt: skip
     refuse_other_vectors(target, content.features, str(source))
-    steps: list[Callable[[FeatureFile], tuple[FeatureFile, list[str]]]] = []
+    notes: list[str] = []
+    if first_label:
+        content, notes = _with_first_labels(content)
     if split is not None:
         content = divided(content, split, seed)
-    if first_label:
-        steps.append(_with_first_labels)
+    steps: list[Callable[[FeatureFile], tuple[FeatureFile, list[str]]]] = []
     if drop_duplicates is not None:
         steps.append(partial(without_duplicates, drop=drop_duplicates))
     if incomplete_classes == "drop":
         steps.append(partial(without_incomplete_classes, place=str(source)))
     if imitated:
         steps.append(lambda content: (like_released(content), []))
-    notes: list[str] = []
     for step in steps:
         content, more = step(content)
         notes += more
-    for note in (*notes, *content.notes()):
+    for note in (*notes, *content.notes(), *recording_notes(content)):
         if on_note:
             on_note(note)
     (write_split_keys if imitated else write_features)(target, content)

@@ -168,13 +168,16 @@ def with_clusters(splits: Splits, column: str, source: str | Path | None = None)
     Raises:
         InputError: the data cannot be read or have no such column.
     """
-    if not splits.name or is_captioned(splits.name):
+    place, content = source or splits.name, None
+    if splits.name and is_manifest(place):
+        content = read_media(place, ())[0]
+    elif splits.name and not is_captioned(place):
+        content = open_data(place)
+    if content is None or not set(splits.test.ids) <= set(content.ids):  # captioned sound has an id for each caption
         raise InputError(
-            f"cluster: there is no column '{column}', because {splits.name or 'a data set in memory'} has no columns; "
-            "pass a feature file, or omit cluster"
+            f"cluster: there is no column '{column}', because {splits.name or 'a data set in memory'} has no columns "
+            "of these clips; pass a feature file, or omit cluster"
         )
-    place = source or splits.name
-    content = read_media(place, ())[0] if is_manifest(place) else open_data(place)
     return _clustered(splits, content, column)
 
 
@@ -318,7 +321,7 @@ class TrainingSource:
 def _with_validation(clips: Clips, common: Common) -> Splits:
     """Return the splits of clips, with a share of the clips set aside for validation."""
     rows = np.arange(len(clips), dtype=np.int64)
-    valid = stratified(clips.labels.numpy(), rows, common.validation, common.seed)
+    valid = stratified(clips.labels.numpy(), rows, common.validation, common.seed, clips.ids)
     parts = np.setdiff1d(rows, valid), valid, rows[:0]
     train, chosen, test = (clips.select(torch.from_numpy(part)) for part in parts)
     draw = "stratified" if clips.class_names else "at random"

@@ -1,10 +1,12 @@
 """Sample clips as default data, which are rendered and extracted once, into the cache."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from aadml.configuration.config import Config
 from aadml.data.sample_clips import SampleClips, sample_data
+from aadml.data.samples.clip import EDITION
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.extract import execute
@@ -38,7 +40,8 @@ def sample_manifest(say: Callable[[str], None]) -> Path:
         InputError: the sample clips cannot be rendered or written.
     """
     clips = SampleClips()
-    folder = weights_folder().parent / "sample-clips" / f"{clips.clips}-{clips.seconds:g}s-seed{clips.seed}"
+    name = f"{clips.clips}-{clips.seconds:g}s-seed{clips.seed}-edition{EDITION}"
+    folder = weights_folder().parent / "sample-clips" / name
     manifest = folder / "manifest.csv"
     if not manifest.is_file():
         say(f"rendering {clips.clips} sample clips into {folder}")
@@ -49,16 +52,19 @@ def sample_manifest(say: Callable[[str], None]) -> Path:
 def sample_features(say: Callable[[str], None]) -> Path:
     """Return the feature file of the default sample clips, which are extracted into the cache if absent.
 
+    The name of the file contains the fingerprints of the extraction settings.
+
     Raises:
         InputError: the sample clips cannot be rendered, written or read.
     """
     manifest = sample_manifest(say)
-    features = manifest.with_name("features.h5")
+    extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
+    plan = ExtractionPlan(read_manifest(manifest), manifest, extractors)
+    features = manifest.with_name(f"features-{'-'.join(plan.settings.values())}.h5")
     if features.is_file():
         return features
     say("extracting log-mel and hog-color features")
-    extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
-    outcome = execute(ExtractionPlan(read_manifest(manifest), features, extractors))
+    outcome = execute(replace(plan, output=features))
     if outcome.failures:
         features.unlink(missing_ok=True)  # otherwise the next call would use the incomplete file
         count = len(outcome.failures)

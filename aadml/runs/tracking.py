@@ -1,6 +1,7 @@
 """Logging of every epoch of a training run in an experiment tracker, offline unless the user sets a server."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -51,8 +52,14 @@ def _mlflow(name: str, config: FlatConfig, closing: ExitStack) -> LogEpoch:
     mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT))
     mlflow.start_run(run_name=name)
     closing.callback(mlflow.end_run)
-    mlflow.log_params({key: value[:_LONGEST] if isinstance(value, str) else value for key, value in config.items()})
-    return lambda values, epoch: mlflow.log_metrics(dict(values), step=epoch)
+    cut = {key: value[:_LONGEST] if isinstance(value, str) else value for key, value in config.items()}
+    mlflow.log_params(_mlflow_names(cut))
+    return lambda values, epoch: mlflow.log_metrics(_mlflow_names(values), step=epoch)
+
+
+def _mlflow_names(values: FlatConfig) -> dict[str, int | float | str]:
+    """Return `values` with "_" for each character that mlflow refuses in a name, such as the "@" of recall@10."""
+    return {re.sub(r"[^\w/. -]", "_", key): value for key, value in values.items()}
 
 
 def _trackio(name: str, config: FlatConfig, closing: ExitStack) -> LogEpoch:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,34 @@ def test_a_division_is_a_note_and_a_seed_without_one_is_refused(tmp_path):
     assert read_features(target).splits == content.splits
     with pytest.raises(InputError, match="pass --split random:TRAIN/VALID/TEST"):
         convert(source, target, seed=3)
+
+
+def test_a_division_keeps_recordings_whole_and_torn_recordings_are_noted(tmp_path):
+    content = synthetic(classes=2, train=16, valid=2, test=22, dimensions=(2, 3))
+    recordings = tuple(f"r{n // 4}" for n in range(40))
+    write_features(tmp_path / "f.h5", replace(content, columns={"recording": recordings}))
+    notes = []
+    convert(tmp_path / "f.h5", tmp_path / "g.h5", on_note=notes.append)
+    assert any("recordings have clips in both splits of train-test" in note for note in notes)
+    notes.clear()
+    divided = convert(tmp_path / "f.h5", tmp_path / "h.h5", split="random:0.5/0/0.5", on_note=notes.append)
+    assert len(set(zip(recordings, divided.splits, strict=True))) == 10
+    note = "the split was drawn at random (0.5/0/0.5, seed 0, no recording divided): 20 train, 0 valid, 20 test"
+    assert [note for note in notes if "recording" in note and "random numbers" not in note] == [note]
+
+
+def test_a_division_counts_each_label_of_a_clip_or_the_first_ones_where_only_these_are_kept(tmp_path, make_content):
+    second = np.arange(40) < 20
+    several = np.stack([np.ones(40), second], axis=1).astype(np.uint8)
+    content = make_content([0] * 40, ["train"] * 40, all_labels=several, class_names=("a", "b"))
+    write_features(tmp_path / "f.h5", content)
+    for seed in range(3):
+        halves = convert(tmp_path / "f.h5", tmp_path / "g.h5", split="random:0.5/0/0.5", seed=seed)
+        assert sum(second[halves.rows("train")]) == sum(second[halves.rows("test")]) == 10
+    first = convert(tmp_path / "f.h5", tmp_path / "h.h5", split="random:0.5/0/0.5", seed=2, first_label=True)
+    write_features(tmp_path / "a.h5", replace(content, all_labels=None))
+    assert first.splits == convert(tmp_path / "a.h5", tmp_path / "b.h5", split="random:0.5/0/0.5", seed=2).splits
+    assert first.splits != halves.splits
 
 
 def test_the_first_label_of_each_clip_and_its_classes_are_left(tmp_path, make_content):

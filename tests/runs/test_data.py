@@ -146,21 +146,27 @@ def test_few_clips_a_class_keep_their_validation_split_and_unlabelled_clips(tmp_
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("", "because a data set in memory has no columns"), ("sound.csv", "because sound.csv has no columns")],
+    [("", "because a data set in memory has no columns"), ("sound", "because sound has no columns")],
 )
 def test_data_without_columns_have_no_clusters(monkeypatch, name, says):
     monkeypatch.setattr(data, "is_captioned", lambda path: True)
-    with pytest.raises(InputError, match=f"{says}; pass a feature file"):
+    with pytest.raises(InputError, match=f"{says} of these clips; pass a feature file"):
         data.with_clusters(replace(to_splits(content()), name=name), "speaker")
 
 
-def test_the_columns_of_a_manifest_of_media_are_clusters(monkeypatch):
-    clips = content(columns={"speaker": tuple(f"s{n % 12}" for n in range(45))})
-    monkeypatch.setattr(data, "is_captioned", lambda path: False)
-    monkeypatch.setattr(data, "is_manifest", lambda path: True)
-    monkeypatch.setattr(data, "read_media", lambda path, modalities: (clips, f"the manifest {path}"))
-    found = data.with_clusters(replace(to_splits(clips), name="clips.csv"), "speaker")
-    assert found.clusters == dict(zip(clips.ids, clips.columns["speaker"], strict=True))
+def test_the_columns_of_a_manifest_of_media_are_clusters(tmp_path):
+    lines = [f"c{n},c{n}.mp4,a dog,{'xy'[n % 2]},{('train', 'valid', 'test')[n % 3]},s{n % 12}" for n in range(36)]
+    path = tmp_path / "clips.csv"
+    path.write_text("\n".join(["id,media,caption,label,split,speaker", *lines]))
+    settings = {"towers.audio": "hf:a", "towers.visual": "hf:b", "cluster": "speaker"}
+    config = assemble(method="clip", data=str(path), settings=settings)
+    clusters = {f"c{n}": f"s{n % 12}" for n in range(36)}
+    assert data.load_splits(config).clusters == clusters
+    splits = data.load_splits(config)
+    assert data.with_clusters(splits, "speaker").clusters == clusters
+    captioned = replace(splits.test, ids=tuple(f"{name}#1" for name in splits.test.ids))
+    with pytest.raises(InputError, match=r"because .*clips.csv has no columns of these clips; pass a feature file"):
+        data.with_clusters(splits.having("test", captioned), "speaker")
 
 
 def test_clips_in_memory_are_set_aside_by_class():
@@ -170,3 +176,11 @@ def test_clips_in_memory_are_set_aside_by_class():
     assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [30, 10, 0]
     assert np.bincount(splits.valid.labels).tolist() == [5, 5]
     assert splits.notes == ("10 clips were set aside for validation (stratified, seed 3)",)
+
+
+def test_clips_in_memory_with_equal_ids_are_set_aside_together():
+    random = np.random.default_rng(0).standard_normal((100, 3)).astype("f4")
+    clips = Clips.of(np.arange(100) // 10, ids=[f"clip {n // 5}" for n in range(100)], audio=random, visual=random)
+    splits = data._with_validation(clips, Common())
+    assert set(splits.train.ids) | set(splits.valid.ids) == set(clips.ids)
+    assert not set(splits.train.ids) & set(splits.valid.ids)

@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from aadml.configuration.from_arguments import assemble
+from aadml.data.samples.clip import EDITION
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.media import Sound
 from aadml.runs import sample_data
 
 
@@ -41,7 +43,19 @@ def test_sample_clips_are_rendered_and_extracted_once(sample, tmp_path):
     assert sample_data.sample_manifest(said.append) == first.with_name("manifest.csv")
     assert (len(sample), len(said)) == (2, 2)
     wanted = sample_data.SampleClips()
-    assert first.parent == tmp_path / "cache" / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
+    name = f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}-edition{EDITION}"
+    assert first.parent == tmp_path / "cache" / "sample-clips" / name
+
+
+def test_another_renderer_or_extractor_makes_the_files_again(sample, monkeypatch):
+    first = sample_data.sample_features(print)
+    monkeypatch.setattr(Sound, "edition", Sound.edition + 1)
+    second = sample_data.sample_features(print)
+    assert (second.parent, len(sample)) == (first.parent, 3)
+    monkeypatch.setattr(sample_data, "EDITION", EDITION + 1)
+    third = sample_data.sample_features(print)
+    assert (third.name, len(sample)) == (second.name, 5)
+    assert len({first, second, third}) == 3
 
 
 def test_sample_clips_that_cannot_be_read_back_are_told(sample, monkeypatch):
@@ -59,9 +73,9 @@ def test_sample_clips_that_cannot_be_read_back_are_told(sample, monkeypatch):
 
 def test_a_config_without_data_takes_the_sample_clips_as_its_method_reads_them(sample):
     said = []
-    for method, name in (("aadml", "features.h5"), ("audio-text", "manifest.csv")):
+    for method, ending in (("aadml", ".h5"), ("audio-text", "manifest.csv")):
         config = assemble(method=method, sample=True)
         found = sample_data.with_sample_data(config, said.append)
-        assert found.data.endswith(name)
+        assert found.data.endswith(ending)
         assert said[-1] == f"--data is not set, so the training data are the sample clips: {found.data}"
         assert sample_data.with_sample_data(found, pytest.fail) == found

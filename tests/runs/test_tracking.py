@@ -137,6 +137,15 @@ def test_what_a_tracker_prints_is_not_a_result(features, monkeypatch, capsys):  
     assert {"Created new run", "Run finished"} <= set(printed.err.splitlines())
 
 
+def test_mlflow_gets_names_that_it_accepts(monkeypatch):
+    module = StandIn()
+    monkeypatch.setitem(sys.modules, "mlflow", module)
+    log = TRACKERS["mlflow"]("run", {"a:b.k": 3}, ExitStack())
+    log({"recall@10": 0.5, "audio/loss-a.b c": 1.0}, 1)
+    assert module.opened[0]["config"] == {"a_b.k": 3}
+    assert module.logged == [(1, {"recall_10": 0.5, "audio/loss-a.b c": 1.0})]
+
+
 def test_a_run_of_mlflow_whose_config_is_refused_is_closed(features, monkeypatch):  # noqa: F811
     module = StandIn(config_error=ValueError("Changing param values is not allowed"))
     monkeypatch.setitem(sys.modules, "mlflow", module)

@@ -57,7 +57,8 @@ class Examination:
         clips: number of clips.
         splits: split -> number of clips.
         classes: class -> split -> number of clips; empty if the clips have no labels.
-        modalities: modality -> its dimensions, range and other statistics, over the clips that have the modality.
+        modalities: modality -> its dimensions, range and other statistics, over the clips that have the modality. A
+            modality that no clip has is left out.
         present: modality that some clips lack -> split -> number of clips with the modality.
         duplicates: "id", a modality or "all modalities" -> duplicate ids, feature rows of the modality, or rows of all
             modalities together.
@@ -137,7 +138,7 @@ def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examinati
     """Return the counts, ranges, duplicates, origin and warnings of a feature file's content; see `inspect`."""
     classes, splits = _clips_of_classes(content), {split: content.splits.count(split) for split in SPLITS}
     masks = {name: content.has(name) for name in content.features}
-    modalities = {name: compute_statistics(values, masks[name]) for name, values in content.features.items()}
+    modalities = {m: compute_statistics(rows, masks[m]) for m, rows in content.features.items() if masks[m].any()}
     hashes = {name: row_hashes(values) for name, values in content.features.items()}
     duplicates = {"id": find_duplicates(content.ids, content.splits, content.ids)}
     duplicates |= {name: _duplicates_among(content, rows, masks[name]) for name, rows in hashes.items()}

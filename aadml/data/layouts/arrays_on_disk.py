@@ -55,8 +55,8 @@ def assemble(
                 f"splits: `aadml convert {quote(str(place))} F.h5 --split {DEFAULT_RULE}`"
             )
         splits = ["train"] * len(next(iter(arrays.features.values())))
-    codes, values = _classes(arrays, len(splits), class_names, str(place))
-    notes = [*arrays.notes, *([] if arrays.labels is None or arrays.positional else unlabelled_note(codes))]
+    codes, values, notes = _classes(arrays, len(splits), class_names, str(place))
+    notes = [*arrays.notes, *([] if arrays.labels is None or arrays.positional else unlabelled_note(codes)), *notes]
     hashes = {Path(source).name: file_digest(source) for source in (arrays.sources or (place,))}
     masks = {name: to_flags(mask, f"{place}: {name}_present").numpy() for name, mask in arrays.present.items()}
     features = {name: matrix(values, f"{place}: {name}") for name, values in arrays.features.items()}
@@ -79,19 +79,25 @@ def assemble(
 
 def _classes(
     arrays: LayoutArrays, count: int, class_names: Sequence[str] | None, place: str
-) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the class codes of `count` clips, and the names of the classes in use."""
+) -> tuple[NDArray[np.int64], tuple[str, ...], list[str]]:
+    """Return the class codes of `count` clips, the names of the classes in use, and notes."""
     if arrays.labels is None:
         codes, values = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
     elif arrays.positional and class_names is None:
         positions = arrays.labels.reshape(-1).astype(np.int64)
         used = np.unique(positions[positions != UNLABELLED])
         codes = np.where(positions == UNLABELLED, UNLABELLED, np.searchsorted(used, positions))
-        return codes, tuple((arrays.class_names or ())[position] for position in used)
+        return codes, tuple((arrays.class_names or ())[position] for position in used), []
     else:
         codes, values = recode(arrays.labels, f"{place}: labels")
     names = class_names or (None if arrays.positional else arrays.class_names)
-    return codes, values if names is None else _renamed(values, names, place)
+    if names is None:
+        return codes, values, []
+    renamed = _renamed(values, names, place)
+    is_flat = arrays.labels is not None and arrays.labels.size == count
+    if len(names) == len(values) or "0" in values or not is_flat:
+        return codes, renamed, []
+    return codes, renamed, [f"no label is 0, and class names are counted from 0: label {values[0]} is '{renamed[0]}'"]
 
 
 def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:

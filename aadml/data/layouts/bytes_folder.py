@@ -67,6 +67,8 @@ def _class_of(file: Path) -> NDArray[np.generic]:
     values = npy_array(file).reshape(-1)
     if not len(values):
         raise InputError(f"{file} is empty; write the number of a class into the file")
+    if (values[1:] != values[0]).any():
+        raise InputError(f"{file} has {len(values)} unequal values; write the number of one class into the file")
     return np.asarray(values[0])
 
 

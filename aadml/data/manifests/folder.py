@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from aadml.data.manifests.listing import ListedClip, Listing, equal_files, left_aside, media_files, utf8
+from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES
 from aadml.feature_extraction.manifest import ALIASES, SPLITS
@@ -92,6 +93,11 @@ def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path],
     notes = [f"{len(pairs)} pairs of a sound and a picture or video were read from folders of sounds and pictures"]
     for what, lone in (("sounds", sounds.keys() - pairs), ("pictures", pictures.keys() - pairs)):
         notes += [f"{len(lone)} {what} without a partner of the same name were left out"] if lone else []
+    unused = sorted(set(files).difference(sounds.values(), pictures.values()))
+    if unused:
+        names = first_five([utf8(file.name) for file in unused])
+        reason = "their folder has an earlier file of the same name, or is for other media"
+        notes.append(f"{len(unused)} media files were left out ({names}): {reason}")
     return {sounds[key]: key[:-1] for key in pairs}, {sounds[key]: pictures[key] for key in pairs}, notes
 
 

@@ -19,6 +19,7 @@ from aadml.feature_extraction.manifest import ALIASES, LABELS_SEPARATOR, split_l
 
 SEPARATORS = (",", ";", "\t")
 _ROLES = ("id", "media", "audio", "visual", "label", "labels", "split")
+_EXCLUSIVE = (("media", "audio"), ("media", "visual"), ("label", "labels"))
 _GUESSES = {
     "media": ("filename", "file", "path", "filepath", "file_name", "video", "clip", "wav", "mp4"),
     "label": ("class", "category", "target", "event", "class_name"),
@@ -72,8 +73,8 @@ def table(
         The clips; if the table has no splits, the splits of the clips are empty.
 
     Raises:
-        InputError: a table that cannot be read, lacks a column or has invalid rows, an invalid option, or media files
-            that are ambiguous or cannot be read.
+        InputError: a table that cannot be read, lacks a column, has two columns for the same use or has invalid rows,
+            an invalid option, or media files that are ambiguous or cannot be read.
     """
     header, rows = read_table(source, form.names, form.comment)
     names = _mapped(header, columns, str(source), named=bool(form.media_name))
@@ -191,19 +192,29 @@ def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> 
         raise InputError(
             f"{place}: {wrong[0]!r} cannot name a column of a manifest; rename the column with --columns NEW=COLUMN"
         )
+    _check_roles(names, place, named=named)
+    return names
+
+
+def _check_roles(names: Mapping[str, str], place: str, *, named: bool) -> None:
+    """Raise InputError for column names without media files, or for two names with the same role."""
     files = {"media", "audio", "visual"} & set(names.values())
     if named and files:
         raise InputError(
             f"{place} has the column '{min(files)}', so --media-name does not apply; leave out --media-name"
         )
+    for first, second in _EXCLUSIVE:
+        if {first, second} <= set(names.values()):
+            raise InputError(
+                f"{place} has both '{first}' and '{second}'; rename one of the two columns with --columns NEW=COLUMN"
+            )
     if not (named or "media" in names.values() or {"audio", "visual"} <= set(names.values())):
-        guesses = {role: _guess(role, known) for role in _GUESSES}
+        guesses = {role: _guess(role, names) for role in _GUESSES}
         advice = ",".join(f"{role}={name}" for role, name in guesses.items() if name)
         raise InputError(
-            f"{place} has no column 'media' (its columns are {', '.join(known)}); name the column of media files with "
+            f"{place} has no column 'media' (its columns are {', '.join(names)}); name the column of media files with "
             f"--columns {advice if guesses['media'] else 'media=COLUMN,label=COLUMN'}"
         )
-    return names
 
 
 def _guess(role: str, header: Iterable[str]) -> str | None:

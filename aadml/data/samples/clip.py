@@ -17,6 +17,9 @@ SIZE = 128
 FRAME_RATE = 12
 """Pictures per second of every sample clip."""
 
+EDITION = 1
+"""Version of the clips and captions. A change of them raises it, because other versions may be in a cache."""
+
 
 @dataclass(frozen=True)
 class RenderedClip:

@@ -64,6 +64,7 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
         ids=tuple(row.id for row in rows),
         splits=tuple(row.split for row in rows),
         class_names=manifest.class_names,
+        columns={name: tuple(row.columns[name] for row in rows) for name in rows[0].columns},
     )
     return content, manifest
 

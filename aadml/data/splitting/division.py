@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import texts
-from aadml.feature_extraction.manifest import SPLITS
+from aadml.feature_extraction.manifest import RECORDING, SPLITS
 
 DEFAULT_RULE = "random:0.7/0.1/0.2"
 """Division of clips without splits: shares of train, valid and test."""
@@ -91,8 +91,16 @@ def with_other_splits(content: FeatureFile, splits: Sequence[str], note: str) ->
     return replace(content, splits=tuple(splits), provenance=provenance)
 
 
+def recordings(content: FeatureFile) -> tuple[str, ...]:
+    """Return the recording of each clip: its cell of the column `recording`, or its id if there is none."""
+    names = content.columns.get(RECORDING, content.ids)
+    return tuple(name or clip for name, clip in zip(names, content.ids, strict=True))
+
+
 def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     """Return the clips with random splits, and with a note in the provenance.
+
+    Recordings are not divided. A clip of several classes counts in each class.
 
     Args:
         content: the clips; their splits are ignored.
@@ -107,10 +115,14 @@ def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
         raise InputError(
             f"--split {rule} is not a random division; write random:TRAIN/VALID/TEST, as in {DEFAULT_RULE}"
         )
-    labels = [() if label == UNLABELLED else (content.class_names[label],) for label in content.labels]
-    splits = tuple(divide(labels, content.ids, shares_of(shares), seed))
+    codes: list[list[int]] = [[] if label == UNLABELLED else [label] for label in content.labels.tolist()]
+    if content.all_labels is not None:
+        codes = [np.flatnonzero(row).tolist() for row in content.all_labels]
+    labels = [[content.class_names[code] for code in of_clip] for of_clip in codes]
+    splits = tuple(divide(labels, recordings(content), shares_of(shares), seed))
     counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)
-    note = f"the split was drawn at random ({shares}, seed {seed}): {counts}"
+    how = ", no recording divided" if RECORDING in content.columns else ""
+    note = f"the split was drawn at random ({shares}, seed {seed}{how}): {counts}"
     return with_other_splits(content, splits, note)
 
 

@@ -12,6 +12,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.stored_rows import StoredRows
 from aadml.data.inspection.column_statistics import row_hashes
 from aadml.data.inspection.duplicates import find_duplicates
+from aadml.data.splitting.division import recordings
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.content import FeatureFile
 from aadml.feature_extraction.manifest import RECORDING
@@ -56,7 +57,7 @@ def with_copy_notes(splits: Splits) -> Splits:
 
 def recording_notes(content: FeatureFile) -> Iterator[str]:
     """Yield a note for each pair of splits with clips of the same recordings."""
-    names = content.columns.get(RECORDING, ())
+    names = recordings(content) if RECORDING in content.columns else ()
     for pair, count in find_duplicates(names, content.splits, names).across.items() if names else ():
         first, second = (set(np.asarray(names)[content.rows(split)]) for split in pair.split("-"))
         if count:

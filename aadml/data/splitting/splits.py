@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Features
 from aadml.comparison.stored_rows import StoredRows
+from aadml.data.splitting.division import divide, recordings
 from aadml.data.splitting.folds import first_five
 from aadml.data.splitting.shared_clips import recording_notes, with_copy_notes
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.feature_file.names import in_order
 from aadml.feature_extraction.feature_file.rows import is_large
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.manifest import SPLITS
+from aadml.feature_extraction.manifest import RECORDING, SPLITS
 
 
 def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, name: str = "") -> Splits:
@@ -47,14 +48,14 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
     notes = list(content.notes())
     splits = np.asarray(content.splits, dtype=object)
     if not (splits == "valid").any():
-        chosen = stratified(content.labels, content.rows("train"), validation, seed)
+        chosen = stratified(content.labels, content.rows("train"), validation, seed, recordings(content))
+        unit = "recording" if RECORDING in content.columns else "clip"
         if not len(chosen):
-            raise InputError(
-                f"{place}: {'no class has two train clips' if content.class_names else 'there is one train clip'}, so "
-                "no clip can be set aside for validation; add train clips"
-            )
+            few = f"no class has two train {unit}s" if content.class_names else f"there is one train {unit}"
+            raise InputError(f"{place}: {few}, so no clip can be set aside for validation; add train {unit}s")
         splits[chosen] = "valid"
         how = "stratified" if content.class_names else "at random"
+        how += ", no recording divided" if unit == "recording" else ""
         notes.append(f"{len(chosen)} train clips were set aside for validation ({how}, seed {seed})")
     counts = Counter(content.labels[splits == "train"].tolist())
     lone = [content.class_names[label] for label, count in counts.items() if count == 1 and label != UNLABELLED]
@@ -62,22 +63,32 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
         notes.append(f"classes have only one train clip: {first_five(lone)}")
     clips = clips_of(content)
     train, valid, test = (clips.select(torch.from_numpy(np.flatnonzero(splits == part))) for part in SPLITS)
-    notes += recording_notes(content)
+    notes += recording_notes(replace(content, splits=tuple(splits)))
     return with_copy_notes(Splits(train, valid, test, name=name, notes=tuple(notes), provenance=content.provenance))
 
 
-def stratified(labels: NDArray[np.int64], rows: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
+def stratified(
+    labels: NDArray[np.int64], rows: NDArray[np.int64], share: float, seed: int, groups: Sequence[str]
+) -> NDArray[np.int64]:
     """Draw about `share` of the `rows` of each class: at least one row and never all; a single row is not drawn.
+
+    Rows of one group are drawn together. If groups have several rows, these numbers count groups, and a group of
+    several classes counts in each class.
 
     Args:
         labels: (n,) classes of all clips.
         rows: the row numbers to draw from.
         share: share to draw, between 0 and 1.
         seed: seed of the draw; equal seeds produce equal rows.
+        groups: n names of groups, such as recordings.
 
     Returns:
         The drawn row numbers, sorted.
     """
+    names = [groups[row] for row in rows]
+    if len(set(names)) < len(names):
+        drawn = divide([(str(label),) for label in labels[rows]], names, (1 - share, 0.0, share), seed)
+        return np.asarray([row for row, split in zip(rows, drawn, strict=True) if split == "test"], dtype=np.int64)
     generator = np.random.default_rng(seed)
     chosen = []
     for label in np.unique(labels[rows]):

@@ -7,9 +7,11 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.clips import Splits
+from aadml.data.splitting.shared_clips import recording_notes
 from aadml.data.splitting.splits import clips_of, require_one_label, without_classes
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import SPLITS
 
 LEAST_CLASSES = 2
 """Smallest number of classes for a retrieval task."""
@@ -50,6 +52,8 @@ def few_a_class(
         valid_count = max(1, round(validation * count))
         valid = valid.select(_first_of_each(valid.labels.numpy(), valid_count, seed))
         notes.append(f"{valid_count} validation clips per class were drawn, {len(valid)} in all")
+        if splits.valid.unlabelled:
+            notes.append(f"{splits.valid.unlabelled} validation clips without a label were left out")
     return replace(splits, train=train, valid=valid, notes=(*splits.notes, *notes))
 
 
@@ -75,7 +79,8 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
         name: source of the data, for messages.
 
     Returns:
-        Splits, each with its own classes numbered from 0, without the clips that have no label.
+        Splits, each with its own classes numbered from 0, without the clips that have no label. Notes report recordings
+        with clips in two splits.
 
     Raises:
         InputError: there are too few classes, or clips have no labels or several labels.
@@ -95,7 +100,10 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
     clips = [clips_of(without_classes(content, [label for label in labels if label not in part])) for part in parts]
     tested = ", ".join(clips[2].class_names)
     note = f"{train} classes are for training, {valid} for validation, {test} for test ({tested}; seed {seed})"
-    return Splits(clips[0], clips[1], clips[2], name=name, notes=(note,), provenance=content.provenance)
+    split_of = {label: split for split, part in zip(SPLITS, parts, strict=True) for label in part}
+    drawn = replace(content, splits=tuple(split_of.get(label, "") for label in content.labels.tolist()))
+    notes = (note, *recording_notes(drawn))
+    return Splits(clips[0], clips[1], clips[2], name=name, notes=notes, provenance=content.provenance)
 
 
 def _first_of_each(labels: NDArray[np.int64], count: int, seed: int) -> torch.Tensor:

@@ -49,6 +49,14 @@ def test_duplicates_are_those_of_the_definition(clips):
     assert found.examples == tuple(str([value for value, _ in clips].index(one)) for one in shared[:5])
 
 
+def test_a_modality_that_no_clip_has_is_present_in_no_clip_and_has_no_statistics(make_content):
+    content = make_content([0, 1], ["train", "test"], present={"audio": np.zeros(2, dtype=bool)})
+    found = examine(content)
+    assert list(found.modalities) == ["visual"]
+    assert found.present == {"audio": {"train": 0, "valid": 0, "test": 0}}
+    assert "2 of 2 clips have no audio; these clips are masked, not left out" in found.warnings
+
+
 def test_a_search_of_a_sample_is_a_warning(make_content, monkeypatch):
     values = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
     content = make_content([0, 1] * 30, ["train"] * 40 + ["test"] * 20, features={"audio": values})

@@ -101,6 +101,15 @@ def test_class_names_stand_in_the_order_of_the_values_or_are_indexed_by_them(tmp
         assembled(tmp_path, tuple("abc"))
 
 
+def test_class_names_that_are_counted_from_0_are_noted_where_no_label_is_0(tmp_path):
+    note = "no label is 0, and class names are counted from 0: label 2 is 'c'"
+    eye, names = np.eye(8)[[7, 2, 7]], tuple("abcdefgh")
+    for labels, notes in (([7, 2, 7], [note]), ([7, 0, 7], []), (eye, [])):
+        content = assembled(tmp_path, names, labels=np.asarray(labels))
+        assert content.provenance["audio"]["notes"] == notes
+    assert assembled(tmp_path, ("two", "seven")).provenance["audio"]["notes"] == []
+
+
 def test_class_names_for_clips_without_labels_are_refused(tmp_path):
     with pytest.raises(InputError, match="there are 3 class names for 0 classes"):
         assembled(tmp_path, tuple("abc"), labels=None)

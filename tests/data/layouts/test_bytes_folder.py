@@ -69,6 +69,9 @@ def test_an_empty_class_unequal_widths_and_no_complete_clip_are_refused(folder):
     np.save(folder / "classes" / "baby_cry_video_00003.npy", np.zeros(0))
     with pytest.raises(InputError, match=r"00003.npy is empty; write the number of a class into the file"):
         open_data(folder)
+    np.save(folder / "classes" / "baby_cry_video_00003.npy", np.eye(10)[3])
+    with pytest.raises(InputError, match=r"00003.npy has 10 unequal values; write the number of one class"):
+        open_data(folder)
     for path in (folder / "classes").iterdir():
         path.unlink()
     with pytest.raises(

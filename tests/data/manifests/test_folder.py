@@ -134,6 +134,14 @@ def test_paired_folders_without_labels_or_without_pairs(tmp_path):
         folder(tmp_path / "b")
 
 
+def test_media_that_paired_folders_leave_out_are_noted(tmp_path):
+    tree(tmp_path, "sounds/a.mp3", "sounds/a.wav", "sounds/b.wav", "sounds/b.png", "images/a.png", "images/b.png")
+    found, listing = entries(tmp_path)
+    assert found == {("", "a.mp3", "a.png"), ("", "b.wav", "b.png")}
+    reason = "their folder has an earlier file of the same name, or is for other media"
+    assert f"2 media files were left out (a.wav, b.png): {reason}" in listing.notes
+
+
 def test_a_class_named_after_sounds_is_a_class(tmp_path):
     tree(tmp_path, "train horn/a.mp4", "wind sound/b.wav", "video game/c.mp4")
     assert {entry.labels for entry in folder(tmp_path).entries} == {("train horn",), ("wind sound",), ("video game",)}

@@ -76,6 +76,9 @@ def test_sound_and_picture_may_be_two_files(media):
     ("text", "options", "message"),
     [
         ("filename,class\na,b\n", {}, "name the column of media files with --columns media=filename,label=class"),
+        ("id,media,audio\na,a.mp4,a.wav\n", {}, "has both 'media' and 'audio'; rename one of the two columns"),
+        ("file,visual\na,b\n", {"columns": "media=file"}, "has both 'media' and 'visual'"),
+        ("media,label,labels\na,b,c|d\n", {}, "has both 'label' and 'labels'; rename one of the two"),
         ("media,label\na,b\n", {"columns": "label=clas"}, "has no column 'clas'; choose from media, label"),
         ("media,class\na,b\n", {"columns": "label=clas"}, "has no column 'clas'; did you mean 'class'?"),
         ("media,label\na,b\n", {"columns": "label"}, "does not have the form NEW=COLUMN"),

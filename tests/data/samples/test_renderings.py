@@ -5,12 +5,13 @@ Sample clips of later versions stay comparable.
 `python tests/data/samples/test_renderings.py` keeps the renderings of today, after a change that is meant.
 """
 
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from aadml.data.samples.clip import SIZE, render_clip
+from aadml.data.samples.clip import EDITION, SIZE, render_clip
 from aadml.data.samples.events import EVENTS
 from aadml.data.samples.picture import Picture
 from aadml.data.samples.scene import Scene
@@ -79,6 +80,10 @@ def test_an_event_and_a_clip_are_rendered_as_they_were_kept(name, scene):
         assert np.abs(decibel - kept[f"{name} {scene} decibel"]).max() < 0.1
         exact = (1.0 if scene == CLIP else 1e-4, 1e-4)  # edges of drawn shapes may differ between versions of OpenCV
         assert (np.abs(sums - kept[f"{name} {scene} sums"]) < exact).all()
+
+
+def test_other_renderings_raise_the_edition():
+    assert (EDITION, sha256(KEPT.read_bytes()).hexdigest()[:8]) == (1, "6f42e3a7")
 
 
 def test_the_kept_clips_have_every_place_and_noise_with_and_without_disturbances():

@@ -61,3 +61,10 @@ def test_recordings_in_two_splits_are_noted():
     content = replace(CONTENT, columns={"recording": tuple(recordings)})
     name = recordings[CONTENT.rows("train")[0]]
     assert to_splits(content).notes[-1] == f"1 recordings have clips in both splits of train-test ({name})"
+
+
+def test_notes_on_recordings_are_those_of_the_drawn_splits(make_content):
+    splits = ["train"] * 4 + ["test"] * 2
+    content = make_content([-1] * 6, splits, class_names=(), columns={"recording": tuple("aabbab")})
+    notes = [note.split(" (")[0] for note in to_splits(content).notes if "both splits" in note]
+    assert notes == [f"1 recordings have clips in both splits of {pair}" for pair in ("train-test", "valid-test")]

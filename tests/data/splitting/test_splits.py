@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -41,11 +43,28 @@ def test_a_validation_split_is_made_of_train_clips_where_there_is_none():
     assert splits.notes == (DRAWN, "18 train clips were set aside for validation (stratified, seed 1)")
 
 
+def test_drawn_validation_clips_share_no_recording_with_train():
+    content = synthetic(classes=4, train=160, valid=0, test=40, dimensions=(2, 3))
+    recordings = [f"{label}-{n // 8}" for n, label in enumerate(content.labels)]
+    recordings[content.rows("train")[0]] = ""
+    content = replace(content, columns={"recording": tuple(recordings)})
+    splits = to_splits(content)
+    assert (torch.bincount(splits.valid.labels) > 0).all()
+    name = dict(zip(content.ids, recordings, strict=True))
+    train, valid = ({name[clip] for clip in part.ids} for part in (splits.train, splits.valid))
+    assert not train & valid
+    note = f"{len(splits.valid)} train clips were set aside for validation (stratified, no recording divided, seed 0)"
+    assert splits.notes[1] == note
+    assert not any("train-valid" in note for note in splits.notes)
+    with pytest.raises(InputError, match="no class has two train recordings, so no clip can be set aside"):
+        to_splits(replace(content, columns={"recording": tuple(map(str, content.labels))}))
+
+
 @given(counts=st.lists(st.integers(0, 12), min_size=1, max_size=6), share=st.floats(0.01, 0.99), seed=st.integers(0, 9))
 def test_stratified_takes_some_of_every_class_and_never_all(counts, share, seed):
     labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts)).astype(np.int64)
     rows = np.arange(len(labels))
-    chosen = stratified(labels, rows, share, seed)
+    chosen = stratified(labels, rows, share, seed, [str(row) for row in rows])
     assert len(set(chosen.tolist())) == len(chosen)
     for label, count in enumerate(counts):
         taken = int((labels[chosen] == label).sum())

@@ -39,7 +39,10 @@ def test_validation_clips_without_labels_leave_no_validation_clips():
     unlabeled = replace(splits.valid, labels=torch.full_like(splits.valid.labels, UNLABELLED))
     few = few_a_class(splits.having("valid", unlabeled), 1, validation=0.5, seed=0)
     assert len(few.valid) == 0
-    assert few.notes[-1] == "1 validation clips per class were drawn, 0 in all"
+    assert few.notes[-2:] == (
+        "1 validation clips per class were drawn, 0 in all", "18 validation clips without a label were left out",
+    )  # fmt: skip
+    assert not any("left out" in note for note in few_a_class(splits, 1, validation=0.5, seed=0).notes)
 
 
 def test_a_smaller_choice_lies_in_a_larger_one_and_the_seed_decides():
@@ -65,6 +68,15 @@ def test_no_class_is_in_two_parts_and_every_clip_in_one():
         )
         rows = [data.ids.index(i) for i in clips.ids]
         np.testing.assert_array_equal(clips.matrix("audio").numpy(), data.features["audio"][rows])
+
+
+def test_recordings_with_clips_of_several_parts_are_noted():
+    data = content()
+    notes = disjoint_classes(
+        replace(data, columns={"recording": ("day 1",) * len(data.ids)}), 0.3, validation=0.1, seed=5
+    ).notes
+    pairs = ("train-valid", "train-test", "valid-test")
+    assert notes[1:] == tuple(f"1 recordings have clips in both splits of {pair} (day 1)" for pair in pairs)
 
 
 def test_too_few_classes_are_refused():

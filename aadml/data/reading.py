@@ -112,10 +112,11 @@ def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[s
 
 
 def named_views(audio: str | None, visual: str | None, text: str | None, views: Views) -> dict[str, str]:
-    """Return modality -> name of its array (or view).
+    """Return the name of the array (or view) of each modality; see `open_data` for the arguments.
 
     Raises:
-        InputError: `views` other than a mapping or a list of NAME=VIEW, an invalid name, or a modality with two views.
+        InputError: `views` other than a mapping or a list of NAME=VIEW, an invalid name, or a modality with two
+            views.
     """
     views = () if views is None else views
     if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):
@@ -142,7 +143,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _has_columns(path: Path, views: Mapping[str, str]) -> bool:
-    """Return whether the file is an npz with all arrays in `views`, at least two."""
+    """Return whether `views` has at least two entries and the file is an npz with all arrays in `views`."""
     return len(views) > 1 and is_archive(path) and set(views.values()) <= set(npz_keys(path))
 
 

@@ -154,9 +154,11 @@ def _statistics(split: TaskSplit) -> SplitStatistics:
 
 
 def _ceilings(hits: Mapping[str, Counter[str]], queries: Mapping[str, str], sizes: Counter[str]) -> list[float]:
-    """Return, for each query with a relevant item, the largest mean precision@1 of the queries with the same content.
+    """Return the largest attainable precision@1 of each query with a relevant item.
 
-    An encoder ranks items of equal content as tied, and queries of equal content rank the items equally.
+    An encoder ranks items of equal content as tied, and ranks the items equally for queries of equal content. The
+    value of a query is therefore the mean precision@1 of all queries of equal content, for the ranking that
+    maximizes this mean. Queries without a relevant item do not count.
     """
     shares: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for query, contents in hits.items():
@@ -167,7 +169,14 @@ def _ceilings(hits: Mapping[str, Counter[str]], queries: Mapping[str, str], size
 
 
 def _chance(relevant: Any, items: int) -> float:
-    """Compute the expected MAP of a random order, as `aadml.retrieval.ties.chance` does."""
+    """Compute the expected MAP of a random order: the mean of `aadml.retrieval.ties.chance` over queries.
+
+    The result is 0 without queries.
+
+    Args:
+        relevant: (q,) number of relevant items of each query.
+        items: number of ranked items.
+    """
     if not len(relevant):
         return 0.0
     share = (relevant - 1) / max(items - 1, 1)

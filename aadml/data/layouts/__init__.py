@@ -1,4 +1,4 @@
-"""LAYOUTS: registry of published layouts of features, which are accepted in place of a feature file."""
+"""LAYOUTS: registry of layouts of features; a file or folder in one of these layouts can replace a feature file."""
 
 from typing import TYPE_CHECKING
 

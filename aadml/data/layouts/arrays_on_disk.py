@@ -101,16 +101,18 @@ def _classes(
 
 
 def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return class numbers 0..C-1 (n,), and the C sorted label values or used one-hot columns as class names.
+    """Return class numbers (n,) from 0 to C-1, and the names of the C classes.
 
-    The label -1 or an empty text is not a class: the number is UNLABELLED.
+    The names are the sorted label values, or for one-hot labels the numbers of the columns in use. A clip with
+    label -1 or an empty text has no class, and its class number is UNLABELLED.
 
     Args:
-        labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text.
+        labels: (n,), (n, 1) or one-hot (n, k); integers, whole floats or text.
         place: source of the labels, for messages.
 
     Raises:
-        InputError: the shape, the type or a value is not supported, or a one-hot row does not have exactly one class.
+        InputError: the shape, the type or a value is not supported, or a one-hot row does not have exactly one
+            class.
     """
     flat = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if flat.ndim == 2:

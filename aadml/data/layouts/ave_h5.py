@@ -1,11 +1,11 @@
 """The features of AVE's release: `audio_feature.h5`, `visual_feature.h5`, `labels.h5`, each with key `avadataset`.
 
-The shapes are (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29), with one row per second. The last class is
-background.
+The shapes are (clips, 10, 128) for audio, (clips, 10, 7, 7, 512) for visual, and (clips, 10, 29) for labels. The
+axis of length 10 contains the seconds of a clip. The last of the 29 classes is background.
 
-Optional files: `train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) contain the row numbers of the
-splits, and `Annotations.txt` contains ids and classes. The names of the feature files and of the label file may
-be longer before `.h5`, as in `audio_feature_noisy.h5`.
+Further files are optional. `train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) contain the row
+numbers of the splits, and `Annotations.txt` contains ids and classes. The names of the feature files and of the
+label file may be longer before `.h5`, as in `audio_feature_noisy.h5`.
 """
 
 from collections.abc import Mapping

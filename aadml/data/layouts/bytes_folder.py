@@ -1,6 +1,8 @@
-"""A folder of 8-bit features: `vgg/<id>.npy` (T, 128), `inception/<id>.npy` (T, 1024), `classes/<id>.npy`, `folds/`.
+"""A folder of 8-bit features: `vgg/<id>.npy` (t, 128), `inception/<id>.npy` (t, 1024), `classes/<id>.npy`.
 
-`folds` contains text files of ids, one id per line. The clips of the last fold are for test, all other clips for train.
+The features of a clip have t rows, one per point in time. The first value in a file of `classes` is the class of
+the clip. The folder `folds` contains text files of ids, one id per line. The clips of the last fold by name are for
+test, and the clips of all other folds are for train.
 """
 
 from collections.abc import Mapping, Sequence

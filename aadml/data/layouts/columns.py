@@ -1,14 +1,15 @@
-"""Features as columns of npz, HDF5 or a table with a row per clip.
+"""Features with one row per clip, stored as columns of an npz file, an HDF5 file or a table.
 
 Two or more columns are modalities. The columns `label`, `split` and `id` are optional.
 
 `labels`, `splits` and `ids` are read as `label`, `split` and `id`.
 
-Modalities other than `audio`, `visual` and `text` are listed in `modalities`, as in files of `aadml embed`, or named by
-the user.
+Modalities other than `audio`, `visual` and `text` are either named by the user, or listed in `modalities` as in
+files of `aadml embed`.
 
-Several texts per clip are stored as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each text,
-as in the files that `aadml evaluate --embeddings` reads.
+Several texts per clip are stored in one of two forms, which `aadml evaluate --embeddings` also reads. In the first
+form, `text` (n, c, d) contains c texts for each of n clips. In the second form, `text` (m, d) contains all texts,
+and `text_row` (m,) contains the clip of each text.
 """
 
 from collections.abc import Mapping
@@ -95,9 +96,10 @@ def read_table(path: Path, views: Mapping[str, str]) -> LayoutArrays:
 
 
 def _one_row_per_clip(columns: Columns) -> Columns:
-    """Merge rows with the same id, which `aadml embed` writes for captions of a clip, into a clip with several texts.
+    """Merge rows with the same id into a clip with several texts.
 
-    The columns stay unchanged unless all rows with the same id differ only in the text.
+    `aadml embed` writes such rows for several captions of a clip. The columns stay unchanged if rows with the same
+    id differ in more than the text.
     """
     names, words = columns.beside.get("id"), columns.features.get("text")
     if (

@@ -24,11 +24,13 @@ class LayoutArrays:
         labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text; None if the clips have no labels.
         splits: n splits: `train`, `valid` or `test`; None if the clips have no splits.
         ids: n names; by default split and row number.
-        class_names: names of the classes in the order of the sorted label values; by default these values.
-        positional: whether labels are positions in `class_names`, or `UNLABELLED`.
+        class_names: names of the classes; by default the label values. The order is that of the sorted label
+            values, or that of the positions if `positional` is True.
+        positional: whether each label is either a position in `class_names` or `UNLABELLED`.
         notes: notes on the data, one sentence each.
         present: modality -> (n,) mask of the clips with the modality; the features of other clips are ignored.
-        texts: texts of all clips if a clip has several; the features of `text` are then the first text of each clip.
+        texts: texts of all clips if a clip has several; the features of `text` are then the first text of each
+            clip.
         sources: the files whose SHA-256 is recorded; by default the path that was read.
     """
 
@@ -55,7 +57,7 @@ def _holds_arrays(arrays: LayoutArrays) -> bool:
 
 
 class LayoutReader(Protocol):
-    """Reader of a layout: a function of the path, and of modality -> name of its array or view."""
+    """Reader of a layout: a function of a path, and of the name of the array or view of each modality."""
 
     def __call__(
         self, path: Path, views: Mapping[str, str], /
@@ -146,7 +148,7 @@ def read_parts(
         form: template of the key of a part, with {name} and {part}.
 
     Returns:
-        Name -> rows of all parts (n, ...), and the split of each row.
+        The rows (n, ...) of all parts by name of the array, and the split of each row.
 
     Raises:
         InputError: a missing key, an unreadable array, parts of an array with different widths, or arrays of a part
@@ -167,7 +169,7 @@ def read_parts(
 
 
 def _stacked(path: Path, parts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Join the parts of one array (key -> rows); labels (n, 1) and (n,) can be joined."""
+    """Join the parts of one array, each with its key; a part (n, 1) is joined as (n,)."""
     rows = {name: part[:, 0] if part.ndim == 2 and part.shape[1] == 1 else part for name, part in parts.items()}
     first = next(iter(rows))
     for name, part in rows.items():

@@ -1,8 +1,8 @@
 """Imitations of the files of the audio-visual retrieval papers, for trials without the original files.
 
-The original files `vegas_feature.h5` and `AVE_feature_updated_squence.h5` have the layout "split-keys". Their rows are
-grouped by class, and the validation rows follow the train rows in the same arrays. Their features are those of VGGish
-after its last ReLU, and those of Inception-V3 whitened as in YouTube-8M.
+The original files `vegas_feature.h5` and `AVE_feature_updated_squence.h5` have the layout "split-keys". Their rows
+are grouped by class, and the validation rows follow the train rows in the same arrays. The audio features are
+outputs of VGGish after its last ReLU. The visual features are outputs of Inception-V3, whitened as in YouTube-8M.
 """
 
 import os
@@ -25,13 +25,16 @@ RIDGE = 1e-4
 
 
 def like_released(content: FeatureFile) -> FeatureFile:
-    """Return features that are distributed like the released features: audio non-negative and sparse, visual whitened.
+    """Return features distributed like the released features: audio non-negative and sparse, visual whitened.
 
-        audio_ij = max(0, x_ij - q_j),   q_j the train clips' ZEROS-quantile of column j
-        visual   = (x - mean) V / sqrt(eigenvalues + RIDGE),   V the eigenvectors of the train clips' covariance
+        audio_ij = max(0, a_ij - q_j)
+        visual   = (v - mean) V / sqrt(eigenvalues + RIDGE)
+
+    The audio features a have the ZEROS-quantile q_j in column j. The columns of V are the eigenvectors of the
+    covariance of the visual features v.
 
     Args:
-        content: "audio" (n, d) and "visual" (n, e); quantiles and covariance are those of its train clips.
+        content: "audio" (n, d) and "visual" (n, e); quantiles, mean and covariance are those of its train clips.
     """
     train = content.rows("train")
     audio, visual = content.features["audio"], content.features["visual"]
@@ -70,7 +73,10 @@ def _by_class(content: FeatureFile, split: str) -> list[int]:
 
 
 def _whitened(values: NDArray[np.float32], train: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return values (n, e) whitened by the mean and covariance of the rows `train`, largest eigenvalue first."""
+    """Return values (n, e), whitened by the mean and covariance of the rows `train`.
+
+    The columns are in descending order of the eigenvalues of the covariance.
+    """
     mean = values[train].mean(0, dtype=np.float64)
     centered = values - mean
     eigenvalues, vectors = np.linalg.eigh(centered[train].T @ centered[train] / len(train))

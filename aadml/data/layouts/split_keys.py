@@ -1,7 +1,12 @@
-"""HDF5 with a key for each part and modality: `audio_train`, `visual_train`, `lab_train`, and the same for test.
+"""HDF5 and npz with one key per array and part, such as `audio_train` or `train_audios`.
 
-The files `vegas_feature.h5`, `vegas_feature_norm.h5`, `AVE_feature_updated_squence.h5`, `ave_feature_norm.h5` of the
-audio-visual retrieval papers have this layout. A validation part (`*_valid` or `*_val`) is read if present.
+HDF5 files of the layout "split-keys" have the keys `audio_train`, `visual_train`, `lab_train`, `audio_test`,
+`visual_test` and `lab_test`. The files `vegas_feature.h5`, `vegas_feature_norm.h5`,
+`AVE_feature_updated_squence.h5`, `ave_feature_norm.h5` of the audio-visual retrieval papers have this layout.
+
+HDF5 and npz files of the layout "split-first" have the keys `train_audios`, `train_visuals`, `train_labels`,
+`test_audios`, `test_visuals` and `test_labels`. In both layouts, a validation part `valid` or `val` is read if
+present.
 """
 
 from collections.abc import Mapping

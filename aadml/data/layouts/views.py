@@ -16,7 +16,11 @@ KEYS = ("*_train", "*_test")
 
 
 def read_views(path: Path, chosen: Mapping[str, str]) -> LayoutArrays:
-    """Read the views of an npz (`chosen`: modality -> view), with a part `valid` or `val` if present.
+    """Read the parts `train` and `test` of the views of an npz, and the part `valid` or `val` if present.
+
+    Args:
+        path: the npz.
+        chosen: modality -> view.
 
     Raises:
         InputError: fewer than two chosen views, a missing view or key, pickled values, or inconsistent parts.

@@ -11,7 +11,9 @@ _ENTRIES = 2000  # largest number of searched entries of a folder
 
 
 def wrong_kind_hint(path: Path) -> str:
-    """Return a hint for a path without features: its content and a command for this content; empty if unknown.
+    """Return a hint for a path without features: the content of the path, and a command for this content.
+
+    The hint is empty if the content is unknown.
 
     Raises:
         InputError: a folder has several caption tables of a split.

@@ -23,23 +23,25 @@ def ave(
 ) -> Listing:
     """List AVE with its official train, validation and test splits (Tian et al., ECCV 2018).
 
-    The audio-visual retrieval papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock (80, 10 and 10).
-    The papers do not list the 100 clips, so these clips are drawn with `seed`. Without the limit, the listing has 2,015
-    clips. Files and their form: https://github.com/YapengTian/AVE-ECCV18 and the ReadMe.txt of the archive.
+    The audio-visual retrieval papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock. The 100
+    clips are 80 train, 10 validation and 10 test clips. The papers do not list these clips, so 100 clips are drawn
+    with `seed`. If `clock_limit` is none, the listing has 2,015 clips. The files and their form are documented in
+    https://github.com/YapengTian/AVE-ECCV18 and in the ReadMe.txt of the archive.
 
     Reference: Tian et al., Audio-visual event localization in unconstrained videos, ECCV 2018, https://doi.org/10.1007/978-3-030-01216-8_16
 
     Args:
-        source: the folder of AVE's archive, with `Annotations.txt`, `trainSet.txt`, `valSet.txt`, `testSet.txt`; or of
-            the feature release, with `train_order.h5`, `val_order.h5`, `test_order.h5` instead.
+        source: the folder with `Annotations.txt` and the files of splits. These files are `trainSet.txt`,
+            `valSet.txt` and `testSet.txt` of AVE's archive, or `train_order.h5`, `val_order.h5` and `test_order.h5`
+            of the feature release.
         classes: AVE: 15 (the classes of the retrieval papers, default) or 28 (all).
         clock_limit: AVE: number of clips of Clock among the 15 classes (100 by default), or none for no limit.
         media: the folder with the videos, `<video>.mp4` at any depth; by default `source`/AVE.
         seed: random seed for choosing the clips of the class Clock.
 
     Raises:
-        InputError: a missing, invalid or ambiguous file, contradictory files, `classes` other than 15 and 28, `media`
-            that is not a folder, or an impossible `clock_limit`.
+        InputError: a missing, invalid or ambiguous file, contradictory files, `classes` other than 15 and 28,
+            `media` that is not a folder, or an impossible `clock_limit`.
     """
     if classes not in (15, 28):
         raise InputError(f"ave: classes is {classes}; pass 15 (the retrieval papers) or 28 (all)")

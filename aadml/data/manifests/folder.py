@@ -66,10 +66,10 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
 
 
 def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path], list[str]]:
-    """Return media file -> names of its folders, sound -> picture, and notes on the pairs.
+    """Return the folder names of each media file, the picture of each sound, and notes on the pairs.
 
-    The names of a pair lack the folder of sounds or pictures. If the name of that folder contains a split, the split is
-    the first name.
+    The folder names of a pair lack the folder of sounds or pictures. If the name of this folder contains a split,
+    the split is the first name.
     """
     files = {
         file: file.relative_to(source).parts[:-1] for file in media_files(source, MEDIA_SUFFIXES | PICTURE_SUFFIXES)

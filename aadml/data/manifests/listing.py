@@ -29,9 +29,10 @@ class ListedClip:
         media: the media file; the sound file if the picture is in another file.
         labels: classes of the clip: none, one or several.
         split: `train`, `valid` or `test`; empty before a division.
-        source: name of a video or content hash, equal for clips of the same recording; empty if unknown.
+        source: text that is equal for clips of the same recording, such as a content hash or the name of a video;
+            empty if unknown.
         columns: name of another column of the manifest -> cell; all clips of a listing have the same columns.
-        visual: the file of the picture, if it is not `media`.
+        visual: the file of the picture; None if `media` contains the picture.
     """
 
     id: str
@@ -69,7 +70,7 @@ class Listing:
         return [entry for entry in self.entries if not all(file.is_file() for file in entry.files)]
 
     def repeated(self) -> dict[str, list[ListedClip]]:
-        """Return recording -> entries, for recordings with more than one entry."""
+        """Return the entries by recording, for recordings with more than one entry."""
         groups: dict[str, list[ListedClip]] = defaultdict(list)
         for entry in self.entries:
             if entry.source:
@@ -77,7 +78,7 @@ class Listing:
         return {source: entries for source, entries in groups.items() if len(entries) > 1}
 
     def shared(self) -> dict[str, list[str]]:
-        """Return pair of splits ("train-test") -> recordings that are in both splits."""
+        """Return, for each pair of splits such as "train-test", the recordings that are in both splits."""
         splits = {source: {entry.split for entry in entries} for source, entries in self.repeated().items()}
         return {
             "-".join(pair): [source for source in splits if splits[source] >= set(pair)]
@@ -115,7 +116,7 @@ def _holds_clips(listing: Listing) -> bool:
 
 
 class ListingFunction(Protocol):
-    """Function that lists the media of a data set; an option has the name of an option of `aadml manifest`."""
+    """Function that lists the media of a data set; its keyword arguments are options of `aadml manifest`."""
 
     def __call__(
         self, folder: Path, /, **options: Any
@@ -219,7 +220,7 @@ def equal_files(files: Iterable[Path]) -> dict[Path, str]:
 
 
 def utf8(name: str) -> str:
-    """Return a file name as UTF-8 text, with a backslash, x and two hexadecimal digits for a byte other than UTF-8."""
+    """Return a file name as UTF-8 text, with each invalid byte as a backslash, x and two hexadecimal digits."""
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 

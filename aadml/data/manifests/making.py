@@ -38,23 +38,25 @@ def manifest(
     """List media as a manifest for `aadml.extract`.
 
     Args:
-        places: a folder of media or a CSV file; or the name of a data set (a key of MANIFESTS), followed by its folder.
+        places: a folder of media or a CSV file; or the name of a data set (a key of MANIFESTS), followed by its
+            folder.
         output: manifest to write; by default a new file, SOURCE.manifest.csv beside the source.
         split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class) or column:NAME; by default the
             splits of the source, or random:0.7/0.1/0.2 if a clip has no split.
-        split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in the
-            same split.
+        split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in
+            the same split.
         seed: random seed of all draws; 0 by default.
         skip_missing: leave out clips without a media file.
-        on_note: called with sentences on missing, repeated and shared recordings, on the shares of the splits, and on
-            the SHA-256 of the inputs.
+        on_note: called with sentences on missing, repeated and shared recordings, on the shares of the splits, and
+            on the SHA-256 of the inputs.
         options: options of a table (`header`, `comment`, `columns`, `media`, `media_name`, `labels_separator`,
-            `first_label`, `no_labels`), a folder (`no_labels`) or a data set (`media`, `whole_recordings`, `classes`,
-            `clock_limit`, `folds`); None and False mean the default.
+            `first_label`, `no_labels`), a folder (`no_labels`) or a data set (`media`, `whole_recordings`,
+            `classes`, `clock_limit`, `folds`); None and False mean the default.
 
     Returns:
-        The path of the manifest. A data set's videos without a file are listed beside NAME.csv in NAME.missing.txt, one
-        name per line: the YouTube id, or for VEGAS and Clotho the id of the clip.
+        The path of the manifest. If videos of a data set have no file, their names are listed beside the manifest
+        FILE.csv in FILE.missing.txt. The list has one name per line: the YouTube id, or for VEGAS and Clotho the id
+        of the clip.
 
     Raises:
         InputError: an unknown or invalid source or option, missing media, or an output that cannot be written or

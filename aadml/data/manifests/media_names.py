@@ -18,11 +18,13 @@ def media_name(template: str, cells: Mapping[str, str]) -> str:
     """Return a file name from the cells of a row.
 
     Args:
-        template: "{NAME}" for a cell, "{NAME:d}" for its integer part, "{NAME:06d}" for at least six digits.
+        template: text with fields. "{NAME}" is replaced by the cell of the column NAME, "{NAME:d}" by the integer
+            part of the cell, and "{NAME:06d}" by the integer part with at least six digits.
         cells: cells by name of their column.
 
     Raises:
-        InputError: braces of another form, an unknown column, or a cell for "{NAME:d}" that is not a number.
+        InputError: braces of another form, an unknown column, or a cell for "{NAME:d}" or "{NAME:06d}" that is not
+            a number.
     """
 
     def written(field: re.Match[str]) -> str:
@@ -64,14 +66,14 @@ class MediaIndex:
         return files
 
     def find(self, *names: str) -> Path:
-        """Return the first existing file with one of the names, or else a path for the first name.
+        """Return the first existing file with one of the names; without such a file, a path for the first name.
 
         Args:
-            names: names or ends of paths, with or without an ending. If no file exists, the path of a name without
-                ending ends in ".mp4".
+            names: names of files or last parts of paths, each with or without the suffix of the file. The path for
+                a first name without a media suffix ends in ".mp4".
 
         Raises:
-            InputError: several files have the name, or a folder cannot be read.
+            InputError: several files match one name, or a folder cannot be read.
         """
         for name in names:
             files = [file for file in self._files.get(_stem(name), ()) if self._has(file, name)]

@@ -61,9 +61,9 @@ class PublishedTables:
 
         Args:
             source: the folder of the tables, or one table.
-            media: the folder of the media, at any depth; by default the folder of the tables.
-            whole_recordings: the files are whole recordings, named by video. The columns `start` and `end` then cut the
-                clips.
+            media: the folder that contains the media at any depth; by default the folder of the tables.
+            whole_recordings: the files are whole recordings, named by video. The columns `start` and `end` then cut
+                the clips.
 
         Raises:
             InputError: no table, a table that cannot be read or has another form, `media` that is not a folder, two
@@ -95,7 +95,7 @@ class PublishedTables:
         return Listing(tuple(entries), tuple(notes), {table.name: file_digest(table) for table in tables})
 
     def tables_in(self, source: Path) -> dict[Path, str]:
-        """Return table -> split for the tables in a folder; a file as `source` is a table, whatever its name."""
+        """Return the split of each table in a folder; a file as `source` is a table, whatever its name."""
         if source.is_file():
             return {source: next((split for form, split in self.tables.items() if fnmatch(source.name, form)), "")}
         files = sorted(source.iterdir()) if source.is_dir() else []
@@ -151,7 +151,7 @@ class PublishedTables:
         )
 
     def _label_names(self, folder: Path) -> Cells:
-        """Return label -> name from the table `class_names`; empty if the folder does not contain the table."""
+        """Return the name of each label from the table `class_names`; no names if the folder lacks the table."""
         if self.class_names is None or not (folder / self.class_names[0]).is_file():
             return {}
         file, label, name = self.class_names
@@ -168,7 +168,11 @@ def _number(start: str, row: Cells) -> float:
 
 
 def _groups(rows: Sequence[Cells]) -> list[list[Cells]]:
-    """Group rows by clip: rows with a caption by split, video and start, any other row alone."""
+    """Group rows by clip.
+
+    Rows with a caption and the same split, video and start form a group. A row without a caption forms a group
+    alone.
+    """
     groups: dict[object, list[Cells]] = {}
     for number, row in enumerate(rows):
         key = (row["split"], row["video"], row.get("start")) if _CAPTION in row else number
@@ -181,7 +185,11 @@ def _captions(rows: Sequence[Cells]) -> list[str]:
 
 
 def _numbered(captions: Sequence[str], count: int) -> dict[str, str]:
-    """Return column -> caption: none for `count` 0, `caption` for 1, else `caption_1` to `caption_<count>`."""
+    """Return the captions of a clip by name of their column.
+
+    There are no columns for `count` 0, and the column is `caption` for `count` 1. For a larger `count`, the columns
+    are `caption_1` to `caption_<count>`, and columns without a caption contain empty text.
+    """
     if count < 2:
         return dict.fromkeys([_CAPTION] * count, "".join(captions))
     return {f"{_CAPTION}_{n + 1}": text for n, text in enumerate([*captions, *[""] * (count - len(captions))])}

@@ -15,6 +15,10 @@ def write_mp4(path: Path, pictures: Image, sound: Signal, *, frame_rate: int, ra
         sound: (samples,) within -1..1, one channel.
         frame_rate: pictures per second.
         rate: samples per second.
+
+    Raises:
+        ValueError: an encoder is not available.
+        av.error.FFmpegError: the clip cannot be encoded, or the file cannot be written.
     """
     from aadml.feature_extraction.media.encoding import Encoding, encode
 

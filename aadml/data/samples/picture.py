@@ -63,7 +63,10 @@ class Picture:
         cv2.fillPoly(self.image, [corners], color, cv2.LINE_AA, _SHIFT)
 
     def glow(self, x: float, y: float, radius: float, color: Color, strength: float) -> None:
-        """Mix in light that fades to zero at `radius`, from the share `strength` (0..1) of `color` in the middle."""
+        """Blend a color into a circle around (x, y).
+
+        The share of the color falls from `strength` (0..1) in the center to 0 at `radius`.
+        """
         px, py = self._place(x, y)
         rows = (np.arange(self.image.shape[0], dtype=np.float32) - np.float32(py)) / np.float32(radius * self.unit)
         columns = (np.arange(self.image.shape[1], dtype=np.float32) - np.float32(px)) / np.float32(radius * self.unit)

@@ -74,5 +74,5 @@ def beats(generator: np.random.Generator, scene: Scene, period: float, *, jitter
 
 
 def since(time: float, starts: list[float]) -> float:
-    """Return the seconds that have passed at `time` since the latest start; 1000 before the first start."""
+    """Return `time` minus the latest start that is not later, in seconds; 1000 without such a start."""
     return min((time - start for start in starts if start <= time), default=1e3)

@@ -18,12 +18,13 @@ _ASIDE = {"left": -0.14, "middle": 0.0, "right": 0.14}  # offset to the right, a
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A second event behind the first, heard or seen, never both.
+    """A second event in the background of a clip, either only heard or only seen.
 
     Args:
         label: label of the event.
         scene: traits of the event.
-        strength: level in dB relative to the first event, if heard; size relative to the frame, if seen.
+        strength: for a heard event, the level in dB relative to the first event; for a seen event, the width as a
+            share of the frame.
     """
 
     label: str
@@ -46,10 +47,10 @@ class ClipTraits:
         loudness: level of the whole clip, in dB relative to an amplitude of 1.
         tilt: exponent of the fall of the amplitude with frequency; a negative tilt raises high frequencies.
         clutter: number of objects in the background.
-        grain: standard deviation of the camera's noise, in levels of 255.
-        light: factor on the picture's brightness.
-        heard: another event that is only heard; None for none.
-        seen: another event that is only seen; None for none.
+        grain: standard deviation of the camera's noise, in gray levels (0 to 255).
+        light: factor by which the picture's brightness is multiplied.
+        heard: second event, only heard; None without such an event.
+        seen: second event, only seen; None without such an event.
     """
 
     label: str

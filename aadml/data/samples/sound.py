@@ -23,7 +23,10 @@ def oscillate(frequency: Signal | float, seconds: float) -> Signal:
 
 
 def strike(frequency: float, seconds: float, *, drop: float = 0.0, decay: float = 6.0) -> Signal:
-    """Return a decaying sine (samples,): `frequency` Hz falls by the share `drop`, and the level to exp(-`decay`)."""
+    """Return a decaying sine (samples,).
+
+    The frequency falls from `frequency` (Hz) by the share `drop`. The amplitude falls from 1 to exp(-`decay`).
+    """
     share = time_axis(seconds) / seconds
     return oscillate(frequency * (1 - drop * share), seconds) * np.exp(-decay * share) * _soft_start(share.size)
 

@@ -1,1 +1,1 @@
-"""Sources of items: sound, frames and captions decoded or read item by item, and their caches."""
+"""Sources that decode or read sound, frames and captions item by item, and caches of the results."""

@@ -1,4 +1,4 @@
-"""Cache of decoded media on disk, by the content of their files, with a size limit."""
+"""Cache of decoded media on disk, with a size limit. The content of the media files determines the keys."""
 
 import hashlib
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ArrayCache:
-    """Cache of arrays as files in the folder `decoded` of the cache folder (AADML_CACHE).
+    """Cache of arrays as files in the folder `decoded` of the cache folder, which AADML_CACHE sets.
 
     A damaged file counts as missing.
 

@@ -18,8 +18,9 @@ class Loading:
     """Caches of decoded media.
 
     Attributes:
-        memory: size limit of the cache in memory, in bytes; media beyond the limit are read from disk or decoded again.
-        disk: cache on disk that later runs reuse, by the content of the files; None for no cache.
+        memory: size limit of the cache in memory, in bytes; media beyond the limit are read from disk or decoded
+            again.
+        disk: cache on disk, which later runs reuse for files with the same content; None for no cache.
     """
 
     memory: int = 1 << 30
@@ -44,13 +45,18 @@ class ItemSource:
         return cast(Self, replace(cast(Any, self), items=self.items[index]))
 
     def distinct(self) -> tuple[Tensor, Tensor]:
-        """Return the first item (f,) of each file, ordered by file, and the position (n,) of the file of each item."""
+        """Return the first item of each file, and the place of each item's file among the files.
+
+        Returns:
+            Indices (f,) of the first items, in the order of the file numbers, and the position (n,) of each item's
+            file in that order.
+        """
         _, first, place = np.unique(self.items.numpy(), return_index=True, return_inverse=True)
         return torch.from_numpy(first), torch.from_numpy(place)
 
 
 class CachedItems(ItemSource, ABC):
-    """Base of sources that compute items from decoded files and cache them in memory.
+    """Base of sources that compute items from decoded files and cache the items in memory.
 
     Attributes:
         loading: caches of decoded media.
@@ -63,14 +69,18 @@ class CachedItems(ItemSource, ABC):
     @property
     @abstractmethod
     def failures(self) -> dict[str, str]:
-        """Reasons why files could not be decoded, by path."""
+        """Reasons why files could not be decoded, by the name of the file (see `MediaFiles.name`)."""
 
     @abstractmethod
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the array of each file in `files` (indices), or None for a file that cannot be decoded."""
+        """Return the arrays of the files with indices `files`, with None for a file that cannot be decoded."""
 
     def arrays(self, index: Tensor) -> dict[int, NDArray[Any] | None]:
-        """Return file -> array (see `decoded`) for the files of the items `index` (b,) that are not in memory."""
+        """Return the arrays of the files of the items `index` (b,), except for files with values in `cached`.
+
+        Returns:
+            Dict of arrays (see `decoded`), with the numbers of the files as keys.
+        """
         missing = [file for file in self.items[index].unique().tolist() if file not in self.cached]
         return dict(zip(missing, self.decoded(missing), strict=True))
 

@@ -18,7 +18,7 @@ from aadml.feature_extraction.media import Sound
 
 @dataclass(frozen=True)
 class LogMels(CachedItems):
-    """Spectrograms of a network, computed separately from each sound, so that they do not depend on the batch.
+    """Spectrograms of sounds for a network. A spectrogram depends on one sound only, not on the batch.
 
     Spectrograms of packed sound are not cached on disk, because computing them takes about as long as reading them.
 
@@ -28,7 +28,8 @@ class LogMels(CachedItems):
         items: (n,) int64, the number of the file of each item.
         loading: caches of spectrograms.
         cached: number of a file -> its spectrogram (t, bands); shared by all sources selected from one source.
-        cut: list of at most one number, of the first file that reaches the length limit; shared like `cached`.
+        cut: list with the number of the first file that reached the length limit, or an empty list; shared like
+            `cached`.
     """
 
     sounds: Waveforms | PackedWaveforms
@@ -40,11 +41,15 @@ class LogMels(CachedItems):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Reasons why files could not be decoded, by path."""
+        """Reasons why files could not be decoded, by the name of the file (see `MediaFiles.name`)."""
         return self.sounds.failures
 
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the spectrograms (t, bands) of the files with indices `files`; None if decoding fails."""
+        """Return the spectrograms of the files with indices `files`.
+
+        Returns:
+            Spectrogram (t, bands) of each file, or None for a file that cannot be decoded.
+        """
         disk = self.loading.disk if isinstance(self.sounds, Waveforms) else None
         keys = self._keys(files) if disk else [""] * len(files)
         key_of = dict(zip(files, keys, strict=True))
@@ -85,9 +90,9 @@ class LogMels(CachedItems):
 
 
 def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, loading: Loading | None = None) -> LogMels:
-    """Return the source of spectrograms of sounds, decoded at the rate of the settings.
+    """Return the spectrograms of sounds as a source. The sounds are decoded at the rate of `settings`.
 
     Raises:
-        InputError: packed sound has another rate.
+        InputError: packed sound has a rate other than that of `settings`.
     """
     return LogMels(sounds.at(settings.sample_rate), settings, sounds.items, loading or Loading())

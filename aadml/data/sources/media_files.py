@@ -1,4 +1,4 @@
-"""Media files as a source: sound and frames decoded item by item, as in extraction."""
+"""Media files as a source: sound and frames are decoded item by item, and damaged files are left out."""
 
 import os
 import warnings
@@ -28,11 +28,12 @@ class MediaFiles(ItemSource):
 
     Attributes:
         paths: the f files; a file of several segments is repeated.
-        items: (n,) int64, the file of each item.
+        items: (n,) int64, the number in `paths` of each item's file.
         inputs: sound or frames to decode; None until a network defines them.
         shortest: minimum length in seconds; shorter files are left out.
-        cache: cache of decoded media, by the content of their files; None for no cache.
-        failures: name of a file -> reason why it could not be decoded; shared by all sources selected from one source.
+        cache: cache on disk, which later runs reuse for files with the same content; None for no cache.
+        failures: name of a file -> reason why the file could not be decoded; shared by all sources selected from
+            one source.
         known: path -> SHA-256 of the file; shared like `failures`.
         segments: part of each file; empty for whole files.
     """
@@ -47,7 +48,7 @@ class MediaFiles(ItemSource):
     segments: tuple[Segment, ...] = ()
 
     def segment(self, file: int) -> Segment:
-        """Return the part of a file that is decoded."""
+        """Return the segment that is decoded from a file."""
         return self.segments[file] if self.segments else WHOLE
 
     def name(self, file: int) -> str:
@@ -55,13 +56,20 @@ class MediaFiles(ItemSource):
         return self.segment(file).named(self.paths[file])
 
     def content(self) -> Iterator[bytes]:
-        """Yield the SHA-256 of every file or segment in use and the file of each item, for the hash of the data."""
+        """Yield bytes for the hash of the data.
+
+        The first values are the SHA-256 of each file or segment in use. The last value has, for each item, the
+        position (int64) of the item's file or segment among these.
+        """
         used, place = self.items.unique(return_inverse=True)
         yield from replace(self, known={}).sums(used.tolist())
         yield place.numpy().tobytes()
 
     def sums(self, files: Sequence[int]) -> list[bytes]:
-        """Return the SHA-256 of the files or segments with indices `files`; empty for an unreadable file."""
+        """Return a SHA-256 for each file or segment with an index in `files`; empty for an unreadable file.
+
+        The SHA-256 of a segment is computed from the SHA-256 of the file and the times of the segment.
+        """
         names = [str(self.segment(file)).encode() for file in files]
         sums = zip(self.recordings(files), names, strict=True)
         return [sha256(content + name).digest() if content and name else content for content, name in sums]
@@ -79,7 +87,11 @@ class MediaFiles(ItemSource):
         return self.decoded(self.items[index].tolist())
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
-        """Return the samples (s,) or frames (t, h, w, 3) of the files with indices `files`; None if decoding fails."""
+        """Return the decoded content of the files with indices `files`.
+
+        Returns:
+            Samples (s,) or frames (t, h, w, 3) of each file, or None for a file that cannot be decoded.
+        """
         used = list(dict.fromkeys(files))
         keys = [self._key(content) for content in self.sums(used)] if self.cache is not None else [""] * len(used)
         with ThreadPoolExecutor(max(1, min(THREADS, len(used)))) as pool:

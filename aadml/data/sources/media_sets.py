@@ -1,4 +1,4 @@
-"""Manifests of media in the form of feature files, for division into splits; the features are row numbers."""
+"""Manifests as contents of feature files, for division into splits; the features are numbers of clips and texts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -70,7 +70,7 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
 
 
 def with_media(splits: Splits, manifest: Manifest) -> Splits:
-    """Return the splits with the media of a manifest in place of its row numbers."""
+    """Return splits with the media and captions of a manifest in place of the numbers of clips and texts."""
     sources = {m: _source(manifest, m) for m in splits.train.modalities}
     for name in SPLITS:
         clips = splits[name]

@@ -22,7 +22,7 @@ Stored = MediaFiles | PackedWaveforms | Captions
 
 @dataclass(frozen=True)
 class ItemBatch:
-    """A batch of b clips, each with one or more items of a network.
+    """A batch of b clips; a clip that is present has one or more items for a network.
 
     Attributes:
         clips: the items of each clip; empty for a missing clip.
@@ -40,13 +40,13 @@ class ItemBatch:
         return replace(self, present=self.present.to(device))
 
     def select(self, index: Tensor) -> "ItemBatch":
-        """Return the clips `index`, in that order."""
+        """Return the clips `index` (m,), in that order."""
         return ItemBatch(tuple(self.clips[i] for i in index.tolist()), self.present[index])
 
 
 @dataclass(frozen=True)
 class NetworkItems(CachedItems):
-    """Inputs of a network, computed separately from each stored file or text, so that they do not depend on the batch.
+    """Inputs for a network. The items of a stored file or text depend on this file or text only, not on the batch.
 
     Attributes:
         stored: sounds at the rate of the network, frames of its size, or captions.
@@ -64,11 +64,15 @@ class NetworkItems(CachedItems):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Reasons why files could not be decoded, by path."""
+        """Reasons why files could not be decoded, by the name of the file (see `MediaFiles.name`)."""
         return self.stored.failures
 
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the decoded content of the stored files or texts with numbers `files`; None if decoding fails."""
+        """Return the decoded content of the stored files or texts with numbers `files`.
+
+        Returns:
+            Array of each file or text, or None for a file that cannot be decoded.
+        """
         return self.stored.decoded(files)
 
     def batch(self, index: Tensor) -> ItemBatch:
@@ -87,7 +91,7 @@ class NetworkItems(CachedItems):
 def text_items(
     captions: Captions, make: Callable[[NDArray[Any]], Sequence[Item]], loading: Loading | None = None
 ) -> NetworkItems:
-    """Return the source of items that a tokenizer computes from captions, shared by equal captions."""
+    """Return a source of the items that a tokenizer computes from captions. Equal captions share their items."""
     known = {text: number for number, text in enumerate(dict.fromkeys(captions.texts))}
     rows = torch.tensor([known[text] for text in captions.texts], dtype=torch.int64)
     return NetworkItems(Captions(tuple(known)), make, rows, loading or Loading())

@@ -33,7 +33,7 @@ class Padded:
         return torch.arange(self.values.shape[1], device=self.lengths.device)[None, :] < self.lengths[:, None]
 
     def select(self, index: Tensor) -> "Padded":
-        """Return the sequences `index`, in that order."""
+        """Return the sequences `index` (m,), in that order."""
         return Padded(self.values[index], self.lengths[index], self.present[index])
 
 

@@ -1,4 +1,4 @@
-"""Cache on disk of the vectors that a frozen network computes from sounds and texts."""
+"""Cache on disk of the vectors that a frozen network computes from sounds, videos and texts."""
 
 import logging
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class VectorCache:
-    """File of vectors by the SHA-256 of their inputs.
+    """File of vectors, each stored under the SHA-256 of its input.
 
     If the file is damaged or cannot be written, its vectors are computed again. If two processes write at once, the
-    vectors of the first are lost.
+    vectors added by the earlier process are lost.
 
     Attributes:
         path: path of the file.
@@ -58,7 +58,7 @@ def open_vector_cache(fingerprint: str) -> VectorCache:
     """Return the cache on this machine for the vectors of a network.
 
     Args:
-        fingerprint: string of all facts that determine the vector of a sound or text.
+        fingerprint: string of all facts that determine the vector of a sound, video or text.
     """
     folder = weights_folder().parent / "vectors"
     return VectorCache(folder / f"{sha256(fingerprint.encode()).hexdigest()[:32]}.safetensors")

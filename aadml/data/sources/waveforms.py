@@ -40,11 +40,16 @@ class Waveforms(MediaFiles):
         return int(self.seconds * self.inputs.sample_rate)
 
     def at(self, rate: int) -> "Waveforms":
-        """Return the same sounds at another rate."""
+        """Return the same sounds at `rate` Hz."""
         return replace(self, inputs=Sound(rate))
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
-        """Return the samples (s,) of the files with indices `files`, in [-1, 1]; None if decoding fails."""
+        """Return the samples of the files with indices `files`.
+
+        Returns:
+            Samples (s,) in [-1, 1] of each file, with s at most `longest`, or None for a file that cannot be
+            decoded.
+        """
         return [None if samples is None else samples[: self.longest] for samples in super().decoded(files)]
 
 
@@ -72,7 +77,7 @@ class PackedWaveforms(ItemSource):
         return tuple(f"{self.path}#{row}" for row in range(int(self.items.max()) + 1 if len(self.items) else 0))
 
     def content(self) -> Iterator[bytes]:
-        """Yield the SHA-256 of the packed file and the row of each item, for the hash of the data."""
+        """Yield the SHA-256 of the packed file, then the rows of all items, as bytes for the hash of the data."""
         yield digest(self.path)
         yield self.items.numpy().tobytes()
 
@@ -97,7 +102,10 @@ class PackedWaveforms(ItemSource):
         return self.decoded(self.items[index].tolist())
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[np.float32]]:
-        """Return the rows with indices `files`, each (s,) without its padding."""
+        """Return the samples (s,) of the rows with indices `files`.
+
+        If the file has `audio_length`, the padding after this length is removed.
+        """
         with open_hdf5(self.path) as file:
             waveforms, lengths = file["waveform"], file.get("audio_length")
             sounds = []

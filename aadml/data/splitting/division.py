@@ -51,12 +51,14 @@ def divide(
 ) -> list[str]:
     """Divide clips at random, with a search for the division closest to the shares, overall and in each class.
 
-    The groups, larger ones first, are placed one by one in the split with the lowest objective. Then groups are moved
-    or swapped while a change lowers the objective. With few groups, both steps are repeated in random orders and from
-    random divisions. The division with the lowest objective is returned. The objective is a sum over splits, for all
-    clips and for the clips of each class: the squared difference from the wanted count, divided by the wanted count.
-    Penalties keep a class with one group in train, and give a class with several groups train and test clips, if these
-    shares are above 0.
+    The groups are placed one by one, larger groups first, in the split with the lowest objective. Then groups are
+    moved or swapped while a change lowers the objective. With few groups, this search is repeated with the groups
+    in random orders, and then from random divisions. The division with the lowest objective is returned.
+
+    The objective has one term per split for all clips, and one term per split for each class. A term is the squared
+    difference between the number of clips and the wanted number, divided by the wanted number. Penalties keep a
+    class with one group in train. They also keep clips of a class with several groups in train and in test, if the
+    share of test is above 0.
 
     Args:
         labels: the classes of each of n clips: none, one or several.
@@ -148,7 +150,13 @@ def _placed(
 
 @dataclass(frozen=True)
 class _Group:
-    """Group with its numbers of clips: in total (None), then for each class."""
+    """Group of clips.
+
+    Attributes:
+        name: name of the group.
+        clips: number of clips.
+        labels: pairs of a class and its number of clips, after a first pair of None and the number of all clips.
+    """
 
     name: Hashable
     clips: int
@@ -164,7 +172,10 @@ def _table(labels: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> list[
 
 
 class _Counts:
-    """Number of clips in each split, in total (None) and for each class, and the objective of these counts."""
+    """Number of clips in each split, in total and for each class, and the objective of these counts.
+
+    The total has the key None in place of a class.
+    """
 
     def __init__(self, table: Sequence[_Group], shares: tuple[float, float, float], covered: Sequence[int]) -> None:
         self.possible = [split for split in range(3) if shares[split]]
@@ -177,7 +188,10 @@ class _Counts:
         self._of = {label: [0, 0, 0] for label in self._wanted}
 
     def change(self, group: _Group, old: int, new: int) -> float:
-        """Return the change in the objective if a group moves from a split (-1: none yet) to another."""
+        """Return the change in the objective if a group moves from split `old` to split `new`.
+
+        For a group without a split, `old` is -1.
+        """
         total = 0.0
         for label, count in group.labels:
             counts, wanted = self._of[label], self._wanted[label]

@@ -1,4 +1,4 @@
-"""Folds of a data set: a folder with one text file per fold, which contains ids separated by white space."""
+"""Folds of a data set: a folder with one text file per fold. Each file contains ids separated by white space."""
 
 import os
 from collections.abc import Sequence
@@ -11,11 +11,12 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
     """Read the splits of ids from the folds in a folder; the last fold by name is the test split.
 
     Args:
-        folder: folder with one file per fold. An id may be a path; folders, `.npy` and `.mp4` are removed.
+        folder: folder with one file per fold. An id may be a path; only its last part, without `.npy` and `.mp4`,
+            is used.
 
     Returns:
-        Id -> "train" or "test"; notes on ids that occur more than once; and a note on the test fold. An id in several
-        folds counts in the first fold only.
+        The split of each id ("train" or "test"), notes on ids that occur more than once, and a note on the test
+        fold. An id in several folds counts in the first fold only.
 
     Raises:
         InputError: the folder does not exist, contains no ids, or contains a file that is not readable UTF-8 text.
@@ -55,5 +56,5 @@ def read_lines(path: str | os.PathLike[str], kind: str) -> list[str]:
 
 
 def first_five(names: Sequence[str]) -> str:
-    """Return the first five names, and the number of the remaining names if there are more, as text for messages."""
+    """Return text for messages: the first five names, and the number of further names if there are any."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -27,15 +27,16 @@ def near_duplicates(
 ) -> list[Pair]:
     """Return a pair for each row of `rows` that equals a row of `known`, exactly or nearly.
 
-    The usual distance is the median, over at most SAMPLE rows of `among`, of the distance to the nearest different row
-    of `among`.
+    For at most SAMPLE rows of `among`, the distance to the nearest different row of `among` is computed. The usual
+    distance is the median of these distances.
 
     Args:
         rows: (n, d) rows to look up.
         known: (m, d) rows to search.
         share: two rows are duplicates if their distance is at most this share of the usual distance.
         scaled: whether to divide each column by its standard deviation in `known`.
-        among: (k, d) rows that define the usual distance; by default `known`. A small set overestimates the distance.
+        among: (k, d) rows that define the usual distance; by default `known`. A small set overestimates the
+            distance.
 
     Returns:
         Pairs with the nearest row of `known` (see `Pair`), nearest pairs first.
@@ -59,9 +60,10 @@ def near_duplicates(
 
 
 def usual_distance(known: StoredRows) -> float:
-    """Return the median distance to the nearest different row of `known` (n, d), over at most SAMPLE of its rows.
+    """Return the usual distance of the rows `known` (n, d).
 
-    If all rows are equal, the distance is 0.
+    The usual distance is the median of the distances from at most SAMPLE rows to the nearest different row. If all
+    rows are equal, the distance is 0.
     """
     known = known.changed(Tensor.double)
     mean = torch.stack([part.sum(0) for part in parts(known)]).sum(0) / len(known)
@@ -87,7 +89,10 @@ def _to_another(rows: Tensor, known: StoredRows, mean: Tensor) -> Tensor:
 
 
 def _nearest(rows: StoredRows, known: StoredRows) -> tuple[Tensor, Tensor]:
-    """Return the distance (n,) to the nearest row of `known`, in double precision, and the index (n,) of that row."""
+    """Return the distance (n,) from each row of `rows` to the nearest row of `known`, and that row's index (n,).
+
+    The distance is in double precision.
+    """
     distances, indices = [], []
     for block in parts(rows):
         pieces = block.split(_BLOCK)

@@ -1,4 +1,4 @@
-"""Notes on clips and recordings that are in several splits, which raise the scores of test clips."""
+"""Notes on clips and recordings in several splits. Such clips and recordings raise the scores of test clips."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,9 +25,10 @@ _COLUMNS = 8
 
 
 def copy_notes(splits: Splits) -> list[str]:
-    """Return a note on the test clips whose features all equal those of a train or valid clip.
+    """Return a note on the test clips that equal a train or valid clip in the features of all modalities.
 
-    Features that are computed from media batch by batch are not compared.
+    Without such clips, the list is empty. No clips are compared if the features of a modality are absent, or are
+    computed or transformed batch by batch.
     """
     modalities = tuple(splits.test.features)
     parts = [_rows_of(part, modalities) for part in (splits.test, splits.train, splits.valid) if len(part)]
@@ -65,7 +66,10 @@ def recording_notes(content: FeatureFile) -> Iterator[str]:
 
 
 def _rows_of(clips: Clips, modalities: Sequence[str]) -> _Rows:
-    """Return the features of each modality; an empty list if features are absent or not stored."""
+    """Return the array and the rows of each modality (see `_Rows`).
+
+    The list is empty if the features of a modality are absent, or are computed or transformed batch by batch.
+    """
     rows = []
     for features in (clips.features.get(modality) for modality in modalities):
         if isinstance(features, StoredRows) and features.change is None:

@@ -8,7 +8,10 @@ from aadml.data.samples.sound import RATE, hiss, time_axis
 
 
 def engine(scene: Scene, generator: np.random.Generator) -> Event:
-    """Return the event of an engine that fires at 22 to 75 Hz and turns a wheel 0.6 to 2.2 times a second."""
+    """Return the event of an engine that fires at 22 to 75 Hz and turns a wheel 0.6 to 2.2 times a second.
+
+    Both rates are those at the nominal speed. The speed varies periodically by 5 to 35 percent.
+    """
     turns, firing = scene.between(0.6, 2.2), scene.tone(22, 75)
     rev, rate, phase = generator.uniform(0.05, 0.35), generator.uniform(0.3, 1.2), generator.uniform(0, 2 * np.pi)
     spokes, rough = int(generator.integers(3, 7)), generator.uniform(0.1, 0.5)

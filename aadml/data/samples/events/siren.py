@@ -8,7 +8,7 @@ from aadml.data.samples.sound import Signal, oscillate, time_axis
 
 
 def siren(scene: Scene, generator: np.random.Generator) -> Event:
-    """Return the event of a siren that alternates two tones or wails, 0.7 to 3 times a second."""
+    """Return the event of a siren that wails or alternates between two tones, at 0.7 to 3 cycles a second."""
     rate, phase = scene.between(0.7, 3.0), generator.uniform(0, 1)
     steps, ratio = bool(generator.random() < 0.5), generator.uniform(1.25, 1.7)
     low, edge = scene.tone(420, 1100), generator.uniform(0.1, 0.5)

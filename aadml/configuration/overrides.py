@@ -73,7 +73,7 @@ def with_setting(values: Mapping[str, object], path: str, value: object) -> dict
 
     The path `loss` accepts a shorthand. "aa-triplet" also sets the proxy, and "hard-triplet" the selection. "triplet"
     sets the proxy `identity`. The options of the previous loss are dropped, and so are the selection and directions of
-    a previous recipe.
+    a previous recipe. The paths `proxy` and `proxy.name` replace the proxy of such a shorthand.
 
     Raises:
         InputError: a part of the path is neither a mapping nor a name, or the loss or the proxy is invalid.
@@ -86,6 +86,8 @@ def with_setting(values: Mapping[str, object], path: str, value: object) -> dict
         remaining = {key: inner for key, inner in values.items() if key not in dropped}
         return remaining | expand_loss({"loss": value, **proxy})
     head, _, rest = path.partition(".")
+    if path == "proxy.name" or (path == "proxy" and not (isinstance(value, Mapping) and "name" not in value)):
+        values = _without_prefix(values)
     if not rest:
         return dict(values) | {head: value}
     inner = values.get(head, {})
@@ -129,7 +131,9 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
     if prefix := proxy_prefix_of(name):
         name = name.removeprefix(prefix)
         anchored = next(key for key in PROXIES if prefix_of(key) == prefix)
-        proxy, proxy_options = named(values.get("proxy", anchored), "proxy")
+        section = values.get("proxy", anchored)
+        unnamed = isinstance(section, Mapping) and "name" not in section
+        proxy, proxy_options = named({"name": anchored, **section} if unnamed else section, "proxy")
         others = proxy not in (anchored, IDENTITY)  # options of another proxy do not apply
         values["proxy"] = {**({} if others else vars(proxy_options)), "name": anchored}
     if name not in RECIPES:
@@ -139,6 +143,21 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
     brought = {"selection": recipe.selection, "directions": recipe.directions}
     brought = {key: value for key, value in brought.items() if value is not None}
     return brought | values | {"recipe": name, "loss": {**recipe.loss, **vars(options)}}
+
+
+def _without_prefix(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return `values` with the loss without the prefix of a proxy ("triplet" instead of "aa-triplet")."""
+    loss = values.get("loss")
+    name = loss.get("name") if isinstance(loss, Mapping) else loss
+    if not isinstance(name, str):
+        return values
+    plain = name.removeprefix(proxy_prefix_of(name))
+    return {**values, "loss": {**loss, "name": plain} if isinstance(loss, Mapping) else plain}
+
+
+def names_identity(proxy: object) -> bool:
+    """Return whether the proxy of a section leaves anchors unchanged."""
+    return not (isinstance(proxy, Mapping) and "name" not in proxy) and not prefix_of(named(proxy, "proxy")[0])
 
 
 def proxy_prefix_of(loss: str) -> str:

@@ -10,12 +10,13 @@ import yaml
 
 from aadml.configuration import strict_yaml
 from aadml.configuration.config import Config, ConfigFile, resolve
-from aadml.configuration.overrides import IDENTITY, proxy_prefix_of, with_setting
+from aadml.configuration.overrides import IDENTITY, names_identity, proxy_prefix_of, with_setting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.run_names import file_name
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
-_LATER = ("loss", "loss.", "selection", "directions")
+_REPLACED_BY_LOSS = ("proxy", "selection", "directions")
+"""Sections that the shorthand of a loss ("aa-hard-triplet") replaces."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,29 @@ class Overrides:
     def __or__(self, other: "Overrides") -> "Overrides":
         return Overrides({**self.values, **other.values})
 
+    def then(self, later: "Overrides") -> "Overrides":
+        """Return these values followed by `later` values, which replace sections with their options.
+
+        A later loss replaces the proxy. Options of the loss, the selection and the directions are kept.
+        """
+        dropped = ("proxy", "proxy.name") if "loss" in later.values else ()
+        sections = tuple(f"{key}." for key in later.values if key != "loss")
+        kept = {k: value for k, value in self.values.items() if k not in dropped and not k.startswith(sections)}
+        return Overrides(kept) | later
+
     def within(self, base: ConfigFile) -> ConfigFile:
-        """Return a config file with these values. Keys that a loss resets are set after the loss.
+        """Return a config file with these values: the loss first, and sections before their options.
+
+        If the loss or the proxy among these values leaves anchors unchanged, options of the proxy have no effect.
 
         Raises:
             InputError: a part of a key is not a mapping, or the loss is unknown.
         """
-        values = base.values
-        for key in sorted(self.values, key=lambda key: [n for n, late in enumerate(_LATER) if key.startswith(late)]):
-            values = with_setting(values, key, self.values[key])
+        values, proxy = base.values, self.values.keys() & {"loss", "proxy", "proxy.name"}
+        for key in sorted(self.values, key=lambda key: (key != "loss", key.count("."), not key.endswith(".name"))):
+            is_option = key.startswith("proxy.") and key not in proxy
+            if not (is_option and proxy and names_identity(values.get("proxy", IDENTITY))):
+                values = with_setting(values, key, self.values[key])
         return replace(base, values=values)
 
     def applied(self, base: Config | ConfigFile) -> Config:
@@ -146,7 +161,7 @@ def parse_axis(text: str) -> Axis:
     return Axis(key, tuple(value for part in parts for value in _range(part, text) or [part]))
 
 
-def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
+def points(base: Config | ConfigFile, axes: Sequence[Axis], again: Overrides) -> list[Point]:
     """Return all combinations of the values of axes.
 
     Args:
@@ -168,7 +183,7 @@ def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
 def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
     """Return the settings to repeat in every cell, because an axis replaces their section.
 
-    An axis over losses resets the options of the loss, such as the margin, to their defaults.
+    An axis over losses resets the options of the loss, such as the margin, and the proxy, selection and directions.
 
     Raises:
         InputError: `changed` contains the seed or the key of an axis.
@@ -186,7 +201,13 @@ def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
                 f"setting, or --over {key}"
             )
     replaced = tuple(f"{key}." for key in keys)
-    return Overrides({key: value for key, value in changed.values.items() if key.startswith(replaced)})
+    implied = _REPLACED_BY_LOSS if "loss" in keys else ()
+    again = {
+        key: value
+        for key, value in changed.values.items()
+        if key.startswith(replaced) or key.partition(".")[0] in implied
+    }
+    return Overrides(again)
 
 
 def cells_of(crossed: Sequence[Point]) -> list[Cell]:

@@ -30,7 +30,7 @@ def ablate(
     settings: Settings = (),
     epochs: int | None = None,
     trust_code: bool = False,
-    baseline: Settings = (),
+    baseline: Settings | str = (),
     seeds: Seeds = 5,
     metrics: Sequence[str] | str | None = (),
     workers: CountOrZero | None = None,
@@ -99,7 +99,8 @@ def ablate(
     return SweepResult(tuple(outcomes), execution.folder, [table], page, scores)
 
 
-def _baseline(settings: Settings) -> Overrides | None:
+def _baseline(settings: Settings | str) -> Overrides | None:
     if not settings:
         return None
+    settings = [settings] if isinstance(settings, str) else settings
     return Overrides({} if tuple(settings) == ("none",) else dict(setting_pairs(settings, "--baseline")))

@@ -43,8 +43,8 @@ def test_an_ablation_runs_each_cell_with_each_seed(planned, features, tmp_path):
     assert shard == SweepResult(("outcome",), shard.folder)
     execution, jobs = planned[0][1]
     assert (shard.folder.parts[0], execution.shard, len(jobs)) == ("ablations", (1, 2), 4)
-    other = aadml.ablate({"proxy.k": [1]}, **common, baseline=["proxy.k=5"])
-    assert len(other.scores) == 2
+    for baseline, cells in ((["proxy.k=5"], 2), ("proxy.k=5", 2), ("none", 1)):
+        assert len(aadml.ablate({"proxy.k": [1]}, **common, baseline=baseline).scores) == cells
 
 
 def test_a_comparison_runs_each_row_with_each_seed(planned, features, tmp_path, monkeypatch):

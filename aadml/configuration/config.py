@@ -10,7 +10,7 @@ from annotated_types import Interval, Len, MinLen
 
 from aadml.comparison.options import Count, Seed
 from aadml.configuration import strict_yaml
-from aadml.configuration.overrides import Settings, expand_loss, named, names_identity, setting_pairs, with_setting
+from aadml.configuration.overrides import Settings, expand_loss, named, setting_pairs, with_setting
 from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
@@ -294,7 +294,7 @@ class ConfigFile:
         if isinstance(modalities := values.get("modalities"), str):
             values["modalities"] = [name.strip() for name in modalities.split(",")]
         values = expand_loss({"loss": defaults["loss"], **values}) if "loss" in wanted else values
-        if "proxy" not in wanted and names_identity(values.get("proxy", {})):
+        if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
             del values["proxy"]  # "--loss NAME" also sets the proxy, which this method does not have
         return ConfigFile({**defaults, **values})
 
@@ -354,3 +354,8 @@ class ConfigFile:
             options = OptionValues(**{"score": score, **vars(section.options)})  # the selection ranks by the loss
             section = replace(section, options=options)
         return section.completed(check=True)
+
+
+def _names_identity(proxy: Any) -> bool:
+    """Return whether the proxy of a section leaves anchors unchanged."""
+    return not (isinstance(proxy, Mapping) and "name" not in proxy) and not prefix_of(named(proxy, "proxy")[0])

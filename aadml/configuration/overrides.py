@@ -155,11 +155,6 @@ def _without_prefix(values: Mapping[str, object]) -> Mapping[str, object]:
     return {**values, "loss": {**loss, "name": plain} if isinstance(loss, Mapping) else plain}
 
 
-def names_identity(proxy: object) -> bool:
-    """Return whether the proxy of a section leaves anchors unchanged."""
-    return not (isinstance(proxy, Mapping) and "name" not in proxy) and not prefix_of(named(proxy, "proxy")[0])
-
-
 def proxy_prefix_of(loss: str) -> str:
     """Return the prefix of a loss's name that denotes a proxy ("aa-"); "" without such a prefix."""
     if loss in LOSSES or loss in RECIPES:

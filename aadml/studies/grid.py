@@ -10,8 +10,11 @@ import yaml
 
 from aadml.configuration import strict_yaml
 from aadml.configuration.config import Config, ConfigFile, resolve
-from aadml.configuration.overrides import IDENTITY, names_identity, proxy_prefix_of, with_setting
+from aadml.configuration.overrides import IDENTITY, named, proxy_prefix_of, with_setting
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import schema
+from aadml.feature_extraction.ground.registry import lookup
+from aadml.proxies import PROXIES
 from aadml.runs.run_names import file_name
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
@@ -62,15 +65,14 @@ class Overrides:
     def within(self, base: ConfigFile) -> ConfigFile:
         """Return a config file with these values: the loss first, and sections before their options.
 
-        If the loss or the proxy among these values leaves anchors unchanged, options of the proxy have no effect.
+        Options that only other proxies have are ignored if the proxy follows from the loss or proxy of these values.
 
         Raises:
             InputError: a part of a key is not a mapping, or the loss is unknown.
         """
         values, proxy = base.values, self.values.keys() & {"loss", "proxy", "proxy.name"}
         for key in sorted(self.values, key=lambda key: (key != "loss", key.count("."), not key.endswith(".name"))):
-            is_option = key.startswith("proxy.") and key not in proxy
-            if not (is_option and proxy and names_identity(values.get("proxy", IDENTITY))):
+            if not (proxy and key.startswith("proxy.") and _is_of_other_proxies(key, values.get("proxy"))):
                 values = with_setting(values, key, self.values[key])
         return replace(base, values=values)
 
@@ -248,6 +250,14 @@ def folder_name(base: Config, axes: Sequence[Axis]) -> str:
     text = yaml.safe_dump([base.values, [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
     keys = "-".join(axis.key for axis in axes)
     return f"{file_name(keys)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _is_of_other_proxies(key: str, proxy: object) -> bool:
+    """Return whether other proxies than that of a section have the option at a key, and this proxy does not."""
+    if proxy is None or (isinstance(proxy, Mapping) and "name" not in proxy):
+        return False
+    option, entry = key.removeprefix("proxy."), lookup(PROXIES, named(proxy, "proxy")[0], "proxy")
+    return option not in schema(entry) and any(option in schema(other) for other in PROXIES.values())
 
 
 def _on_one_line(value: object) -> str:

@@ -100,6 +100,7 @@ def test_a_cell_is_what_a_training_with_the_same_settings_trains(number, tmp_pat
         (["loss=aa-triplet,aa-contrastive"], {"proxy": "identity"}, ["anchor-aware"] * 2 + ["identity"] * 2, 2),
         (["loss=triplet,aa-triplet", "proxy.k=1,2"], {}, ["identity", "anchor-aware", "anchor-aware"], 0),
         (["proxy=identity,anchor-aware", "proxy.k=1,2"], {}, ["identity", "anchor-aware", "anchor-aware"], 0),
+        (["loss=xbm-triplet,aa-triplet", "proxy.k=1,2"], {}, ["memory", "anchor-aware", "anchor-aware"], 0),
         (["proxy.k=1,2"], {"proxy": "memory"}, ["anchor-aware", "anchor-aware", "memory"], 2),
         (["proxy=anchor-aware,memory"], {"loss": "triplet"}, ["anchor-aware", "memory", "identity"], 2),
     ],

@@ -71,7 +71,8 @@ def compare(
             class means, the uniform mean of the neighbors, an affine map of the anchor.
         baseline: row that all other rows are compared with; by default aadml, or the first row.
         trials: largest number of configs that are compared on validation clips for every row: the row's config, and
-            points of the `tuning` section of this config. The row is run with the best config.
+            points of the `tuning` section of this config. Keys of `settings` are not tried. The row is run with the
+            best config.
         seeds: number of seeds per row.
         metrics: metrics of `aadml list metrics` that have columns in addition to MAP, such as recall@10. Several
             metrics are separated by commas, or passed one by one.

@@ -65,7 +65,7 @@ def test_a_comparison_runs_each_row_with_each_seed(planned, features, tmp_path, 
     assert {tuple(job.config.common.modalities) for job in planned[0][1][1]} == {("audio", "visual")}
     tuned, recorded = [], []
     monkeypatch.setattr(
-        comparison, "tuned_rows", lambda rows, *given: tuned.append(given) or (rows[:1], {"cca": "record"})
+        comparison, "tuned_rows", lambda rows, *given: tuned.append(given) or (rows[:1], {"cca": "record"}, {})
     )
     monkeypatch.setattr(comparison, "write_records", lambda *given: recorded.append(given))
     tried = aadml.compare(methods="cca,random", trials=3, **common)

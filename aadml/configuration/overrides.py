@@ -132,8 +132,9 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
         name = name.removeprefix(prefix)
         anchored = next(key for key in PROXIES if prefix_of(key) == prefix)
         section = values.get("proxy", anchored)
-        unnamed = isinstance(section, Mapping) and "name" not in section
-        proxy, proxy_options = named({"name": anchored, **section} if unnamed else section, "proxy")
+        if isinstance(section, Mapping) and "name" not in section:
+            section = {"name": anchored, **section}
+        proxy, proxy_options = named(section, "proxy")
         others = proxy not in (anchored, IDENTITY)  # options of another proxy do not apply
         values["proxy"] = {**({} if others else vars(proxy_options)), "name": anchored}
     if name not in RECIPES:

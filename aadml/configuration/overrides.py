@@ -86,8 +86,9 @@ def with_setting(values: Mapping[str, object], path: str, value: object) -> dict
         remaining = {key: inner for key, inner in values.items() if key not in dropped}
         return remaining | expand_loss({"loss": value, **proxy})
     head, _, rest = path.partition(".")
-    if path == "proxy.name" or (path == "proxy" and not (isinstance(value, Mapping) and "name" not in value)):
-        values = _without_prefix(values)
+    unnamed = path == "proxy" and isinstance(value, Mapping) and "name" not in value
+    if path in ("proxy", "proxy.name") and "loss" in values and not unnamed:
+        values = {**values, "loss": _without_prefix(values["loss"])}
     if not rest:
         return dict(values) | {head: value}
     inner = values.get(head, {})
@@ -146,14 +147,13 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
     return brought | values | {"recipe": name, "loss": {**recipe.loss, **vars(options)}}
 
 
-def _without_prefix(values: Mapping[str, object]) -> Mapping[str, object]:
-    """Return `values` with the loss without the prefix of a proxy ("triplet" instead of "aa-triplet")."""
-    loss = values.get("loss")
+def _without_prefix(loss: object) -> object:
+    """Return a section `loss` without the prefix of a proxy in its name ("triplet" instead of "aa-triplet")."""
     name = loss.get("name") if isinstance(loss, Mapping) else loss
     if not isinstance(name, str):
-        return values
+        return loss
     plain = name.removeprefix(proxy_prefix_of(name))
-    return {**values, "loss": {**loss, "name": plain} if isinstance(loss, Mapping) else plain}
+    return {**loss, "name": plain} if isinstance(loss, Mapping) else plain
 
 
 def proxy_prefix_of(loss: str) -> str:

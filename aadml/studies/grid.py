@@ -59,8 +59,8 @@ class Overrides:
         """
         dropped = ("proxy", "proxy.name") if "loss" in later.values else ()
         sections = tuple(f"{key}." for key in later.values if key != "loss")
-        kept = {k: value for k, value in self.values.items() if k not in dropped and not k.startswith(sections)}
-        return Overrides(kept) | later
+        values = {k: value for k, value in self.values.items() if k not in dropped and not k.startswith(sections)}
+        return Overrides(values) | later
 
     def within(self, base: ConfigFile) -> ConfigFile:
         """Return a config file with these values: the loss first, and sections before their options.

@@ -73,7 +73,8 @@ def with_setting(values: Mapping[str, object], path: str, value: object) -> dict
 
     The path `loss` accepts a shorthand. "aa-triplet" also sets the proxy, and "hard-triplet" also sets the
     selection. A loss without the prefix of a proxy sets the proxy `identity`. The options of the previous loss are
-    dropped, as are the selection and the directions of a previous recipe.
+    dropped, as are the selection and the directions of a previous recipe. The paths `proxy` and
+    `proxy.name` replace the proxy of a shorthand.
 
     Raises:
         InputError: a part of the path is neither a mapping nor a name, or the loss or the proxy is invalid.
@@ -86,6 +87,9 @@ def with_setting(values: Mapping[str, object], path: str, value: object) -> dict
         remaining = {key: inner for key, inner in values.items() if key not in dropped}
         return remaining | expand_loss({"loss": value, **proxy})
     head, _, rest = path.partition(".")
+    unnamed = path == "proxy" and isinstance(value, Mapping) and "name" not in value
+    if path in ("proxy", "proxy.name") and "loss" in values and not unnamed:
+        values = {**values, "loss": _without_prefix(values["loss"])}
     if not rest:
         return dict(values) | {head: value}
     inner = values.get(head, {})
@@ -129,7 +133,10 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
     if prefix := proxy_prefix_of(name):
         name = name.removeprefix(prefix)
         anchored = next(key for key in PROXIES if prefix_of(key) == prefix)
-        proxy, proxy_options = named(values.get("proxy", anchored), "proxy")
+        section = values.get("proxy", anchored)
+        if isinstance(section, Mapping) and "name" not in section:
+            section = {"name": anchored, **section}
+        proxy, proxy_options = named(section, "proxy")
         others = proxy not in (anchored, IDENTITY)  # options of another proxy do not apply
         values["proxy"] = {**({} if others else vars(proxy_options)), "name": anchored}
     if name not in RECIPES:
@@ -139,6 +146,15 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
     brought = {"selection": recipe.selection, "directions": recipe.directions}
     brought = {key: value for key, value in brought.items() if value is not None}
     return brought | values | {"recipe": name, "loss": {**recipe.loss, **vars(options)}}
+
+
+def _without_prefix(loss: object) -> object:
+    """Return a section `loss` without the prefix of a proxy in its name ("triplet" instead of "aa-triplet")."""
+    name = loss.get("name") if isinstance(loss, Mapping) else loss
+    if not isinstance(name, str):
+        return loss
+    plain = name.removeprefix(proxy_prefix_of(name))
+    return {**loss, "name": plain} if isinstance(loss, Mapping) else plain
 
 
 def proxy_prefix_of(loss: str) -> str:

@@ -150,7 +150,8 @@ def other_size(data_set: str, content: FeatureFile) -> list[str]:
 def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tuple[str, dict[int, str]]:
     """Write feature files of AVE with only 100 drawn clips of the class Clock.
 
-    The file for the tables is drawn with the first seed of DRAWS. Each other seed of DRAWS has a further file.
+    The file for the tables is drawn with the first seed of DRAWS. Each other seed of DRAWS has a further file. Existing
+    files are kept only if the folder contains runs.
 
     Args:
         data: features of AVE in any layout.
@@ -175,8 +176,9 @@ def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tup
     counts = f"{len(first.ids)} of {len(content.ids)} clips are kept"
     note(f"{Path(data).name}: {CLOCK} has more than {CLOCK_LIMIT} clips, so {CLOCK_LIMIT} are drawn by seed ({counts})")
     places = {seed: folder / f"clock-draw={seed}.h5" for seed in (DRAWS if with_others else DRAWS[:1])}
+    has_runs = any(inner.is_dir() for inner in folder.glob("*"))  # runs of other data are refused
     for seed, place in places.items():
-        if not place.is_file():
+        if not (has_runs and place.is_file()):
             write_features(place, with_drawn_clock(content, seed))
     table, *others = map(str, places.values())
     return table, dict(zip(DRAWS[1:], others, strict=False))

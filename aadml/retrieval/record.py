@@ -13,6 +13,8 @@ from aadml.retrieval.sampling import QuerySample
 Figures = Mapping[tuple[str, ...], float]
 """Keys of a metric in the JSON of a direction -> value."""
 
+CONDITIONS = ("protocol", "split", "similarity", "gallery", "relevance", "sample")
+"""Fields of an evaluation that state how embeddings were compared."""
 _RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "train_map", "seconds", "parameters", "verdicts")
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from aadml.feature_extraction.ground.errors import InputError
 
 LONGEST = 100
+EVALUATIONS = "evaluations"
+"""Folder of the evaluations of a run that were added later."""
 
 
 def file_name(text: str) -> str:
@@ -51,4 +53,4 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
 
 def evaluation_file(protocol: str, split: str, *changed: str) -> str:
     """Return the file name of an evaluation in its run, composed of protocol, split and changed options."""
-    return f"evaluations/{file_name('-'.join([protocol, split, *changed]))}.json"
+    return f"{EVALUATIONS}/{file_name('-'.join([protocol, split, *changed]))}.json"

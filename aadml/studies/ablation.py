@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aadml.comparison.options import CountOrZero, Seeds
-from aadml.configuration.from_arguments import assemble
-from aadml.configuration.overrides import Settings, setting_pairs
+from aadml.configuration.from_arguments import starting_file
+from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
 from aadml.feature_extraction.ground.argument_types import with_consent
+from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.strings import Note
 from aadml.retrieval.metric_functions import check_columns
 from aadml.runs.data import TrainingSource, data_location
@@ -29,7 +30,7 @@ def ablate(
     settings: Settings = (),
     epochs: int | None = None,
     trust_code: bool = False,
-    baseline: Settings = (),
+    baseline: Settings | str = (),
     seeds: Seeds = 5,
     metrics: Sequence[str] | str | None = (),
     workers: CountOrZero | None = None,
@@ -46,7 +47,8 @@ def ablate(
 
     Args:
         over: config key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Several keys, passed one by one
-            or as a mapping, form a grid. Settings of a loss, such as the margin, apply to every loss of the grid.
+            or as a mapping, form a grid. Settings of a loss, such as the margin, apply to every loss of the grid. So do
+            settings of the proxy, the selection and the directions, which a loss otherwise implies.
         data: a feature file in any layout; None uses the data of the config, or the sample clips if the config has no
             data.
         method: method of `aadml list methods`, with the preset configs/METHOD.yaml.
@@ -74,22 +76,22 @@ def ablate(
     shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)
     start = TrainingSource(data).starting_config(config, method, note)
-    base = with_sample_data(
-        assemble(
-            data=data_location(data) if data else None, method=method, config=str(start) if start else None,
-            settings=settings, epochs=epochs, sample=data is None,
-        ),
-        note,
-    )  # fmt: skip
+    place = data_location(data) if data else None
+    if place:
+        search_beside(Path(place))
+    flags = flag_settings({"data": place, "training.epochs": epochs})
+    file = starting_file(str(start) if start else None, method, sample=data is None).changed(flags).changed(settings)
+    base = with_sample_data(file.resolve(), note)
     columns = check_columns(metrics)
     changed = Overrides(dict(setting_pairs(settings)) | ({} if epochs is None else {"training.epochs": epochs}))
-    ablation = plan_ablation(base, axes, range(seeds), _baseline(baseline), changed)
+    ablation = plan_ablation(file.changed({"data": base.data}), axes, range(seeds), _baseline(baseline), changed)
     execution = Execution(
         folder=Path(output) if output else Path("ablations") / folder_name(base, axes),
         workers=workers, shard=shards, merge=merge, work=work, note=note, command=command,
     )  # fmt: skip
     refuse_foreign(execution.folder)
-    with sole_owner(execution.locked, {execution.folder: base.data}):
+    all_data = list(dict.fromkeys(cell.config.data for cell in ablation.cells))
+    with sole_owner(execution.locked, {execution.folder: all_data}):
         outcomes = execution.train(jobs_of(ablation.cells, ablation.seeds, execution.folder, columns))
         if execution.shard:
             return SweepResult(tuple(outcomes), execution.folder)
@@ -98,7 +100,8 @@ def ablate(
     return SweepResult(tuple(outcomes), execution.folder, [table], page, scores)
 
 
-def _baseline(settings: Settings) -> Overrides | None:
+def _baseline(settings: Settings | str) -> Overrides | None:
     if not settings:
         return None
+    settings = [settings] if isinstance(settings, str) else settings
     return Overrides({} if tuple(settings) == ("none",) else dict(setting_pairs(settings, "--baseline")))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aadml.configuration.config import Config
+from aadml.configuration.config import Config, ConfigFile
 from aadml.studies.folder import RUNS
 from aadml.studies.grid import Axis, Cell, Overrides, Point, cells_of, points, set_again
 from aadml.studies.job import Job
@@ -30,18 +30,22 @@ class Ablation:
 
 
 def plan_ablation(
-    base: Config, axes: Sequence[Axis], seeds: Sequence[int], baseline: Overrides | None, changed: Overrides
+    base: Config | ConfigFile,
+    axes: Sequence[Axis],
+    seeds: Sequence[int],
+    baseline: Overrides | None,
+    changed: Overrides,
 ) -> Ablation:
     """Return the cells of an ablation, and the baselines of the cells.
 
     Args:
-        base: config with data.
+        base: config with data. A config file is not yet resolved, so that each loss implies its own settings.
         axes: config keys with their values.
         seeds: seeds of every cell.
         baseline: settings that turn a cell into its baseline, which is added to the cells; empty for no comparisons.
             None: the baseline of a cell with an anchor-aware proxy is the same cell without proxy. If no cell has an
             anchor-aware proxy, the baseline is the first cell.
-        changed: settings that `base` already has. Options of a replaced loss apply to every loss (`set_again`).
+        changed: settings that `base` already has. Settings that an axis replaces are repeated (`set_again`).
 
     Raises:
         InputError: a key or value that the config rejects, a repeated key in `axes`, or the seed or a key of `axes` in
@@ -53,8 +57,8 @@ def plan_ablation(
 
     def reference(point: Point) -> Point | None:
         if baseline is not None:
-            other = point.settings | baseline
-            return Point(other, (again | other).applied(base)) if baseline.values else None
+            config = (again | point.settings).then(baseline).applied(base)
+            return Point(point.settings | baseline, config) if baseline.values else None
         if not anchored:
             return crossed[0]
         return point.without_proxy() if point.config.prefix else None

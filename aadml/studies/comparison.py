@@ -24,7 +24,7 @@ from aadml.studies.comparison_rows import RowSettings, cells_of_rows, named_rows
 from aadml.studies.execution import Execution, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
 from aadml.studies.grid import Overrides
-from aadml.studies.sweep import sweep
+from aadml.studies.sweep import SweepOutcome, sweep
 from aadml.studies.trials import tuned_rows, write_records
 
 
@@ -71,7 +71,8 @@ def compare(
             class means, the uniform mean of the neighbors, an affine map of the anchor.
         baseline: row that all other rows are compared with; by default aadml, or the first row.
         trials: largest number of configs that are compared on validation clips for every row: the row's config, and
-            points of the `tuning` section of this config. The row is run with the best config.
+            points of the `tuning` section of this config. Keys of `settings` are not tried. The row is run with the
+            best config. A row is not run if the process of a trial ended early; a repeated call runs this trial again.
         seeds: number of seeds per row.
         metrics: metrics of `aadml list metrics` that have columns in addition to MAP, such as recall@10. Several
             metrics are separated by commas, or passed one by one.
@@ -120,9 +121,16 @@ def compare(
         note(message)
     refuse_foreign(execution.folder)
     with sole_owner(execution.locked, {execution.folder: shared.data}):
-        rows, records = tuned_rows(rows, trials, execution) if trials > 1 else (rows, {})
+        rows, records, lost = tuned_rows(rows, trials, execution) if trials > 1 else (rows, {}, {})
         cells = cells_of_rows(rows)
-        outcomes = execution.train(jobs_of(cells, range(seeds), execution.folder, columns))
+        ready = [cell for cell in cells if cell.name not in lost]
+        outcomes = execution.train(jobs_of(ready, range(seeds), execution.folder, columns))
+        outcomes += [
+            SweepOutcome(job, lost[cell.name])
+            for cell in cells
+            if cell.name in lost
+            for job in jobs_of([cell], range(seeds), execution.folder)
+        ]
         if execution.shard:
             return SweepResult(tuple(outcomes), execution.folder)
         write_records(records, cells, range(seeds), execution.folder)

@@ -90,6 +90,13 @@ class RowSettings:
         """Config file whose metric loss is replaced by each compared loss."""
         return open_config(self.config or DEFAULT_METHOD)
 
+    def space_of(self, file: ConfigFile) -> Space:
+        """Return the search space of a config file without the keys that these settings set."""
+        changes = self.changes.values
+        options = {f"{k}.{option}" for k, value in changes.items() if isinstance(value, Mapping) for option in value}
+        fixed = changes.keys() | options | ({"training.epochs"} if self.max_epochs else set())
+        return {key: choices for key, choices in file.tuning_space().items() if key not in fixed}
+
 
 def method_names() -> list[str]:
     """Return the names of the methods that train on any features (zero-shot needs features of one model)."""
@@ -165,7 +172,7 @@ def named_rows(
         rows += _loss_rows(name, settings, refused)
     if losses and settings.with_controls:
         none = weighted(without_proxy(fitted_config(settings.base, NONE, settings, refused)), 0.0)
-        rows += _rows("losses", NONE, {"": none}, settings.base.tuning_space())
+        rows += _rows("losses", NONE, {"": none}, settings.space_of(settings.base))
     for key, reasons in refused.items():
         if all(row.item in reasons for row in rows):
             item, reason = next(reversed(reasons.items()))
@@ -196,11 +203,11 @@ def _rows(table: str, item: str, configs: Mapping[str, Config], space: Space) ->
 def _method_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
     base = settings.base if name == resolve(settings.base.values).method else file_of(name)
     config = fitted_config(base, name, settings, refused)
-    return _rows("methods", name, {"": config, **_beside(config, settings)}, base.tuning_space())
+    return _rows("methods", name, {"": config, **_beside(config, settings)}, settings.space_of(base))
 
 
 def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
-    space, own_keys = settings.base.tuning_space(), _brought_by(name)
+    space, own_keys = settings.space_of(settings.base), _brought_by(name)
     plain, anchored = (
         fitted_config(Overrides({"loss": loss}).within(settings.base), loss, settings, refused, own_keys)
         for loss in (name, AnchorAware.prefix + name)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from aadml.feature_extraction.ground.locks import locked
 
 RUNS = "runs"
 DATA = "data.json"
-"""Data of the runs of a folder: {"data": path or name, "sha256": of the content}."""
+"""Data of the runs of a folder: {"data": path or name, "sha256": of the content}; several data are joined."""
 
 MARKS = (f"{RUNS}/*_seed*", f"*/{RUNS}/*_seed*", "shard-*-of-*")
 """Patterns of contents that identify the folder of a study, in addition to `data.json`."""
@@ -26,14 +26,14 @@ WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
 
 
 @contextmanager
-def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator[None]:
+def sole_owner(folder: Path, data: Mapping[Path, str | Sequence[str]] | None = None) -> Iterator[None]:
     """Lock a folder against other processes, and check that all its runs are on the same data.
 
     If there are no runs at the end, new folders and records of data are removed.
 
     Args:
         folder: folder of a study, or of a shard in a study.
-        data: folder of runs -> data of the runs. A folder of runs is `folder`, or is in `folder`, or contains the
+        data: folder of runs -> all data of the runs. A folder of runs is `folder`, or is in `folder`, or contains the
             folder of the shard.
 
     Raises:
@@ -47,7 +47,7 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise InputError(f"{folder} cannot be created or opened ({error.strerror}); choose another --output") from error
-    noted: Mapping[Path, str] = {}
+    noted: Mapping[Path, str | Sequence[str]] = {}
     try:
         busy = f"{folder}: another process uses this folder; wait until that process ends, or choose another --output"
         with locked(handle, folder / "lock.host", busy):
@@ -79,27 +79,42 @@ def refuse_foreign(folder: Path) -> None:
         raise InputError(f"{folder} contains files that do not belong to a study ({some}); choose another --output")
 
 
-def _keep_to(folder: Path, data: str) -> None:
+def _keep_to(folder: Path, data: str | Sequence[str]) -> None:
     """Record the data of a folder of runs, or compare them with the data of existing runs.
 
     Raises:
         InputError: the data are missing or differ from the data of the runs, or `data.json` is damaged.
     """
+<<<<<<< HEAD
     drawn, data = is_address(data), shown_address(data)
     if not drawn and not Path(data).exists():
         raise InputError(f"{data} does not exist; check the path of the data")
     path, sha256 = folder / DATA, _fingerprint(Path(data))
+=======
+    data = [data] if isinstance(data, str) else data
+    for place in data:
+        if not is_address(place) and not Path(place).exists():
+            raise InputError(f"{place}: does not exist; check the path of the data")
+    drawn, shown = any(map(is_address, data)), [shown_address(place) for place in data]
+    path, names, checksums = folder / DATA, ", ".join(shown), [_fingerprint(Path(place)) for place in shown]
+    sha256 = checksums[0] if len(data) == 1 else hashlib.sha256("".join(checksums).encode()).hexdigest()
+>>>>>>> mendA
     noted = _noted(path)
     if path.exists() and not noted:
         raise InputError(f"{path} is not a valid record of the data of the runs; choose another --output")
     if noted and any(place.is_dir() for place in folder.iterdir()):
-        if noted["sha256"] != sha256 or (drawn and noted["data"] != data):
+        if noted["sha256"] != sha256 or (drawn and noted["data"] != names):
             raise InputError(
+<<<<<<< HEAD
                 f"{folder} contains runs on other data ({noted['data']}, which may have changed since); choose "
                 f"another --output for {data}"
+=======
+                f"{folder}: contains runs on other data ({noted['data']}, which may have changed since); choose "
+                f"another --output for {names}"
+>>>>>>> mendA
             )
         return
-    write_text(path, json.dumps({"data": data, "sha256": sha256}, indent=2) + "\n")
+    write_text(path, json.dumps({"data": names, "sha256": sha256}, indent=2) + "\n")
 
 
 def _noted(path: Path) -> dict[str, str] | None:

@@ -10,12 +10,16 @@ import yaml
 
 from aadml.configuration import strict_yaml
 from aadml.configuration.config import Config, ConfigFile, resolve
-from aadml.configuration.overrides import IDENTITY, proxy_prefix_of, with_setting
+from aadml.configuration.overrides import IDENTITY, named, proxy_prefix_of, with_setting
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import schema
+from aadml.feature_extraction.ground.registry import lookup
+from aadml.proxies import PROXIES
 from aadml.runs.run_names import file_name
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
-_LATER = ("loss", "loss.", "selection", "directions")
+_REPLACED_BY_LOSS = ("proxy", "selection", "directions")
+"""Sections that the shorthand of a loss ("aa-hard-triplet") replaces."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,28 @@ class Overrides:
     def __or__(self, other: "Overrides") -> "Overrides":
         return Overrides({**self.values, **other.values})
 
+    def then(self, later: "Overrides") -> "Overrides":
+        """Return these values followed by `later` values, which replace sections with their options.
+
+        A later loss replaces the proxy. Options of the loss, the selection and the directions are kept.
+        """
+        dropped = ("proxy", "proxy.name") if "loss" in later.values else ()
+        sections = tuple(f"{key}." for key in later.values if key != "loss")
+        values = {k: value for k, value in self.values.items() if k not in dropped and not k.startswith(sections)}
+        return Overrides(values) | later
+
     def within(self, base: ConfigFile) -> ConfigFile:
-        """Return a config file with these values. Keys that a loss resets are set after the loss.
+        """Return a config file with these values: the loss first, and sections before their options.
+
+        Options that only other proxies have are ignored if the proxy follows from the loss or proxy of these values.
 
         Raises:
             InputError: a part of a key is not a mapping, or the loss is unknown.
         """
-        values = base.values
-        for key in sorted(self.values, key=lambda key: [n for n, late in enumerate(_LATER) if key.startswith(late)]):
-            values = with_setting(values, key, self.values[key])
+        values, proxy = base.values, self.values.keys() & {"loss", "proxy", "proxy.name"}
+        for key in sorted(self.values, key=lambda key: (key != "loss", key.count("."), not key.endswith(".name"))):
+            if not (proxy and key.startswith("proxy.") and _is_of_other_proxies(key, values.get("proxy"))):
+                values = with_setting(values, key, self.values[key])
         return replace(base, values=values)
 
     def applied(self, base: Config | ConfigFile) -> Config:
@@ -146,7 +163,7 @@ def parse_axis(text: str) -> Axis:
     return Axis(key, tuple(value for part in parts for value in _range(part, text) or [part]))
 
 
-def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
+def points(base: Config | ConfigFile, axes: Sequence[Axis], again: Overrides) -> list[Point]:
     """Return all combinations of the values of axes.
 
     Args:
@@ -168,7 +185,7 @@ def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
 def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
     """Return the settings to repeat in every cell, because an axis replaces their section.
 
-    An axis over losses resets the options of the loss, such as the margin, to their defaults.
+    An axis over losses resets the options of the loss, such as the margin, and the proxy, selection and directions.
 
     Raises:
         InputError: `changed` contains the seed or the key of an axis.
@@ -186,7 +203,13 @@ def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
                 f"setting, or --over {key}"
             )
     replaced = tuple(f"{key}." for key in keys)
-    return Overrides({key: value for key, value in changed.values.items() if key.startswith(replaced)})
+    implied = _REPLACED_BY_LOSS if "loss" in keys else ()
+    again = {
+        key: value
+        for key, value in changed.values.items()
+        if key.startswith(replaced) or key.partition(".")[0] in implied
+    }
+    return Overrides(again)
 
 
 def cells_of(crossed: Sequence[Point]) -> list[Cell]:
@@ -227,6 +250,14 @@ def folder_name(base: Config, axes: Sequence[Axis]) -> str:
     text = yaml.safe_dump([base.values, [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
     keys = "-".join(axis.key for axis in axes)
     return f"{file_name(keys)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _is_of_other_proxies(key: str, proxy: object) -> bool:
+    """Return whether other proxies than that of a section have the option at a key, and this proxy does not."""
+    if proxy is None or (isinstance(proxy, Mapping) and "name" not in proxy):
+        return False
+    option, entry = key.removeprefix("proxy."), lookup(PROXIES, named(proxy, "proxy")[0], "proxy")
+    return option not in schema(entry) and any(option in schema(other) for other in PROXIES.values())
 
 
 def _on_one_line(value: object) -> str:

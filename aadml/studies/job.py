@@ -10,12 +10,12 @@ from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Callbacks
-from aadml.retrieval.record import EvaluationRecord
+from aadml.retrieval.record import CONDITIONS, EvaluationRecord
 from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import read_evaluation
 from aadml.runs.manifest import is_finished, read_manifest
 from aadml.runs.protocol_scores import evaluate_under_each
-from aadml.runs.run_names import evaluation_file
+from aadml.runs.run_names import EVALUATIONS, evaluation_file
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
 
@@ -57,17 +57,18 @@ def is_done(job: Job) -> bool:
 
 
 def scored(job: Job) -> EvaluationRecord:
-    """Read the evaluation of a finished run, with the metrics that were added later.
+    """Read the evaluation of a finished run, with the metrics of later evaluations under the same conditions.
 
     Raises:
         InputError: the run is not finished, or is damaged.
     """
     record = read_evaluation(job.folder)
-    missing = _missing(job, record)
-    name = evaluation_file(record.protocol, job.split, *missing)
-    if not missing or name not in read_manifest(job.folder).files:
-        return record
-    return record.with_figures(missing, read_evaluation(job.folder, name=name))
+    for name in read_manifest(job.folder).files if _missing(job, record) else ():
+        if name.startswith(f"{EVALUATIONS}/"):
+            other = read_evaluation(job.folder, name=name)
+            if all(getattr(other, field) == getattr(record, field) for field in CONDITIONS):
+                record = record.with_figures(_missing(job, record), other)
+    return record
 
 
 def _missing(job: Job, record: EvaluationRecord) -> tuple[str, ...]:

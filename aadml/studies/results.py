@@ -74,7 +74,8 @@ class CellScores:
 
         Without `direction`, the metric of each run is averaged over all directions.
         """
-        return spread_of(run.record.figure(metric, direction) for run in self.runs.values())
+        records = [run.record for run in self.runs.values()]
+        return spread_of(r.figure(metric, direction) for r in records if direction is None or direction in r.directions)
 
     def maps(self) -> Values:
         """Return the mean MAP of every run, (seeds,)."""
@@ -107,8 +108,8 @@ def mean_count(counts: Iterable[float | None]) -> int | None:
 
 
 def directions_of(scores: Mapping[str, CellScores]) -> list[str]:
-    """Return the directions of the first cell with runs; empty if no cell has runs."""
-    return next((cell.directions for cell in scores.values() if cell.runs), [])
+    """Return the directions of all cells without duplicates, in the order of the cells."""
+    return list(dict.fromkeys(direction for cell in scores.values() for direction in cell.directions))
 
 
 def mean_chance(cells: Iterable[CellScores]) -> float:

@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 NOT_POSSIBLE = "not possible: "
 """First words of the reason of a run that cannot be trained on its data."""
+LOST = "the process ended with "
+"""First words of the reason of a run whose process ended early."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def in_processes(
                 yield event.task, event.value
             elif isinstance(event, Lost):
                 memory = " (out of memory?)" if event.ending == "SIGKILL" else ""
-                yield event.task, f"the process ended with {event.ending}{memory}"
+                yield event.task, f"{LOST}{event.ending}{memory}"
             else:
                 report(event.task, event.value)
 

@@ -17,7 +17,7 @@ from aadml.studies.comparison_rows import ComparisonRow, Space
 from aadml.studies.execution import Execution
 from aadml.studies.grid import Cell, Overrides, Point
 from aadml.studies.job import Job
-from aadml.studies.sweep import SweepOutcome
+from aadml.studies.sweep import LOST, SweepOutcome
 
 TRIALS = "trials"
 RECORD = "trials.json"
@@ -40,13 +40,14 @@ class Trial:
 
 def tuned_rows(
     rows: Sequence[ComparisonRow], budget: int, execution: Execution
-) -> tuple[list[ComparisonRow], dict[str, str]]:
+) -> tuple[list[ComparisonRow], dict[str, str], dict[str, str]]:
     """Run the trials of every row, and return the rows with their best config.
 
-    A failed trial, for example with unsuitable options, does not stop the comparison.
+    A failed trial, for example with unsuitable options, does not stop the comparison. A row with a lost trial has no
+    best config yet, because the process of the trial ended early.
 
     Returns:
-        The rows, and a mapping from the name of a cell to the record of its trials, as JSON.
+        The rows, and two mappings by name of a cell: the record of its trials as JSON, and the reason of a lost trial.
 
     Raises:
         InputError: the config of a row rejects a value of its search space, or the score of a trial cannot be read.
@@ -60,7 +61,13 @@ def tuned_rows(
         best.cell.name: _record(trials[row.cell.name], outcomes, best.cell.settings)
         for row, best in zip(rows, tuned, strict=True)
     }
-    return tuned, records
+    lost = {
+        best.cell.name: f"{trial.job.folder.name} is missing ({reason}); run the same command again"
+        for row, best in zip(rows, tuned, strict=True)
+        for trial in trials[row.cell.name]
+        if (reason := outcomes[trial.job.folder].reason).startswith(LOST)
+    }
+    return tuned, records, lost
 
 
 def write_records(records: Mapping[str, str], cells: Sequence[Cell], seeds: Sequence[int], folder: Path) -> None:

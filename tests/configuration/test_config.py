@@ -4,7 +4,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from aadml.configuration.config import resolve
+from aadml.configuration.config import ConfigFile, resolve
 from aadml.configuration.files import open_config
 from aadml.configuration.from_arguments import assemble
 from aadml.configuration.overrides import parse_setting, with_setting
@@ -30,6 +30,18 @@ def test_a_resolved_config_read_again_is_the_same(path):
     once = resolve(open_config(path).values)
     again = resolve(yaml.safe_load(once.yaml()))
     assert again.yaml() == once.yaml()
+
+
+@pytest.mark.parametrize("loss", ["aa-triplet", {"name": "aa-triplet", "margin": 0.5}])
+def test_a_set_proxy_replaces_that_of_the_prefix(loss):
+    file = ConfigFile({"loss": loss})
+    for settings, name in (({"proxy": "identity"}, "identity"), ({"proxy.name": "memory"}, "memory")):
+        resolved = file.changed(settings).resolve()
+        assert (resolved["proxy"]["name"], resolved["loss"]["name"]) == (name, "triplet")
+        assert resolved["loss"]["margin"] == file.resolve()["loss"]["margin"]
+    for settings in ({"proxy": {"k": 2}}, {"proxy.k": 2}, {"proxy.k": 2, "loss": "aa-hinge"}):
+        proxy = file.changed(settings).resolve()["proxy"]
+        assert (proxy["name"], proxy["k"]) == ("anchor-aware", 2)
 
 
 def test_the_prefix_chooses_the_proxy_and_its_absence_takes_it_away():

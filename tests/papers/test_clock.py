@@ -50,3 +50,16 @@ def test_draws_are_made_if_there_are_clips_to_spare_else_the_reason_is_noted(tmp
         {},
     )
     assert "not measured: Clock has 94 clips" in notes[-1]
+
+
+def test_draws_of_other_data_are_replaced_as_long_as_there_are_no_runs(tmp_path):
+    first, second = with_clock(120), synthetic(classes=2, train=[120, 20], valid=[12, 5], test=[12, 5], seed=1)
+    write_features(tmp_path / "first.h5", first)
+    write_features(tmp_path / "second.h5", replace(second, class_names=first.class_names))
+    drawn = [drawn_sets(str(tmp_path / f"{n}.h5"), tmp_path, len, with_others=False)[0] for n in ("first", "second")]
+    written = read_features(Path(drawn[1])).features["audio"]
+    np.testing.assert_array_equal(written, with_drawn_clock(read_features(tmp_path / "second.h5"), 0).features["audio"])
+    (tmp_path / "runs").mkdir()
+    before = Path(drawn[1]).stat().st_mtime_ns
+    drawn_sets(str(tmp_path / "second.h5"), tmp_path, len, with_others=False)
+    assert Path(drawn[1]).stat().st_mtime_ns == before

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 import aadml
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies import ablation, comparison
 from aadml.studies.execution import Execution, SweepResult
@@ -43,8 +45,22 @@ def test_an_ablation_runs_each_cell_with_each_seed(planned, features, tmp_path):
     assert shard == SweepResult(("outcome",), shard.folder)
     execution, jobs = planned[0][1]
     assert (shard.folder.parts[0], execution.shard, len(jobs)) == ("ablations", (1, 2), 4)
-    other = aadml.ablate({"proxy.k": [1]}, **common, baseline=["proxy.k=5"])
-    assert len(other.scores) == 2
+    for baseline, cells in ((["proxy.k=5"], 2), ("proxy.k=5", 2), ("none", 1)):
+        assert len(aadml.ablate({"proxy.k": [1]}, **common, baseline=baseline).scores) == cells
+
+
+def test_an_axis_over_data_keeps_to_all_of_its_data(features, tmp_path):
+    other = tmp_path / "other.h5"
+    write_features(other, synthetic(classes=4, train=60, valid=0, test=24, dimensions=(6, 8), seed=1))
+    common = {"method": "random", "seeds": 1, "workers": 0, "output": tmp_path / "out", "data": features}
+    over = {"data": [str(features), str(other)]}
+    aadml.ablate(over, **common)
+    assert all(outcome.was_finished for outcome in aadml.ablate(over, **common).outcomes)
+    write_features(other, synthetic(classes=4, train=60, valid=0, test=24, dimensions=(6, 8), seed=2))
+    with pytest.raises(
+        InputError, match=r"contains runs on other data \(.*features.h5, .*other.h5, which may have changed"
+    ):
+        aadml.ablate(over, **common)
 
 
 def test_a_comparison_runs_each_row_with_each_seed(planned, features, tmp_path, monkeypatch):
@@ -65,7 +81,7 @@ def test_a_comparison_runs_each_row_with_each_seed(planned, features, tmp_path, 
     assert {tuple(job.config.common.modalities) for job in planned[0][1][1]} == {("audio", "visual")}
     tuned, recorded = [], []
     monkeypatch.setattr(
-        comparison, "tuned_rows", lambda rows, *given: tuned.append(given) or (rows[:1], {"cca": "record"})
+        comparison, "tuned_rows", lambda rows, *given: tuned.append(given) or (rows[:1], {"cca": "record"}, {})
     )
     monkeypatch.setattr(comparison, "write_records", lambda *given: recorded.append(given))
     tried = aadml.compare(methods="cca,random", trials=3, **common)

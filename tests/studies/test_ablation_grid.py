@@ -1,9 +1,12 @@
+import random
+import re
+
 import pytest
 
-from aadml.configuration.from_arguments import assemble
+from aadml.configuration.from_arguments import assemble, starting_file
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.ablation_grid import jobs_of, plan_ablation
-from aadml.studies.grid import Overrides, parse_axis
+from aadml.studies.grid import Axis, Overrides, parse_axis
 
 BASE = assemble(data="x.h5")
 
@@ -41,3 +44,73 @@ def test_runs_are_ordered_by_seed_and_have_the_metrics(tmp_path):
     assert [job.folder.name for job in jobs] == [f"proxy.k--{k}_seed{seed}" for seed in (3, 4) for k in (1, 2)]
     assert [job.config.common.seed for job in jobs] == [3, 3, 4, 4]
     assert {job.metrics for job in jobs} == {("recall@5",)}
+
+
+CHOICES = {
+    "loss": ["triplet", "aa-triplet", "hard-triplet", "aa-hinge", "ranking", "xbm-semi-hard-triplet"],
+    "proxy": ["identity", "memory", "class-mean", "anchor-aware"],
+    "proxy.name": ["identity", "memory", "anchor-aware"],
+    "selection": ["all", "semi-hard", "hardest"],
+    "loss.score": ["cosine", "squared-euclidean"],
+    "loss.margin": [0.3, 0.7],
+    "directions": [["audio-visual"], ["audio-visual", "visual-audio"]],
+    "training.batch": [9, 20],
+}
+
+
+def planned(config, settings, axes, baseline=None):
+    file = starting_file(config, None, sample=False).changed({"data": "x.h5"}).changed(settings)
+    return plan_ablation(file, axes, [0], Overrides(baseline or {}), Overrides(settings))
+
+
+def trained(config, settings):
+    loss = settings.get("loss")
+    return assemble(data="x.h5", loss=loss, config=config, settings={k: settings[k] for k in settings if k != "loss"})
+
+
+@pytest.mark.parametrize("number", range(30))
+def test_a_cell_is_what_a_training_with_the_same_settings_trains(number, tmp_path):
+    draw = random.Random(number)
+    shorthand = tmp_path / "aa.yaml"
+    shorthand.write_text(f"loss: {draw.choice(CHOICES['loss'])}")
+    config = draw.choice([None, str(shorthand)])
+    excluded = draw.choice(["proxy", "proxy.name"])
+    keys = draw.sample([key for key in CHOICES if key != excluded], 4)
+    settings = {key: draw.choice(CHOICES[key]) for key in keys[:2]}
+    axes = [Axis(key, tuple(CHOICES[key])) for key in keys[2:]]
+    crossed = [{keys[2]: a, keys[3]: b} for a in axes[0].values for b in axes[1].values]
+    try:
+        expected = {trained(config, settings | values).yaml() for values in crossed}
+    except InputError as error:
+        with pytest.raises(InputError, match=re.escape(str(error))):
+            planned(config, settings, axes)
+        return
+    assert {cell.config.yaml() for cell in planned(config, settings, axes).cells} == expected
+
+
+@pytest.mark.parametrize(
+    ("over", "baseline", "proxies", "baselines"),
+    [
+        (
+            ["loss=triplet,contrastive", "proxy=identity,memory,class-mean"],
+            {},
+            ["identity", "memory", "class-mean"] * 2,
+            0,
+        ),
+        (["loss=aa-triplet,aa-contrastive"], {"proxy": "identity"}, ["anchor-aware"] * 2 + ["identity"] * 2, 2),
+        (["loss=triplet,aa-triplet", "proxy.k=1,2"], {}, ["identity", "anchor-aware", "anchor-aware"], 0),
+        (["proxy=identity,anchor-aware", "proxy.k=1,2"], {}, ["identity", "anchor-aware", "anchor-aware"], 0),
+        (["loss=xbm-triplet,aa-triplet", "proxy.k=1,2"], {}, ["memory", "anchor-aware", "anchor-aware"], 0),
+        (["proxy.k=1,2"], {"proxy": "memory"}, ["anchor-aware", "anchor-aware", "memory"], 2),
+        (["proxy=anchor-aware,memory"], {"loss": "triplet"}, ["anchor-aware", "memory", "identity"], 2),
+    ],
+)
+def test_a_proxy_is_set_after_the_loss(over, baseline, proxies, baselines):
+    ablation = planned(None, {}, [parse_axis(text) for text in over], baseline)
+    assert [cell.config["proxy"]["name"] for cell in ablation.cells] == proxies
+    assert len(ablation.baselines) == baselines
+
+
+def test_options_of_a_proxy_that_no_run_has_are_refused():
+    with pytest.raises(InputError, match="identity has no such option"):
+        planned(None, {"loss": "triplet"}, [parse_axis("proxy.k=1,2")])

@@ -127,3 +127,17 @@ def test_rivals_are_rows_beside_the_row_itself():
     (plain, anchored, *beside), _ = named_rows([], ["triplet"], settings)
     assert (plain.name, anchored.name) == ("triplet", "aa-triplet")
     assert [row.name for row in beside] == [f"aa-triplet, {name}" for name in (MEMORY, CLASS_MEAN, UNIFORM, AFFINE)]
+
+
+def test_trials_do_not_try_what_is_set_for_all_rows(tmp_path):
+    config = tmp_path / "base.yaml"
+    lines = ["proxy: anchor-aware", "tuning:", *(f"  {key}: [1, 2]" for key in ("proxy.k", "training.epochs"))]
+    config.write_text("\n".join([*lines, "  training.learning_rate: [0.1, 0.2]", "  network.dropout: [0.1, 0.2]"]))
+    changes = Overrides({"network": {"hidden": [8], "dropout": 0.3}, "proxy.k": 3})
+    shared = RowSettings("x.h5", changes, 4, str(config), with_controls=False)
+    rows, _ = named_rows(("aadml", "c-cca"), ("triplet",), shared)
+    assert [list(row.space) for row in rows if row.item != "c-cca"] == [["training.learning_rate"]] * 3
+    space = next(row.space for row in rows if row.item == "c-cca")
+    fixed = replace(shared, changes=Overrides({"method.dimension": 4}))
+    rows, _ = named_rows(("c-cca",), (), fixed)
+    assert [*space] == ["method.dimension", *rows[0].space]

@@ -1,7 +1,8 @@
 from aadml.configuration.config import resolve
+from aadml.runs.evaluate import evaluate
 from aadml.runs.scoring import Scoring
 from aadml.studies import job
-from aadml.studies.job import FAILURE, Job, is_done, work_off
+from aadml.studies.job import FAILURE, Job, is_done, scored, work_off
 
 
 def test_an_unexpected_error_is_recorded_with_its_traceback_and_removed_by_a_success(base, tmp_path, monkeypatch):
@@ -39,3 +40,9 @@ def test_metrics_that_are_added_after_the_training_are_scored_without_a_training
     assert work_off(further, epochs.append) == ""
     assert epochs == []
     assert is_done(further)
+    both = Job(run.folder, run.config, metrics=("mrr", "recall@3"))
+    evaluate(run.folder, metrics=("mrr", "ndcg@5"), exclude_partner=True)
+    assert not is_done(both)
+    evaluate(run.folder, metrics=("mrr", "ndcg@5"))
+    assert is_done(both)
+    assert all(scored(both).figure(metric) for metric in both.metrics)

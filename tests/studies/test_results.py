@@ -16,6 +16,7 @@ from aadml.studies.results import (
     CellScores,
     difference,
     differences,
+    directions_of,
     how_tested,
     in_words,
     mean_map,
@@ -53,6 +54,16 @@ def test_the_values_of_clips_are_read(tmp_path):
     scores = run(tmp_path / "a", [0.2, 0.4, 0.9], [0.6, 0.0, 0.1])
     assert scores.units == ("clip0", "clip1", "clip2")
     np.testing.assert_allclose(scores.values, [0.4, 0.2, 0.5])
+
+
+def test_directions_are_those_of_all_cells(tmp_path):
+    first = run(tmp_path / "a", [0.2, 0.4], [0.6, 0.0])
+    directions = {"audio-text": first.record.directions["audio-visual"]}
+    other = replace(first, record=replace(first.record, directions=directions))
+    cells = {"none": cell("none", []), "one": cell("one", [first]), "other": cell("other", [other])}
+    assert directions_of(cells) == ["audio-visual", "visual-audio", "audio-text"]
+    assert cells["one"].over_seeds("map", "audio-text") is None
+    assert cells["other"].over_seeds("map", "audio-text").mean == pytest.approx(0.3)
 
 
 def test_differences_are_those_of_seeds_and_clips(tmp_path):

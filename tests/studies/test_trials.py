@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import aadml
 from aadml.configuration.config import resolve
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
@@ -18,7 +19,7 @@ from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow
 from aadml.studies.execution import Execution
 from aadml.studies.grid import Cell, Overrides
-from aadml.studies.sweep import SweepOutcome
+from aadml.studies.sweep import LOST, SweepOutcome, sweep
 from aadml.studies.trials import RECORD, trials_of, tuned_rows, write_records
 
 
@@ -59,9 +60,10 @@ def test_the_best_trial_on_validation_clips_gives_a_row_its_config_and_all_are_r
 
     monkeypatch.setattr("aadml.studies.trials.read_evaluation", score)
     execution = Execution(folder=tmp_path, workers=3, work=work, note=notes.append)
-    tuned, records = tuned_rows(rows, 3, execution)
+    tuned, records, missing = tuned_rows(rows, 3, execution)
     assert notes == ["6 trials are scored on validation clips only"]
     assert list(folders) == [f"{name}_trial{n}" for name in ("with", "without") for n in range(3)]
+    assert missing == {}
     best = folders["with_trial1"].config
     assert [one.cell.name for one in tuned] == ["with_trials3", "without_trials3"]
     assert [one.cell.config for one in tuned] == [best, rows[1].cell.config]
@@ -82,11 +84,30 @@ def test_the_best_trial_on_validation_clips_gives_a_row_its_config_and_all_are_r
     without = json.loads(records["without_trials3"])["trials"]
     assert [list(trial["settings"]) for trial in without] == [[], *[["training.learning_rate"]] * 2]
     failed = [SweepOutcome(job, "no disk") for job in folders.values()]
-    lost, _ = tuned_rows(rows[:1], 3, replace(execution, work=lambda jobs, workers: failed))
+    lost, *_ = tuned_rows(rows[:1], 3, replace(execution, work=lambda jobs, workers: failed))
     assert lost[0].cell.config == rows[0].cell.config
-    alone, records = tuned_rows([row(base, {}, "alone")], 3, execution)
+    alone, records, _ = tuned_rows([row(base, {}, "alone")], 3, execution)
     assert alone[0].cell.config == rows[0].cell.config
     assert [trial["folder"] for trial in json.loads(records["alone_trials3"])["trials"]] == ["alone_trial0"]
+
+
+def test_a_row_with_a_lost_trial_is_not_run_until_the_trial_is_repeated(features, tmp_path):
+    def killed(jobs, workers):
+        lost = [job for job in jobs if job.folder.name == "c-cca_trial1"]
+        kept = [job for job in jobs if job not in lost]
+        return sweep(kept, 0) + [SweepOutcome(job, f"{LOST}SIGKILL (out of memory?)") for job in lost]
+
+    settings = {"inputs.scaling": "none"}
+    common = {"data": features, "methods": "random,c-cca", "seeds": 2, "trials": 2, "settings": settings, "workers": 0}
+    result = aadml.compare(**common, output=tmp_path / "out", work=killed)
+    assert result.failed == 2
+    assert "c-cca, seed 0, failed: c-cca_trial1 is missing (the process ended with SIGKILL" in str(result)
+    assert len(list((tmp_path / "out" / "runs").iterdir())) == 2
+    again = aadml.compare(**common, output=tmp_path / "out")
+    assert again.failed == 0
+    assert [outcome.was_finished for outcome in again.outcomes] == [True, False, True, False]
+    expected = aadml.compare(**common, output=tmp_path / "other")
+    assert again.scores["c-cca"].maps().tolist() == expected.scores["c-cca"].maps().tolist()
 
 
 def test_a_space_that_does_not_fit_is_refused(base, tmp_path):

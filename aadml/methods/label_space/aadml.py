@@ -46,12 +46,13 @@ TRIPLET = LossSection.of("triplet")
 
 
 class LabelSpaceLearner(Learner):
-    """AADML: encoders into label space under a label loss and an anchor-aware metric loss (Zeng et al., ICMR 2024).
+    """AADML: encoders into label space with a label loss and an anchor-aware metric loss (Zeng et al., ICMR 2024).
 
     Each modality has its own encoder into label space. A label loss moves every vector towards its one-hot label. A
-    metric loss compares the modalities, with anchor-aware proxies instead of the anchors in training. The sum of both
-    losses is minimized (equation 10). At test, an item passes only through its encoder. Each argument is a section of
-    the config, so that other label losses, metric losses, selections and proxies define variants of AADML.
+    metric loss compares the modalities; in training, anchor-aware proxies replace the anchors. The sum of both
+    losses is minimized (equation 10). At test, an item passes only through its encoder. Each argument except
+    `context` is a section of the config. Other label losses, metric losses, selections and proxies define variants
+    of AADML.
 
     Args:
         context: dimensions, classes, seed.
@@ -60,12 +61,13 @@ class LabelSpaceLearner(Learner):
         loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, and loss options.
         selection: `name` (a key of SELECTIONS), and options of the selection.
         proxy: `name` (a key of PROXIES), and options of the proxy.
-        directions: (anchors, candidates), such as ["audio-visual", "visual-audio"]; "all" ordered pairs by default.
+        directions: names "anchors-candidates", such as ["audio-visual", "visual-audio"]. By default, "all" stands
+            for every ordered pair of modalities.
         readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
 
     Raises:
-        InputError: clips without exactly one class, features other than vectors, only one modality, or a section that
-            does not fit the modalities of the clips.
+        InputError: clips without exactly one class, features other than vectors, only one modality, or a section
+            that does not fit the modalities of the clips.
     """
 
     in_bfloat16 = "shown"
@@ -163,7 +165,7 @@ class LabelSpaceLearner(Learner):
         self.chosen.copy_(torch.tensor([float(best.name == "posterior"), best.temperature]))
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch as the read-out of its label-space vectors (b, d) -> (b, C)."""
+        """Compute the embeddings (b, C) of a batch (b, d): the read-out of its label-space vectors."""
         return self.read(self.encoders[modality](features))
 
     def label_space(self, clips: Clips, modality: Modality) -> Tensor:

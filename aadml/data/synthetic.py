@@ -101,10 +101,10 @@ def _counts(count: int | Sequence[int], classes: int) -> list[int]:
 
 
 def synthetic_by_name(name: str) -> FeatureFile:
-    """Draw a data set by name, such as "ave", "pairs", or "pairs:shared=0.8,difficulty=0.3,seed=1".
+    """Draw a data set by name ("ave", "pairs"), with optional settings ("pairs:shared=0.8,difficulty=0.3,seed=1").
 
     Raises:
-        InputError: the name or the name of a number is unknown, or a number is invalid or out of its range.
+        InputError: the data set or a setting is unknown, or the value of a setting is invalid or out of its range.
     """
     shape, _, settings = name.partition(":")
     drawn = lookup(SHAPES, shape, "synthetic data")

@@ -13,10 +13,11 @@ LEVELS = 1 << 16
 class DropoutLayer(nn.Module):
     """Mean-preserving dropout: in training, a share of the units is zeroed and all other units are scaled up.
 
-    On a CPU the mask uses 64-bit draws, in a quarter of the time of `nn.Dropout`. The share of the mask is then rounded
-    to a multiple of 1 / 65,536, and the scale matches the rounded share. On GPUs and in compiled code, the mask is
-    torch's. Draws come from the global generator. Except in compiled code, draws depend neither on the number of
-    threads nor on the number of processes that divide a batch.
+    In uncompiled code on a CPU, four entries of the mask are computed from each 64-bit random number. This takes a
+    quarter of the time of `nn.Dropout`. The share of zeroed units is then rounded to a multiple of 1 / 65,536, and
+    the scale matches the rounded share. In compiled code and on GPUs, the mask is torch's. Draws come from the
+    global generator. Except in compiled code, draws depend neither on the number of threads nor on the number of
+    processes that divide a batch.
 
     Args:
         share: share of the units that are zero in training, from 0 to less than 1.

@@ -19,7 +19,7 @@ class Linear(nn.Linear):
     reduced: torch.dtype | None = None
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Multiply inputs (b, d) by the weight and add the bias -> (b, c)."""
+        """Return outputs (b, c): the products of inputs (b, d) and the weight, plus the bias."""
         if self.reduced is None:
             return super().forward(inputs)
         multiply: Callable[..., Tensor] = _Product.apply
@@ -35,13 +35,13 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor) -> Tensor:
-        """Multiply inputs (b, d) by a weight (c, d) -> (b, c)."""
+        """Return the products (b, c) of inputs (b, d) and a weight (c, d)."""
         ctx.save_for_backward(inputs, weight)
         return F.linear(inputs, weight)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Compute the gradients of the inputs (b, d) and of the weight (c, d); None for those not needed."""
+        """Return the gradients of inputs (b, d) and weight (c, d); a gradient that is not needed is None."""
         inputs, weight = ctx.saved_tensors
         of_inputs = gradients[0] @ weight if ctx.needs_input_grad[0] else None
         of_weight = gradients[0].T.contiguous() @ inputs if ctx.needs_input_grad[1] else None

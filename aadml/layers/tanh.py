@@ -10,12 +10,12 @@ from torch import Tensor, nn
 class Tanh(nn.Tanh):
     """`nn.Tanh`, optionally computed from the logistic function σ: tanh x = 2 σ(2x) - 1.
 
-    On a CPU this form takes a fifth of the time. The error is up to 2e-7 instead of 3e-8, while bfloat16 has a rounding
-    error of 2e-3.
+    On a CPU this form takes a fifth of the time. The error is up to 2e-7 instead of 3e-8, while bfloat16 has a
+    rounding error of 2e-3.
 
     Attributes:
-        reduced: type of the products of the surrounding layers. For None, in compiled code and on GPUs, torch's
-            function is used.
+        reduced: type of the products of the surrounding layers; None selects torch's function. In compiled code and
+            on GPUs, torch's function is always used.
     """
 
     reduced: torch.dtype | None = None

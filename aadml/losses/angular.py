@@ -30,17 +30,18 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(f_ipn))
         f_ipn = 4 t^2 (x_i + r_p) . r_n - 2 (1 + t^2) x_i . r_p
 
-    with t = tan(alpha), and anchors x and candidates r normalized to length 1 (the paper's N-pair form). The inner sum
-    over n is one entry of a matrix product, exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are never
-    stored. Memory is O(a c + c^2). Only entries of positive pairs are computed, class by class: O(a c^2 / C) time for C
-    classes of equal size. The time is cubic, because f depends on a different vector x_i + r_p for every pair. The sum
-    of exponentials over negatives has no shorter exact form.
+    with t = tan(alpha), and anchors x and candidates r normalized to length 1 (the paper's N-pair form). The inner
+    sum over n is one entry of a matrix product, exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are
+    never stored. Memory is O(a c + c^2). If classes have at least `MANY` anchors on average, entries are computed
+    class by class, in O(a c^2 / C) time for C classes of equal size. For smaller classes and in compiled code, the
+    entries of all pairs are computed in O(a c^2) time. The time is cubic, because f depends on a different vector
+    x_i + r_p for every pair. The sum of exponentials over negatives has no shorter exact form.
 
     Args:
         comparison: a anchors against c candidates.
         alpha: the angle in degrees (45: Wang et al.; pytorch-metric-learning uses 40).
-        fidelity: "repaired", or "source" to keep the lengths of negatives r_n, as in pytorch-metric-learning. The paper
-            normalizes all vectors to length 1; with "source", long vectors overflow.
+        fidelity: "repaired", or "source" to keep the lengths of negatives r_n, as in pytorch-metric-learning. The
+            paper normalizes all vectors to length 1; with "source", long vectors overflow.
 
     Returns:
         One term per positive pair; no terms for anchors without positives or without negatives.
@@ -76,7 +77,7 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
 
 
 class _Crowds(torch.autograd.Function):
-    """Losses and numbers of active terms (a,), by groups of anchors that share positives.
+    """Losses (a,) and numbers (a,) of active terms, computed by groups of anchors that share positives.
 
     total_i = sum over p in P_i of  log(1 + exp(log(sum over n in N_i of exp(u_in + v_pn)) - w s_ip))
 
@@ -132,9 +133,13 @@ def _part(matrix: Tensor, rows: Tensor, columns: Tensor | None = None) -> Tensor
 
 
 def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Group anchors by first positive, hence by class, and return rows and all positives per group.
+    """Group the anchors by their first positive, and hence by class.
 
-    If groups would be small, all anchors are one group.
+    If the groups would be small, all anchors and all candidates are one group.
+
+    Returns:
+        Per group, the row numbers (g,) of its anchors and the column numbers (k,) of all positives of these
+        anchors.
     """
     anchors, candidates = (torch.arange(count, device=pairs.device) for count in pairs.shape)
     if not pairs.numel():

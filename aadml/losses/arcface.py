@@ -23,16 +23,16 @@ Degrees = Annotated[float, Interval(ge=0, lt=180)]
 
 @removing(length=1.0)
 class ArcFace(nn.Module):
-    """Softmax loss over one learned proxy per class, with a margin added to the angle of anchor and own proxy.
+    """Softmax loss over class proxies, with a margin added to the angle between each anchor and its class's proxy.
 
         total_i = -log( exp(z_iy) / sum over classes c of exp(z_ic) ),   z_ic = scale cos(theta_ic)  for c != y,
         z_iy = scale cos(theta_iy + margin)  where theta_iy + margin <= 180 degrees, else scale (cos(theta_iy) - r),
         r = margin sin(margin)
 
-    theta is the angle between anchor and proxy, and y the class of anchor i. In r, the margin is in radians. The cosine
-    would rise again past 180 degrees, so z_iy is linear in cos(theta_iy) there, as in the authors' code. The proxies
-    replace candidates and masks, and are shared by the comparisons of all directions. The proxies are trained with the
-    encoders.
+    theta is the angle between anchor and proxy, and y the class of anchor i. In r, the margin is in radians. The
+    cosine would rise again past 180 degrees, so z_iy is linear in cos(theta_iy) there, as in the authors' code.
+    Each class has one learned proxy. The proxies replace candidates and masks, and are shared by the comparisons of
+    all directions. The proxies are trained with the encoders.
 
     Args:
         dimension: width d of the vectors (set from the data, not by the user).

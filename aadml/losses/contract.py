@@ -12,7 +12,8 @@ class LossFunction(Protocol):
     """Pure function of a comparison, with the options of the loss as keyword-only arguments.
 
     A loss with parameters is an `nn.Module` class, whose instances are called with a comparison. The constructor
-    receives the options and, if it has arguments of these names, `classes`, `dimension`, `features` and `modalities`.
+    receives the options of the loss. If the constructor has arguments named `classes`, `dimension`, `features` or
+    `modalities`, it also receives these properties of the embeddings (see `Space`).
     """
 
     def __call__(self, comparison: Comparison, /, **options: Any) -> Terms:

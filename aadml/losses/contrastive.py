@@ -12,7 +12,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_distance: bool = False) -> Terms:
-    """Compute the loss that pulls positives onto their anchor and pushes negatives out of a ball of radius `margin`.
+    """Compute the loss that pulls positives onto their anchor and pushes negatives beyond the distance `margin`.
 
         total_i = sum over p in P_i of  1/2 D_ip^2  +  sum over n in N_i of  1/2 max(0, margin - D_in)^2
 
@@ -27,8 +27,9 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
         legacy_eq9_distance: use the squared distance as D, as in Equation 9.
 
     Returns:
-        Per anchor, the sum of the terms and the number of nonzero terms. Positives count without negatives and vice
-        versa; the loss of an anchor with neither is 0.
+        Per anchor, the sum of the terms and the number of nonzero terms. An anchor without negatives still has the
+        terms of its positives, and an anchor without positives still has the terms of its negatives. The loss of an
+        anchor without positives and without negatives is 0.
 
     Raises:
         InputError: the comparison has relevance scores instead of vectors.

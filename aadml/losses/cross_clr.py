@@ -19,16 +19,17 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
         total_i = -1/|P_i| sum over p in P_i of  log( exp(z_ip) / sum over j in P_i and N_i of exp(z_ij) )
         z_ij = s_ij / tau,  times `within_weight` where j is of the anchor's own modality
 
-    s is the cosine. P_i contains only candidates of the other modality (the anchor's partner, or its class). Items
-    of the anchor's modality that share its class or clip are neither positive nor negative. The anchor itself is left
-    out entirely. The released code instead multiplies the anchor's score by 0, which leaves exp(0) in the sum. The
-    paper also prunes and weights influential samples. This loss omits that part, because its code was not released. Use
-    candidates of both modalities (direction both-both).
+    s is the cosine. P_i contains only candidates of the other modality: the anchor's partner, or all candidates of
+    the anchor's class. Candidates of the anchor's own modality and of the anchor's class or clip are neither
+    positive nor negative. The anchor itself is left out entirely. The released code instead multiplies the anchor's
+    score by 0, which leaves exp(0) in the sum. The paper also prunes and weights influential samples. This loss
+    does not, because the code of this step was not released. Use candidates of both modalities (direction
+    both-both).
 
     Args:
         comparison: a anchors against c candidates, with `within`.
         temperature: tau (0.03: the released code).
-        within_weight: factor of scores within the modality (0.8: the released code).
+        within_weight: factor of the scores of candidates in the anchor's own modality (0.8: the released code).
 
     Returns:
         One term per anchor; no terms for anchors without a positive in the other modality.

@@ -51,15 +51,15 @@ class Daml(nn.Module):
         encoders:   loss of (x_a, x_p, x~)             triplet, contrastive or n-pair, see `triple_cost`
         generator:  |f~ - f_a|^2 + |f~ - f_n|^2 + 50 J_adv,   the mean over triples
 
-    J_adv is large while the generated negative is not hard: max(0, |x~ - x_a|^2 - |x_p - x_a|^2 - margin) for triplet,
-    max(0, |x~ - x_a|^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair. The first form is
-    the paper's. The forms for contrastive and n-pair are this project's extension.
+    J_adv is large while the generated negative is not hard: max(0, |x~ - x_a|^2 - |x_p - x_a|^2 - margin) for
+    triplet, max(0, |x~ - x_a|^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair. For
+    triplet, J_adv is the paper's. For contrastive and n-pair, J_adv is this project's extension.
 
     There are two players, each with its own optimizer. The encoders minimize the terms that a call returns. The
     gradient of these terms passes through the generator into the features, but not into the generator's parameters.
     The generator (`parameters()`) minimizes `generator_loss`, whose gradient reaches neither encoders nor heads.
-    `phases` returns the order of training: first the encoders only, on real negatives, then the generator only, then
-    both in turn on each batch.
+    `phases` returns the order of training. The first phase trains only the encoders, on real negatives. The second
+    phase trains only the generator. The last phase trains encoders and generator in turn on each batch.
 
         for phase in loss.phases(epochs):
             loss.enter(phase.name)
@@ -67,13 +67,13 @@ class Daml(nn.Module):
                 if "encoders" in phase.players: step(encoder_optimizer, loss(comparison).total.mean())
                 if "generator" in phase.players: step(generator_optimizer, loss.generator_loss(comparison))
 
-    Update one player before computing the loss of the other. Candidates are of one modality, so use one instance per
-    direction. The features of both sides must be equally wide. Triples are redrawn after each training call. The draws
-    depend on a counter in the state, so a resumed run draws the triples of an uninterrupted run.
+    Update one player before computing the loss of the other. Candidates are of one modality, so use one instance
+    per direction. The features of both sides must be equally wide. Triples are redrawn after each training call.
+    The draws depend on a counter in the state, so a resumed run draws the triples of an uninterrupted run.
 
     Args:
         features: width f of the penultimate features (set from the network, not by the user).
-        form: "triplet", "contrastive" or "n-pair" (all three are in the paper).
+        form: "triplet", "contrastive" or "n-pair" (the paper has all three metric losses).
         margin: margin of the metric loss and of J_adv (1.0: GeDML's reimplementation; AADML, section 5.2).
         hidden: width of the generator's two hidden layers (1024: GeDML).
 
@@ -129,15 +129,16 @@ class Daml(nn.Module):
         """Compute the loss of the encoders.
 
         Args:
-            comparison: a anchors against c candidates, with `anchor_features`, `candidate_features`, `candidate_head`.
+            comparison: a anchors against c candidates, with `anchor_features`, `candidate_features`,
+                `candidate_head`.
 
         Returns:
-            Per anchor, the loss of its triple; 0 for anchors without positives or without negatives. The n-pair form
-            also has a penalty on the lengths of the vectors.
+            Per anchor, the loss of its triple; 0 for anchors without positives or without negatives. The n-pair
+            form also has a penalty on the lengths of the vectors.
 
         Raises:
-            InputError: a comparison without one of these fields or with relevance scores instead of vectors, or
-                features of another width than `features`.
+            InputError: a comparison without a needed field or with relevance scores instead of vectors, or features
+                whose width is not `features`. Only the phase "joint" needs `candidate_head`.
         """
         triples, features = self._triples(comparison)
         anchors, candidates = comparison.vectors("daml")
@@ -166,7 +167,7 @@ class Daml(nn.Module):
         return average(hard + close + ADVERSARY * adversary)
 
     def _adversary(self, anchor: Tensor, positive: Tensor, generated: Tensor) -> Tensor:
-        """Return J_adv of each generated negative (m,)."""
+        """Return J_adv (m,) of the generated negatives."""
         if self.form == "n-pair":
             return ((anchor * (positive - generated)).sum(1) - self.margin).clamp_min(0)
         far = (anchor - generated).square().sum(1)

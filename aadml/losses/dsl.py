@@ -18,16 +18,16 @@ from aadml.losses.kernels.scores import SLAB, Scores, applied, scores_of
 
 
 def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temperature: Temperature = 1000.0) -> Terms:
-    """Compute the cross-entropy over candidates, with scores weighted by each candidate's softmax over the anchors.
+    """Compute the cross-entropy over candidates, with scores weighted by each candidate's softmax over anchors.
 
         S_ij = cos(x_i, r_j) / tau
-        S'_ij = S_ij a softmax over i of (S_ij / prior_temperature)
+        S'_ij = a_j S_ij q_ij,   q_ij = softmax over anchors k of (S_kj / prior_temperature) at i
         total_i = -1/|P_i| sum over p in P_i of  log softmax over j of (S'_ij) at p
 
     The paper trains on pairs. With labels, the loss is the mean over the positives. Both softmaxes leave out
-    entries that are neither positives nor negatives. The factor a is the number of anchors of the candidate. The
-    softmax over anchors makes the loss of an anchor depend on the other anchors of the batch. Use both directions for a
-    symmetric loss.
+    entries that are neither positives nor negatives. The factor a_j is the number of anchors that are compared
+    with candidate j. The softmax over anchors makes the loss of an anchor depend on the other anchors of the batch.
+    Use both directions for a symmetric loss.
 
     Args:
         comparison: a anchors against c candidates.
@@ -36,8 +36,8 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
             almost flat).
 
     Returns:
-        One term per anchor; no terms for anchors without positives. Without negatives, several positives still compete
-        with each other.
+        One term per anchor; no terms for anchors without positives. Without negatives, several positives still
+        compete with each other.
 
     Raises:
         InputError: a temperature is not above 0.

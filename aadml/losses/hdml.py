@@ -165,12 +165,12 @@ class Hdml(nn.Module):
         """Compute the loss of generator and classifier, a scalar.
 
         Args:
-            comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`. With `fidelity`
-                "source", `anchor_features` and `anchor_class` are needed too.
+            comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`. With
+                `fidelity` "source", `anchor_features` and `anchor_class` are needed too.
 
         Raises:
-            InputError: a comparison without one of these fields or with relevance scores instead of vectors, or a class
-                outside the classes of the loss.
+            InputError: a comparison without a needed field or with relevance scores instead of vectors, or a class
+                in `candidate_class` outside the classes of the loss.
         """
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         labels = comparison.need("candidate_class", "hdml")
@@ -188,7 +188,10 @@ class Hdml(nn.Module):
         return cost + average(F.cross_entropy(self.classifier(features), labels, reduction="none"))
 
     def pulled(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Pull negatives toward their anchors, but not nearer than the positives, all (m, d) -> (m, d)."""
+        """Return the negatives (m, d), pulled toward the anchors (m, d), but not nearer than the positives (m, d).
+
+        A negative that is already nearer than its positive is unchanged.
+        """
         near = ((anchor - positive).square().sum(1, keepdim=True) + TINY).sqrt()
         far = ((anchor - negative).square().sum(1, keepdim=True) + TINY).sqrt()
         near, far = (near, far) if self.as_source else (near.detach(), far.detach())
@@ -206,7 +209,7 @@ class Hdml(nn.Module):
         return first, second, third
 
     def _from_candidates(self, comparison: Comparison) -> tuple[Tensor, Tensor]:
-        """Return the summed reconstruction error of all candidates, and the class losses of pulled negatives (m,)."""
+        """Return the summed reconstruction error of all candidates, and the class losses (m,) of pulled negatives."""
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         triples = self._triples(comparison)
         anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
@@ -243,6 +246,6 @@ def _vanishing(factor: float, average: Tensor) -> Tensor:
 
 
 def _of_triples(comparison: Comparison, field: str, triples: Triples) -> Tensor:
-    """Return a field of the anchors, positives and negatives of m triples, in this order (3m, ...)."""
+    """Return the values (3m, ...) of a field of the anchors, then the positives, then the negatives of m triples."""
     anchors, candidates = (comparison.need(f"{side}_{field}", "hdml") for side in ("anchor", "candidate"))
     return torch.cat([anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative]])

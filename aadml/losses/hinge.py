@@ -10,7 +10,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1.0) -> Terms:
-    """Compute the hinge of every pair: positives within `threshold`, negatives at least `margin` farther.
+    """Compute the loss that pulls positives within distance t and pushes negatives beyond distance t + m.
 
         total_i = sum over p in P_i of  max(0, D_ip - t)  +  sum over n in N_i of  max(0, m - (D_in - t))
 
@@ -22,8 +22,9 @@ def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1
         margin: distance m (1.0: AADML, section 5.2).
 
     Returns:
-        Per anchor, the sum of the terms and the number of nonzero terms. Positives count without negatives and vice
-        versa; the loss of an anchor with neither is 0.
+        Per anchor, the sum of the terms and the number of nonzero terms. An anchor without negatives still has the
+        terms of its positives, and an anchor without positives still has the terms of its negatives. The loss of an
+        anchor without positives and without negatives is 0.
 
     Raises:
         InputError: the comparison has relevance scores instead of vectors.

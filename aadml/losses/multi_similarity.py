@@ -17,8 +17,8 @@ def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale 
         total_i = 1/alpha log(1 + sum over p in P_i of exp(-alpha (s_ip - base)))
                 + 1/beta  log(1 + sum over n in N_i of exp(beta (s_in - base)))
 
-    s is the cosine. Harder pairs weigh more. The paper keeps only pairs that are hard relative to the anchor's other
-    pairs, like the selection of the same name.
+    s is the cosine. Harder pairs weigh more. The paper keeps only pairs that are hard relative to the anchor's
+    other pairs. The selection "multi-similarity" has the same rule.
 
     Args:
         comparison: a anchors against c candidates.
@@ -27,7 +27,7 @@ def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale 
         base: lambda, the target cosine: positives above, negatives below (0.5: the authors' code; 1: the paper).
 
     Returns:
-        One term per anchor. Positives count without negatives and vice versa; the loss of an anchor with neither is 0.
+        One term per anchor that has positives, negatives or both. The loss of an anchor with neither is 0.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)

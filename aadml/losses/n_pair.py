@@ -20,9 +20,9 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
         penalty = l2 / 4 (mean |x|^2 + mean |r|^2)
 
     Anchors x and candidates r are not normalized; the penalty keeps them short. The means are over the anchors with
-    positives, and over the candidates that are a positive of any anchor. With the selection of one pair per class the
-    result is Sohn's loss: cross-entropy of X R^T with the diagonal as target. In the multi-positive form, each anchor
-    has a cross-entropy with equal weight on all of its positives,
+    positives, and over the candidates that are a positive of any anchor. With the selection of one pair per class
+    the result is Sohn's loss: cross-entropy of X R^T with the diagonal as target. In the multi-positive form, each
+    anchor has a cross-entropy with equal weight on all of its positives,
 
         multi_positive:  total_i = -1/|P_i| sum over p in P_i of  log( e_ip / sum over j in P_i and N_i of e_ij ),
                          e_ij = exp(x_i . r_j)
@@ -33,9 +33,9 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
         multi_positive: use the second form, where positives share the softmax.
 
     Returns:
-        One term per positive (with `multi_positive`, one per anchor), and the penalty. The loss of an anchor without
-        positives is 0. The loss of an anchor without negatives is 0 too, except in the multi-positive form, where its
-        positives still compete with each other.
+        One term per positive (with `multi_positive`, one per anchor), and the penalty, which is None if `l2` is 0.
+        The loss of an anchor without positives is 0. The loss of an anchor without negatives is 0 too, except in
+        the multi-positive form, where its positives still compete with each other.
 
     Raises:
         InputError: `l2` is above 0, but the comparison has relevance scores instead of vectors.

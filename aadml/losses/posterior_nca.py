@@ -59,7 +59,7 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 
 
 def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Return codes (a,) and (c,) as numbers from 0, equal for equal codes only, and a number above all of them."""
+    """Return codes (a,) and (c,) as numbers in 0..g-1, equal for equal codes only, and return g."""
     both = torch.cat([left, right])
     least, most = torch.stack(both.aminmax()).tolist() if len(both) else (0, -1)
     if least < 0 or most >= len(both):
@@ -71,7 +71,7 @@ def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int]:
 class _ByClass(torch.autograd.Function):
     """Loss of each anchor (a,), from the sum s_g of the posteriors of the candidates of each class g.
 
-    total_i = -log(p_i.s_y / p_i.s), y the class of anchor i and s the sum of all candidates
+    total_i = -log(p_i.s_y / p_i.s), y the class of anchor i and s the sum of s_g over all classes
     """
 
     @staticmethod
@@ -110,7 +110,10 @@ class _ByClass(torch.autograd.Function):
 
 
 def _posteriors(logits: Tensor) -> Tensor:
-    """Return the softmax of rows (n, C); few columns take a sixth of the time after a contiguous transpose."""
+    """Return the softmax of rows (n, C).
+
+    With few columns, the softmax of a contiguous transpose takes a sixth of the time of a softmax of rows.
+    """
     return torch.softmax(logits, 1) if logits.shape[1] >= 16 else torch.softmax(logits.T.contiguous(), 0).T
 
 

@@ -76,7 +76,10 @@ class _SoftMaxima(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, labels: Tensor, shift: float) -> Tensor:
-        """Return the loss from alpha times the cosines of proxies and items (C, a), and the items' classes (1, a)."""
+        """Compute the loss from `scores` (C, a) and `labels` (1, a).
+
+        The scores are alpha times the cosines of proxies and items. The labels are the classes of the items.
+        """
         classes = len(scores)
         present = scores.new_zeros(classes).index_fill_(0, labels[0], 1).sum()
         attracted = torch.full_like(scores, -EXCLUDED).scatter_(0, labels, -scores.gather(0, labels))

@@ -23,30 +23,31 @@ FullReduce = Literal["hinge_then_mean", "mean_then_hinge"]
 def ranking(
     comparison: Comparison, *, margin: Margin = 1.0, score: Score = "dot", full_reduce: FullReduce = "hinge_then_mean"
 ) -> Terms:
-    """Compute hinges of (positive, negative) pairs: positives more similar by `margin`, averaged over negatives.
+    """Compute hinges of scores S: S of a positive should exceed S of the anchor's negatives by `margin`.
 
         hinge_then_mean:  total_i = sum over p in P_i of  mean over n in N_i of  max(0, S_in - S_ip + margin)
         mean_then_hinge:  total_i = sum over p in P_i of  max(0, mean over n in N_i of S_in - S_ip + margin)
 
-    With one negative per anchor, both forms equal Equation 4. Seven of the paper's eight strategies select one negative
-    per anchor (see SELECTIONS: random, hardest, semi-hard-two-sided, text-based-hard ...). With the whole mini-batch,
-    the paper averages the scores. The released code averages the hinges, and this mean is never smaller. The result is
-    exact, in O(a c log c) time.
+    With one negative per anchor, both forms equal Equation 4. Seven of the paper's eight strategies select one
+    negative per anchor (see SELECTIONS; examples are random, hardest, semi-hard-two-sided and text-based-hard).
+    With the whole mini-batch, the paper averages the scores. The released code averages the hinges, and the mean of
+    the hinges is never below the hinge of the mean. The result is exact, in O(a c log c) time.
 
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
-        margin: required difference of the scores (1.0: the paper; the published configuration has 0.5). For frame-word
-            relevance of vectors of length 1, S is in [0, 1], and with a margin of 1 the hinge cuts no term.
-        score: "dot", "cosine", "euclidean" or "squared-euclidean". A frame-word relevance replaces the first two; S is
-            minus the distance for the last two.
+        margin: required difference of the scores (1.0: the paper; the published configuration has 0.5). For the
+            frame-word relevance of vectors of length 1, S is in [0, 1]. With a margin of 1, the hinge then cuts no
+            term.
+        score: "dot", "cosine", "euclidean" or "squared-euclidean". A frame-word relevance replaces "dot" and
+            "cosine". For a distance, S is minus the distance.
         full_reduce: "hinge_then_mean" or "mean_then_hinge".
 
     Returns:
         One term per positive, for anchors that have negatives; no terms for other anchors.
 
     Raises:
-        InputError: `full_reduce` or `score` is unknown, or `score` is a distance for a comparison with relevance scores
-            instead of vectors.
+        InputError: `full_reduce` or `score` is unknown, or `score` is a distance for a comparison with relevance
+            scores instead of vectors.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)

@@ -38,7 +38,7 @@ class SoftTriple(nn.Module):
         classes: number C of classes (set from the data).
         centers: K, number of centers per class (10: the paper).
         scale: factor of the similarities, lambda in the paper (20: the paper).
-        margin: margin of the similarity to the own class, delta in the paper (0.01: the paper).
+        margin: margin of the similarity to the anchor's class, delta in the paper (0.01: the paper).
         merge: weight of the penalty, tau in the paper (0.2: the paper).
 
     Raises:
@@ -76,7 +76,7 @@ class SoftTriple(nn.Module):
             comparison: a anchors, with `anchor_class`.
 
         Returns:
-            One term per anchor, and the penalty.
+            One term per anchor, and the penalty, which is None if `merge` is 0.
 
         Raises:
             InputError: the anchors have no classes or no vectors of the centers' width, or a class has no center.

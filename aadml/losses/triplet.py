@@ -12,13 +12,14 @@ from aadml.losses.kernels.violations import violations
 
 
 def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squared-euclidean") -> Terms:
-    """Compute the hinge of every (positive, negative) pair of an anchor: positives closer than negatives by `margin`.
+    """Compute hinges of (positive, negative) pairs: a positive should be closer than a negative by `margin`.
 
         total_i = sum over p in P_i, n in N_i of  max(0, d_ip - d_in + margin),   d = squared Euclidean distance
 
-    The sum over all triplets is exact, in O(a c log c) time and in memory for a block of rows. The sum of the hinges of
-    a row is a sum over its sorted scores, and its gradient is a count (see `violations`). Equation 8 of the AADML paper
-    (Zeng et al., ICMR 2024) is this loss; with a selection, this loss is a hard, semi-hard or complete-triplet loss.
+    The sum over all triplets is exact, in O(a c log c) time and with memory for one block of rows. The sum of the
+    hinges of a row is a sum over the sorted scores of the row. The gradient of the sum of hinges is a count (see
+    `violations`). Equation 8 of the AADML paper (Zeng et al., ICMR 2024) is this loss. With a selection, this loss
+    is a hard, semi-hard or complete-triplet loss.
 
     Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
 
@@ -28,7 +29,8 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
         score: "squared-euclidean", "euclidean", "cosine" or "dot"; d is minus the score for the last two.
 
     Returns:
-        Per anchor, the sum of the hinges and the number of violating triplets; both are 0 where P_i or N_i is empty.
+        Per anchor, the sum of the hinges and the number of violating triplets; both are 0 where P_i or N_i is
+        empty.
 
     Raises:
         InputError: `score` is unknown, or is a distance for a comparison with relevance scores instead of vectors.

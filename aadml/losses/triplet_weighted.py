@@ -101,7 +101,10 @@ def _pairs(rows: Rows) -> tuple[Near, Tensor, Tensor]:
 
 
 def _highest(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return column and value (r, 1) of the highest entry of each row within a mask of ones; value 0 in empty rows."""
+    """Return the column (r, 1) and the value (r, 1) of each row's highest entry among the entries in `mask`.
+
+    The value of a row without entries in `mask` is 0. Without columns, both results are (r, 0).
+    """
     if not values.shape[1]:
         nothing = values.new_zeros(len(values), 0)
         return nothing.long(), nothing

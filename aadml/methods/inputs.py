@@ -93,8 +93,9 @@ class Inputs:
     """The `inputs` section of a config.
 
     Attributes:
-        scaling: "none", "standard" (mean 0, deviation 1; a constant column becomes 0), "minmax" (training clips to
-            0..1), or "l2" (every item to length 1).
+        scaling: "none" leaves the features unchanged. "standard" scales each column to mean 0 and standard
+            deviation 1 over the training clips; of a constant column, only the mean is subtracted. "minmax" scales
+            each column of the training clips to the range from 0 to 1. "l2" scales every item to length 1.
         clamp: largest absolute value of a scaled feature, for "standard"; 0 for no limit.
     """
 

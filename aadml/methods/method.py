@@ -108,11 +108,12 @@ class Context:
 
 @dataclass(frozen=True)
 class Prior:
-    """Description of a model that a method needs: trained before the method, on the same data and with the same seed.
+    """Description of a model that is trained before a method, on the same data and with the same seed.
 
     Attributes:
         name: role of the model in one word ("ancillary").
-        method: the model's method, a name in METHODS, with all options of the config that this method accepts.
+        method: name of the model's method in METHODS. The model has all options of the config that this method
+            accepts.
         training: `training` section of the model.
     """
 
@@ -144,7 +145,10 @@ class Embedder(ABC):
 
     @abstractmethod
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality, each independently -> (n, dimension) float32 on the CPU."""
+        """Return the embeddings (n, dimension) of n items of one modality, float32 on the CPU.
+
+        Each item is embedded independently of all other items.
+        """
 
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`, one at a time."""
@@ -152,7 +156,10 @@ class Embedder(ABC):
         return clips.embedded(vectors, self.similarity)
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips`, each item independently, into the outputs (n, o) that `read_off` converts."""
+        """Return the outputs (n, o) for one modality of `clips`, which `read_off` converts to embeddings.
+
+        Each item is encoded independently of all other items. The number o of outputs depends on the method.
+        """
         return self.embed_all(clips[modality], modality)
 
     def read_off(self, outputs: Tensor) -> Tensor:
@@ -173,13 +180,13 @@ class Embedder(ABC):
 
 
 class Method(Embedder):
-    """A model that is fitted on training clips and embeds items of one modality, each independently.
+    """A model that is fitted on training clips, and embeds each item independently of all other items.
 
     Attributes:
-        fits_validation: whether `fit` also learns from the validation clips, true for closed forms, which choose no
-            epoch.
+        fits_validation: whether `fit` also learns from the validation clips. True for methods with a solution in
+            closed form, because these methods choose no epoch.
         takes_statistics: whether inputs may be scaled by statistics of the training clips.
-        divides_batches: whether several processes may train the method, each on a part of the rows of a batch.
+        divides_batches: whether several workers may train the method, each worker on a part of the rows of a batch.
         precision: precision of training: `training.precision`, resolved for method and machine.
     """
 

@@ -42,7 +42,7 @@ def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0
         last: whether activation and dropout also follow the last layer.
 
     Returns:
-        A module (b, sizes[0]) -> (b, sizes[-1]).
+        A module from (b, sizes[0]) to (b, sizes[-1]).
     """
     modules: list[nn.Module] = []
     for number, (inputs, outputs) in enumerate(pairwise(sizes)):
@@ -63,10 +63,10 @@ class Layers(nn.Sequential):
 @removing(activation="tanh")
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions:
-    """The `network` section: an encoder into label space.
+    """The `network` section: hidden layers, dropout and input noise of the encoder of each modality.
 
-    Each hidden layer is followed by tanh. The AADML paper mentions no activation; other code of its first author has
-    tanh.
+    Each hidden layer is followed by tanh. The AADML paper mentions no activation, but code of the paper's first
+    author for other methods uses tanh.
 
     Attributes:
         hidden: sizes of the hidden layers (3 x 1024: AADML, section 5.2).
@@ -112,7 +112,7 @@ class LabelSpaceEncoder(nn.Module):
 
 
 def encoders(context: Context, method: str, outputs: int, options: NetworkOptions) -> PerModality[LabelSpaceEncoder]:
-    """Build an encoder for every modality: (b, d) -> (b, outputs).
+    """Build an encoder from (b, d) to (b, outputs) for every modality.
 
     Args:
         context: dimensions of the modalities.
@@ -141,7 +141,7 @@ def heads(
         last: whether the output has an activation (and dropout) too.
 
     Returns:
-        modality -> network from (b, d) to (b, sizes[-1]).
+        The network of each modality, from (b, d) to (b, sizes[-1]).
 
     Raises:
         InputError: there are fewer than two modalities, or the features of a modality are not vectors.

@@ -37,13 +37,28 @@ def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
 
 
 def same_class_losses(vectors: Mapping[Modality, Tensor], labels: Tensor) -> Tensor:
-    """Sum `same_class_loss` over all pairs of modalities, including each modality with itself: (b, d) -> a scalar."""
+    """Return the sum of `same_class_loss` over all pairs of modalities, including a modality paired with itself.
+
+    Args:
+        vectors: modality -> (b, d).
+        labels: (b,) int64.
+
+    Returns:
+        A scalar.
+    """
     pairs = combinations_with_replacement(vectors.values(), 2)
     return torch.stack([same_class_loss(first, second, labels) for first, second in pairs]).sum()
 
 
 def partner_distance(vectors: Mapping[Modality, Tensor]) -> Tensor:
-    """Sum the mean Euclidean distance between partners over pairs of modalities: vectors (b, d) -> a scalar."""
+    """Return the sum over pairs of different modalities of the mean Euclidean distance between partners.
+
+    Args:
+        vectors: modality -> (b, d).
+
+    Returns:
+        A scalar.
+    """
     pairs = combinations(vectors.values(), 2)
     return torch.stack([torch.linalg.vector_norm(first - second, dim=1).mean() for first, second in pairs]).sum()
 

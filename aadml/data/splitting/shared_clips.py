@@ -80,7 +80,7 @@ def _rows_of(clips: Clips, modalities: Sequence[str]) -> _Rows:
 
 
 def _keys(rows: _Rows) -> NDArray[np.uint64]:
-    """Return a number for each clip (n,), computed from some columns and equal for clips with equal features."""
+    """Return the keys (n,) of the clips, computed from some columns; clips with equal features have equal keys."""
     weights = iter(np.random.default_rng(0).integers(1, 2**63, size=_COLUMNS * len(rows), dtype=np.uint64))
     keys = np.zeros(len(rows[0][1]), dtype=np.uint64)
     for array, index in rows:

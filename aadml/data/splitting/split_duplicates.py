@@ -1,4 +1,4 @@
-"""Near-duplicates across splits: copies with other noise or encoding, mirrored copies, and shifted copies."""
+"""Near-duplicates across splits: noisy, re-encoded, mirrored and shifted copies."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -57,11 +57,12 @@ class DuplicatePair:
 
 
 def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64]]:
-    """Return the test and validation clips to look up in earlier splits: split -> row numbers (m,).
+    """For each of the splits "test" and "valid", return the row numbers (m,) to look up in earlier splits.
 
     Args:
         content: the data.
-        limit: whether to return a random sample (seed `SAMPLE_SEED`) if looking up all clips would take many minutes.
+        limit: whether to return a random sample (seed `SAMPLE_SEED`) if looking up all clips would take many
+            minutes.
     """
     dimensions = sum(values.shape[1] for values in content.features.values())
     dimensions += sum(prints.shape[1] for prints in content.fingerprints.values()) * (3 + 2 * len(SHIFTS))
@@ -83,7 +84,8 @@ def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[Duplic
         limit: see `searched`.
 
     Returns:
-        The pairs of test and train, valid and train, test and valid, in this order; within each, nearest first.
+        Pairs of a test clip and a train clip, then pairs of a valid clip and a train clip, then pairs of a test
+        clip and a valid clip. Each of these three groups is sorted by the smallest distance of a pair.
     """
     rows = searched(content, limit=limit)
     pairs = []
@@ -98,12 +100,12 @@ def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[Duplic
 
 
 def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> tuple[FeatureFile, list[str]]:
-    """Return `content` without one clip of each pair of duplicates in two splits, and a note on the removed clips.
+    """Return `content` without one clip of each pair of duplicates across splits, and a note on the removed clips.
 
     Args:
         content: the data; it is not changed.
-        drop: "train" removes the clip of the earlier split (train before valid before test), "test" the clip of the
-            later split.
+        drop: "train" removes the clip of the earlier split, and "test" removes the clip of the later split. The
+            order of the splits is train, valid, test.
     """
     dropped: Counter[str] = Counter()
     while pairs := duplicate_pairs(content):  # repeated, since each search finds only the nearest clip
@@ -138,12 +140,13 @@ def _matches(content: FeatureFile, rows: NDArray[np.int64], known: str) -> dict[
 
 @dataclass(frozen=True)
 class _Similarity:
-    """Comparison of query clips with known clips by one kind of values (n, d).
+    """Comparison of query clips with known clips by one kind of values.
 
     Args:
         name: name of the kind.
-        rows: values of the query clips.
-        known: values of known clips; these values define the usual distance.
+        rows: (n, d) values of all clips, in the form for query clips.
+        known: (n, d) values of all clips, in the form for known clips. The usual distance is computed from some of
+            these values.
         present: (n,) mask of the clips with values.
         share: duplicates are at most this share of the usual distance apart.
         scaled: whether to divide each column by its standard deviation.
@@ -182,7 +185,11 @@ def _compared(content: FeatureFile, among: NDArray[np.int64]) -> Iterator[_Simil
 
 
 def _joint(both: StoredRows, present: NDArray[np.bool_]) -> Iterator[_Similarity]:
-    """Yield the joint comparisons of both fingerprints: unshifted, and with either clip later than the other."""
+    """Yield the comparisons of audio and visual fingerprints together.
+
+    The first comparison has no shift. For each shift in `SHIFTS`, one comparison follows
+    in each direction.
+    """
     yield _Similarity(_BOTH, both, both, present, BOTH_SHARE)
     for shift in SHIFTS:
         later, earlier = (both.changed(partial(view, parts=shift)) for view in (without_start, without_end))

@@ -168,9 +168,9 @@ def require_one_label(content: FeatureFile, place: str, what: str) -> None:
 
 
 def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
-    """Return class -> the split without clips of the class, "train" or "test"; empty for data without classes.
+    """For each class without train or test clips, return the split that lacks the class: "train" or "test".
 
-    The result is also empty if clips have several labels.
+    The result is empty if the clips have no labels, or if clips have several labels.
 
     Raises:
         InputError: there are no train or no test clips, or all clips are of one class.

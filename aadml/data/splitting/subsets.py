@@ -20,16 +20,16 @@ LEAST_CLASSES = 2
 def few_a_class(
     splits: Splits, count: int, *, validation: float | None, seed: int, keep_unlabelled: bool = False
 ) -> Splits:
-    """Return splits with `count` training clips of each class, or all training clips of a class with fewer.
+    """Return splits with at most `count` training clips of each class.
 
-    With equal seeds, a smaller count selects some of the clips of a larger count. Training clips without a
-    label are kept.
+    A class with fewer training clips keeps all of these clips. With equal seeds, a smaller count selects some of
+    the clips of a larger count. Training clips without a label are kept.
 
     Args:
         splits: the data, divided.
         count: number of training clips per class.
-        validation: share of `count` that becomes the number of validation clips per class, at least one; validation
-            clips without a label are then removed. None leaves the validation split unchanged.
+        validation: number of validation clips per class, as a share of `count`; at least one clip is drawn.
+            Validation clips without a label are then removed. None leaves the validation split unchanged.
         seed: seed of the draw.
         keep_unlabelled: keep the training clips that are not drawn, without their labels.
 

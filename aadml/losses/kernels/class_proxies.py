@@ -21,10 +21,11 @@ Reference: Kim et al., Proxy anchor loss for deep metric learning, CVPR 2020, ht
 
 
 def drawn_proxies(count: int, dimension: int, loss: str, length: float = SHORT) -> nn.Parameter:
-    """Draw proxies (count, dimension) of random directions and of about the length `length`.
+    """Draw proxies (count, dimension) with random directions and with lengths near `length`.
 
-    Only their directions are used. Adam moves every entry by about the learning rate, independently of the length of
-    the proxies. Proxies of length 0.01 therefore turn as fast as proxies of length 1 at a hundred times the rate.
+    Losses use only the directions of the proxies. Adam moves every entry by about the learning rate, independently
+    of the length of the proxies. Proxies of length 0.01 therefore turn as fast as proxies of length 1 at a hundred
+    times the learning rate.
 
     Raises:
         InputError: there are no classes.
@@ -49,7 +50,7 @@ def cosines_to_proxies(
         scale: factor of the cosines, not 0.
 
     Returns:
-        Cosines (p, a), 0 and without gradient for a zero anchor, and classes (a,).
+        Cosines (p, a) times `scale`, and classes (a,). The cosines of a zero anchor are 0 and have no gradient.
 
     Raises:
         InputError: the anchors have no classes or no vectors of width d, or a class has no proxy.
@@ -73,10 +74,15 @@ def cosines_to_proxies(
 
 
 class _Cosines(torch.autograd.Function):
-    """Cosines (p, a) times a factor; lengths divide products, not vectors, so no pass writes unit-norm anchors.
+    """Cosines (p, a) of proxies and anchors, times a factor.
 
-    s_pa = factor w_p.x_a / |x_a|, w_p = p / |p|. With gradients g_pa:
-    dx_a = sum over p of g_pa factor w_p / |x_a|  -  x_a sum over p of g_pa s_pa / |x_a|^2, and in the same way for p.
+    The products are divided by the lengths of the anchors, so that no pass writes normalized anchors.
+
+        s_pa = factor w_p . x_a / |x_a|
+        dx_a = sum over p of g_pa factor w_p / |x_a|  -  x_a sum over p of g_pa s_pa / |x_a|^2
+
+    w_p is proxy p divided by its length, and x_a is an anchor. dx_a is the gradient of x_a for incoming gradients
+    g_pa. The gradients of the proxies have the same form.
     """
 
     @staticmethod
@@ -114,5 +120,5 @@ def cross_entropies(logits: Tensor, labels: Tensor) -> Terms:
 
 
 def one_term_each(cost: Tensor, penalty: Tensor | None = None) -> Terms:
-    """Return one possible term per anchor, from the losses of the anchors (a,)."""
+    """Return terms with one possible term per anchor, from the losses (a,) of the anchors and an optional penalty."""
     return Terms(cost, (cost > 0).long(), torch.ones_like(cost, dtype=torch.int64), penalty)

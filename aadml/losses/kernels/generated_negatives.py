@@ -52,7 +52,7 @@ class GenerativeLoss(Protocol):
         """Return the phases of `epochs` epochs of training."""
 
     def enter(self, phase: str) -> None:
-        """Start the phase with the name `phase`."""
+        """Start a phase, given its name."""
 
 
 @dataclass(frozen=True)
@@ -87,21 +87,22 @@ def draw_triples(comparison: Comparison, generator: torch.Generator) -> Triples:
 def triple_cost(
     form: Form, anchor: Tensor, positive: Tensor, negative: Tensor, rivals: Tensor | None, margin: float
 ) -> Tensor:
-    """Return the losses of m triples (m,), in one of three forms.
+    """Return the losses (m,) of m triples, in one of three forms.
 
         triplet       max(0, D_ap^2 - D_an^2 + margin)
         contrastive   1/2 D_ap^2 + 1/2 max(0, margin - D_an)^2
-        n-pair        log(1 + sum over n' of exp(x_a . x_n' - x_a . x_p)), n' the negatives in row a of `rivals`
+        n-pair        log(1 + sum over n' in N_a of exp(x_a . x_n' - x_a . x_p))
 
-    D is the Euclidean distance.
+    D is the Euclidean distance. N_a contains the negatives that are marked in row a of `rivals`.
 
     Args:
         form: one of `Form`.
         anchor: (m, d).
         positive: (m, d).
         negative: (m, d).
-        rivals: (m, m) bool, whether the negative of the column may be used for the anchor of the row (n-pair only).
-        margin: margin of the squared distance (triplet) or the distance (contrastive).
+        rivals: (m, m) bool, whether the negative of the column may be used for the anchor of the row. Only the form
+            n-pair needs `rivals`; None for other forms.
+        margin: for triplet, margin of the squared distances; for contrastive, margin of the distance.
     """
     if form == "n-pair":
         assert rivals is not None
@@ -124,7 +125,10 @@ def rivals_of(comparison: Comparison, triples: Triples) -> Tensor:
 
 
 def vector_penalty(anchor: Tensor, positive: Tensor) -> Tensor:
-    """Return the length penalty of inner-product losses: L2 / 4 (mean |x_a|^2 + mean |x_p|^2) over m pairs (m, d)."""
+    """Return the length penalty of inner-product losses for m pairs of an anchor and a positive, each (m, d).
+
+    The penalty is (L2 / 4) (mean |x_a|^2 + mean |x_p|^2), with means over the pairs; 0 without pairs.
+    """
     return 0.25 * L2 * (anchor.square().sum() + positive.square().sum()) / max(len(anchor), 1)
 
 

@@ -79,7 +79,12 @@ def mean_over_positives(
 
 
 def _exponentials(inside: Tensor, room: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the exponentials of logits minus their row maximum (a, c), their sums, and the logs of the sums (a, 1)."""
+    """Compute the exponentials of logits (a, c) and the log-sum-exp of each row.
+
+    Returns:
+        Exponentials (a, c) of the logits minus the maximum of the row, the row sums (a, 1) of these exponentials,
+        and the log-sum-exp (a, 1) of the logits of each row.
+    """
     if not inside.shape[1]:
         return torch.zeros_like(inside), inside.new_ones(len(inside), 1), inside.new_zeros(len(inside), 1)
     peak = inside.amax(1, keepdim=True)
@@ -97,7 +102,10 @@ def scaled(parts: Tensor, factor: Tensor) -> Tensor:
 
 
 def _targets(near: Near, shares: Tensor) -> Tensor:
-    """Return the shares of the positives, normalized by anchor (a, k); equal shares if all are 0."""
+    """Return the shares (a, k) of the positives, normalized to the sum 1 per anchor.
+
+    If all shares of an anchor are 0, its positives have equal shares.
+    """
     weights = near.weights * near.of(shares)
     total = weights.sum(1, keepdim=True)
     weights = torch.where(total > 0, weights, near.weights)
@@ -105,7 +113,7 @@ def _targets(near: Near, shares: Tensor) -> Tensor:
 
 
 def some(mask: Tensor) -> Tensor:
-    """Return 1 for each row of zeros and ones that contains a one, else 0: (r, c) -> (r,)."""
+    """Return ones and zeros (r,): 1 for each row of the mask (r, c) that contains a one, else 0."""
     return mask.sum(1).clamp_max(1)
 
 

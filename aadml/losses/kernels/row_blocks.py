@@ -1,14 +1,17 @@
 """Losses by blocks of rows: values and gradients in one pass, with memory for one block instead of all pairs.
 
-A loss is a function of the rows of a score matrix. It returns the loss of each anchor and, in `gradient`, the gradient
-with respect to each score. Scores of vectors are inner products or functions of inner products, so the gradients of the
-vectors are two more matrix products, with the gradients of the scores.
+A loss is a function of the rows of a score matrix. It returns the loss of each anchor and, in `gradient`, the
+gradient with respect to each score. Scores of vectors are inner products or functions of inner products, so the
+gradients of the vectors are two more matrix products, with the gradients of the scores.
 
-Products are computed for a slab of rows, as they are slow for few rows. Losses and their gradients are computed for a
-block of rows of the slab, which stays in a core's cache. With only one slab, the gradients of its scores are stored,
-and the backward pass multiplies them with the vectors. Otherwise the forward pass multiplies them, and the backward
-pass multiplies the result by the incoming gradient. If the incoming gradient differs between anchors, the backward pass
-computes the blocks a second time. Second derivatives raise an error.
+Products are computed for a slab of rows, since products of few rows are slow. A slab is divided into blocks of
+rows. Losses and their gradients are computed for a block at a time, and each block fits the cache of a core.
+
+With only one slab of vectors and without `columns`, the forward pass stores the gradients of the products. The
+backward pass multiplies these gradients with the vectors. In all other cases, the forward pass computes the
+gradients of the vectors. The backward pass multiplies these gradients by the incoming gradient if all anchors have
+the same incoming gradient. Otherwise, the backward pass computes the blocks a second time. Second derivatives raise
+an error.
 """
 
 import math
@@ -38,11 +41,11 @@ PER_BIT = math.log2(math.e)
 
 @dataclass(frozen=True)
 class Near:
-    """Positives of r anchors, by mask (k = c) or by column.
+    """Positives of r anchors among c candidates, as a mask of all columns or of k columns per anchor.
 
     Attributes:
-        weights: (r, k) ones for positives, zeros for the rest.
-        columns: (r, k) columns that contain all positives; None: all columns.
+        weights: (r, k) ones for positives, zeros for other entries. Without `columns`, k is c.
+        columns: (r, k) column numbers that include all positives of each anchor; None: all columns.
     """
 
     weights: Tensor
@@ -53,7 +56,7 @@ class Near:
         return values if self.columns is None else values.gather(1, self.columns)
 
     def taken(self, values: Tensor, amounts: Tensor) -> Tensor:
-        """Subtract amounts (r, k) from values (r, c), in place."""
+        """Subtract amounts (r, k) from the entries of `values` (r, c) at `columns`, in place."""
         return values.sub_(amounts) if self.columns is None else values.scatter_add_(1, self.columns, -amounts)
 
     def left_out(self, scores: Tensor, room: Tensor | None) -> Tensor:
@@ -101,7 +104,7 @@ class Rows:
 
     @property
     def within(self) -> Tensor | None:
-        """Mask of the candidates of the anchor's own modality (r, c); None if the comparison has no such mask."""
+        """Mask (r, c) of the candidates of the anchor's own modality; None if the comparison has no such mask."""
         return self._mask("within")
 
     @property
@@ -116,14 +119,14 @@ class Rows:
 
     @property
     def has_negatives(self) -> Tensor:
-        """Indicators of the anchors that have negatives (r,): ones and zeros."""
+        """Indicators (r,) of the anchors that have negatives: ones and zeros."""
         if not self.whole:
             return self.negatives.sum(1).clamp_max(1)
         return self.positives.shape[1] - self.positives.sum(1).clamp_min(self.positives.shape[1] - 1)
 
     @property
     def shares(self) -> Tensor | None:
-        """Shares of the positives (r, c), or None if all are equal."""
+        """Shares (r, c) of the positives, or None if all shares are equal."""
         shares = self.comparison.shares
         return None if shares is None else shares[self.place].to(self.scores.dtype)
 
@@ -142,7 +145,7 @@ class Costs:
         active: (r,) numbers of nonzero terms, of any numeric type.
         possible: (r,) numbers of terms, of any numeric type.
         gradient: (r, c) derivatives of `total` with respect to the scores; may be overwritten.
-        column_gradient: (r, c) derivatives of `total` with respect to `columns`; None if there are no columns.
+        column_gradient: (r, c) derivatives of `total` with respect to `Rows.columns`; None without `Rows.columns`.
     """
 
     total: Tensor
@@ -163,7 +166,8 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
         comparison: comparison with the masks.
         scores: scores of all anchors and candidates.
         cost: function that computes the losses of some rows.
-        columns: (c,) one number per candidate, which also receives a gradient; None if `cost` needs no such numbers.
+        columns: (c,) one number per candidate; these numbers also receive gradients. None if `cost` does not need
+            them.
     """
     if torch.compiler.is_compiling():  # the compiler fuses the passes, so blocks have no advantage
         every = slice(0, len(scores.left))
@@ -193,10 +197,11 @@ class _BlockTask:
     def run(
         self, inputs: "_Inputs", wanted: tuple[bool, ...], weights: Tensor | None, *, keep: bool = False
     ) -> tuple[Counts, "_Inputs", Tensor | None]:
-        """Compute totals and counts (a,) by blocks, and gradients of the totals weighted by `weights` (a,).
+        """Compute totals (a,), counts (a,) of active and possible terms, and gradients, in blocks of rows.
 
-        With `keep`, a single slab of vectors and no `columns`, gradients with respect to the products (a, c) are
-        returned instead.
+        The gradients are the derivatives of the sum of the totals, with `weights` (a,) as factors of the totals.
+        The derivatives are with respect to `inputs`. With `keep`, for vectors in a single slab and without
+        `columns`, the derivatives with respect to the products (a, c) are returned instead.
         """
         left, right, columns = inputs
         assert left is not None
@@ -233,7 +238,10 @@ class _BlockTask:
     def multiplied(
         self, inputs: "_Inputs", wanted: tuple[bool, ...], score_gradients: Tensor, above: Tensor
     ) -> "_Inputs":
-        """Return gradients of totals weighted by `above` (a,), from gradients with respect to all products (a, c)."""
+        """Return the gradients of `inputs` from the gradients (a, c) of the totals with respect to all products.
+
+        The totals are weighted by `above` (a,).
+        """
         left, right, _ = inputs
         assert left is not None
         assert right is not None
@@ -245,7 +253,10 @@ class _BlockTask:
 
 
 def _put(matrix: Tensor | None, gradient: Tensor, rows: slice) -> Tensor | None:
-    """Write the gradients of a block into a matrix (a, c), or return the gradients if the block has all rows."""
+    """Write the gradients of a block into the rows `rows` of a matrix (a, c), and return the matrix.
+
+    If the block has all rows, return the gradients of the block instead. Without a matrix, return None.
+    """
     if matrix is None or len(gradient) == len(matrix):
         return None if matrix is None else gradient
     matrix[rows] = gradient
@@ -253,7 +264,7 @@ def _put(matrix: Tensor | None, gradient: Tensor, rows: slice) -> Tensor | None:
 
 
 def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) -> Tensor:
-    """Return the weighted gradients of a block; add the gradients of `columns` to their sum."""
+    """Return the weighted gradients of a block, and add the weighted gradients per candidate to `sums[2]`."""
     columns = sums[2]
     if columns is not None and costs.column_gradient is not None:
         columns += (costs.column_gradient if weights is None else costs.column_gradient * weights).sum(0)
@@ -261,7 +272,7 @@ def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) ->
 
 
 def _add(sums: list[Tensor | None], scores: Scores, rows: slice, score_gradients: Tensor) -> None:
-    """Add the gradients of the vectors to the sums, from the gradients of a slab with respect to the products."""
+    """Compute the gradients of the vectors from the gradients of a slab's products, and add the results to `sums`."""
     left, right, _ = sums
     if left is not None:
         left[rows].addmm_(score_gradients, cast(Tensor, scores.right), beta=0, alpha=scores.factor)
@@ -318,12 +329,12 @@ class _Known(torch.autograd.Function):
 
 
 def counted(values: Tensor) -> Tensor:
-    """Count the values above zero by row: (r, c) -> (r,) int64."""
+    """Return the number of values above zero in each row of `values` (r, c), as a tensor (r,) int64."""
     return torch.gt(values, 0, out=torch.empty_like(values)).sum(1).long()
 
 
 def ones(mask: Tensor) -> Tensor:
-    """Count the ones of a mask by row: (r, c) -> (r,) int64."""
+    """Return the number of ones in each row of a mask (r, c), as a tensor (r,) int64."""
     return mask.sum(1).long()
 
 
@@ -333,7 +344,10 @@ def without(scores: Tensor, outside: Tensor) -> Tensor:
 
 
 def exp_of_falls(values: Tensor) -> Tensor:
-    """Replace numbers of at most 0 by their exponentials, in place; the lower limit avoids slow underflow."""
+    """Replace every value by its exponential, in place; all values must be at most 0.
+
+    Values below LOWEST are first raised to LOWEST, which avoids slow underflow.
+    """
     return values.clamp_min_(LOWEST).mul_(PER_BIT).exp2_()
 
 
@@ -347,7 +361,11 @@ def exp_over_mean(values: Tensor) -> Tensor:
 
 
 def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: float) -> Tensor:
-    """Return log mean exp(factor s_ij) over the anchors compared with each candidate (c,); 0 without such anchors."""
+    """Return the log of the mean of exp(factor s_ij) over the anchors i of each candidate j, as a tensor (c,).
+
+    s_ij is the score of a pair. An anchor counts if the pair is a positive or a negative. The result of a candidate
+    without such anchors is 0.
+    """
     result: Tensor = applied(
         _Columns, scores.left, scores.right, _BlockTask(comparison, scores.kind, scores.scale, _no_cost), factor
     )

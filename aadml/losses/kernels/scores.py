@@ -51,7 +51,7 @@ class Scores:
     scale: float = 1.0
 
     def products(self, rows: slice) -> Tensor:
-        """Return some rows (r, c) of the matrix of scores, or of the products that define the scores."""
+        """Return some rows (r, c) of the scores if `right` is None, else of the inner products times `scale`."""
         if self.right is None:
             return self.left[rows]
         left = self.left if rows == slice(0, len(self.left)) else self.left[rows]
@@ -60,8 +60,8 @@ class Scores:
     def made_once(self) -> "Scores":
         """Return the scores as a matrix, for a loss that reads every product twice.
 
-        Distances are returned unchanged. So are products that do not fit in a slab and outnumber the values of the
-        candidates by more than FEW_PRODUCTS.
+        Scores that are distances are returned unchanged. Other scores of vectors are returned unchanged if they do
+        not fit in a slab and number more than FEW_PRODUCTS per value of the candidates.
         """
         if self.right is None or self.kind != "product":
             return self
@@ -80,9 +80,10 @@ class Scores:
         return (products + TINY if torch.compiler.is_compiling() else products.add_(TINY)).sqrt_()
 
     def put_gradient(self, gradient: Tensor, scores: Tensor, out: Tensor) -> None:
-        """Convert gradients of the scores to gradients of the products, in `out`; 0 at distance 0.
+        """Write gradients with respect to the products to `out`, from gradients with respect to the scores.
 
-        The factor 1/2 in the derivative of a root is part of `factor`.
+        For the kind "distance", the gradient at distance 0 is 0. The factor 1/2 in the derivative of the root is
+        not applied here, but in the property `factor`.
         """
         if self.kind == "distance" and self.right is not None:
             torch.div(gradient, F.threshold(scores, NO_DISTANCE, torch.inf), out=out)
@@ -114,7 +115,7 @@ class Scores:
 
 
 def products(left: Tensor, right: Tensor, scale: float = 1.0) -> Tensor:
-    """Return the inner products of vectors (a, e) and (c, e), times a factor -> (a, c)."""
+    """Return the inner products (a, c) of vectors (a, e) and (c, e), times a factor."""
     other = right.view_as(right) if left is right else right  # compiled code cannot pass a tensor twice
     matrix: Tensor = applied(_InnerProducts, left, other, scale)
     return matrix
@@ -140,16 +141,17 @@ class _InnerProducts(torch.autograd.Function):
 def gradients_of_products(
     above: Tensor, left: Tensor, right: Tensor, wanted: tuple[bool, ...], factor: float
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of vectors (a, e) and (c, e) from gradients (a, c) of their products times `factor`.
+    """Return the gradients with respect to the vectors `left` (a, e) and `right` (c, e).
 
-    A gradient that is not wanted is None.
+    `above` (a, c) contains the gradients with respect to `factor` times the inner products of the vectors. A
+    gradient with False in `wanted` is None.
     """
     pairs = zip(((above, right), (above.T, left)), wanted, strict=False)
     return tuple(_product(*pair, factor) if want else None for pair, want in pairs)
 
 
 def _product(matrix: Tensor, vectors: Tensor, factor: float) -> Tensor:
-    """Return a product (a, c) (c, e) times a factor, computed by columns where that is faster."""
+    """Return `factor` times `matrix` (a, c) times `vectors` (c, e), computed by columns where columns are faster."""
     none = vectors.new_empty(1, 1)
     if _by_row(vectors):
         return torch.addmm(none, matrix, vectors, beta=0, alpha=factor)
@@ -174,11 +176,13 @@ def _cut(rows: slice, height: int) -> list[slice]:
 
 
 def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0) -> Scores:
-    """Return the scores of a comparison, times a factor; scores computed by a selection are reused.
+    """Return the scores of a comparison; similarities are multiplied by a factor.
+
+    Scores that a selection has computed are reused.
 
     Args:
         comparison: a anchors against c candidates.
-        name: a key of SCORES; a similarity keeps its sign.
+        name: a key of SCORES; unlike in SCORES, similarities are not negated.
         factor: factor of similarities; a tensor if the factor is learned.
 
     Raises:
@@ -231,7 +235,10 @@ def unit(vectors: Tensor, *, turn_zero: bool = True) -> Tensor:
 
 
 class _Unit(torch.autograd.Function):
-    """Normalization x / |x|; the gradient is the incoming gradient minus its component along x, divided by |x|."""
+    """Normalization u = x / |x|.
+
+    The gradient for an incoming gradient g is (g - (g . u) u) / |x|.
+    """
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, turn_zero: bool) -> Tensor:
@@ -262,7 +269,10 @@ def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _with_norms(vectors: Tensor, center: Tensor, place: int) -> Tensor:
-    """Subtract `center`, and append a norm term and a one: (n, d) -> (n, d + 2); the norm is last if `place` is 1."""
+    """Subtract `center` from vectors, and append a norm term and a one: (n, d) -> (n, d + 2).
+
+    The norm term is -1/2 of the squared norm. The norm term is last if `place` is 1, else the one is last.
+    """
     centered = vectors - center
     norm = centered.square().sum(1, keepdim=True).mul(-0.5)
     ones = torch.ones_like(norm)

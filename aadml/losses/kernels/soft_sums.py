@@ -8,9 +8,12 @@ from aadml.losses.kernels.row_blocks import exp_of_falls, without
 
 
 def with_shares(values: Tensor, outside: Tensor | None, shift: float, weight: float) -> tuple[Tensor, Tensor]:
-    """Return `weight` times log(1 + sum of exp(x + shift)) of each row (a,), and the derivatives for each x (a, c).
+    """Return `weight` times log(1 + sum of exp(x + shift)) of each row, and the derivatives with respect to x.
 
     Entries marked with ones in `outside` (a, c) are left out of the sum; None leaves out no entry.
+
+    Returns:
+        Soft maxima (a,) and derivatives (a, c).
     """
     if not values.shape[1]:
         return values.new_zeros(len(values)), values

@@ -19,15 +19,16 @@ INDEX = np.uint32((1 << 31) - 1)
 
 
 def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Count the triplets of every pair that violate the margin, with the sign of the pair in the hinge.
+    """Return the number of violating triplets that contain each pair, with a minus sign for negatives.
 
-    A triplet (i, p, n) violates the margin if far_ip + margin > far_in, strictly. The sum of all hinges of anchor i is
+    A triplet (i, p, n) violates the margin if far_ip + margin > far_in, strictly. The sum of all hinges of anchor i
+    is
 
         sum over p, n of max(0, far_ip - far_in + margin)  =  sum_j count_ij far_ij  +  margin sum_p count_ip
 
     The counts are constant between kinks, so they are the gradient of the sum with respect to `far`. The time is
-    O(a c log c). Memory beyond the result: one block of rows on the CPU in float32, if rows have several positives and
-    several negatives; otherwise O(a c).
+    O(a c log c). The memory beyond the result is O(a c). Float32 on the CPU needs only one block of rows per thread
+    if some rows have several positives and some rows have several negatives.
 
     Args:
         far: (a, c) scores that are smaller for nearer candidates, without gradient.
@@ -36,8 +37,9 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
         margin: required difference, in the units of `far`.
 
     Returns:
-        (a, c) of the type of `far`. The entry of a positive is the number of negatives that violate the margin with it.
-        The entry of a negative is minus the number of positives that violate the margin with it. All others are 0.
+        (a, c) of the type of `far`. The entry of a positive is the number of negatives that violate the margin with
+        the positive. The entry of a negative is minus the number of positives that violate the margin with the
+        negative. All other entries are 0.
     """
     counts: Tensor = torch.ops.aadml.violations(far, positives, negatives, margin)
     return counts
@@ -71,7 +73,10 @@ torch.library.register_fake("aadml::violations", _shape_of_counts)
 
 
 def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float, single: Tensor) -> Tensor:
-    """Count violations without sorting; `single` has at most one entry per row (pairs by id, most selections)."""
+    """Count violations without sorting, if each row of the mask `single` contains at most one 1.
+
+    `single` is `positives` or `negatives`. Pairs by id and most selections have such a mask.
+    """
     column = single.argmax(1, keepdim=True)
     value, present = far.gather(1, column), single.gather(1, column)
     others, hit = torch.empty_like(far), (negatives if single is positives else positives) * present
@@ -85,7 +90,10 @@ def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float
 
 
 def _by_search(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Count violations on any device and in any precision: sort both sides, and search each side in the other."""
+    """Count violations on any device and in any precision.
+
+    The positives are searched in the sorted negatives, and the negatives in the sorted positives.
+    """
     shifted = far + margin
     anchored, against = positives > 0, negatives > 0
     reach = shifted.masked_fill(~anchored, torch.inf).sort(1).values
@@ -96,9 +104,10 @@ def _by_search(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
 
 
 def _by_packed_sort(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Count violations in float32 on the CPU by a vectorized sort of 64-bit keys (value, side, column), block by block.
+    """Count violations in float32 on the CPU, block by block, by a vectorized sort of 64-bit keys.
 
-    The sort is several times faster than an argsort or a search, and it releases the interpreter lock for threads.
+    A key contains the value, side and position of an entry (see `_packed_keys`). The sort is several times faster
+    than an argsort or a search, and it releases the interpreter lock for threads.
     """
     counts = torch.empty_like(far, memory_format=torch.contiguous_format)
     values, chosen, others, filled = far.numpy(), positives.numpy(), negatives.numpy(), counts.numpy()

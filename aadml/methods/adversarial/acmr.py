@@ -87,12 +87,13 @@ class AdversarialLearner(Learner):
         lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of finished epochs;   triplets: see `lookalike_triplet`
         x: embedding,   W: label classifier,   y: class
 
-    Encoders and modality classifier are trained in turn on every batch, each with its own optimizer. Subtracting D is
-    equivalent to a layer that reverses the gradient. In the released code, the step of the encoders omits D, so no
-    adversarial gradient reaches the encoders (`adv_weight: 0`). The released code also sums the distances of the
-    triplets over the batch into one hinge (`fidelity: source`). The toolkit has one hinge per clip (`repaired`). The
-    released code never trains the label classifier, whereas the toolkit trains this classifier. The modality classifier
-    has three linear layers without activation, as in the released code.
+    Encoders and modality classifier are trained in turn on every batch, each with its own optimizer. Subtracting D
+    is equivalent to a layer that reverses the gradient. In the released code, the step of the encoders omits D, so
+    no adversarial gradient reaches the encoders. With `adv_weight: 0`, the toolkit omits D too. The released code
+    also sums the distances of the triplets over the batch into one hinge, like `fidelity: source`. With the option
+    `fidelity: repaired`, the toolkit has one hinge per clip. The released code never trains the label classifier,
+    whereas the toolkit trains this classifier. The modality classifier has three linear layers without activation,
+    as in the released code.
 
     Args:
         context: dimensions and classes.
@@ -101,7 +102,7 @@ class AdversarialLearner(Learner):
             source).
         hidden: hidden layers of every other modality's encoder (40, 100: same source, for text).
         margin: margin of the triplets (0.1: same source).
-        adv_weight: weight of the adversarial term; 0 reproduces the released code.
+        adv_weight: weight of the adversarial term; 0 omits the term, as in the released code.
         fidelity: form of the triplets: "source" for one hinge per batch, "repaired" for one per clip.
 
     Raises:

@@ -140,7 +140,10 @@ class HashingLearner(Learner):
         return F.normalize(self.encoders[modality](inputs), dim=1)
 
     def _attended(self, features: Tensor) -> Tensor:
-        """Mix features (b, w) with the mean features of the classes, weighted by similarity -> (b, w)."""
+        """Return a mixture (b, w) of `features` (b, w) and the mean features of the classes.
+
+        The mean features are weighted by their similarity to `features`.
+        """
         known = (self.class_features != 0).any(1)
         attention = torch.sigmoid(ATTENTION_SLOPE * features @ self.class_features.T) * known
         share = attention / attention.sum(1, keepdim=True).clamp_min(1e-12)

@@ -35,10 +35,13 @@ class CaptionedLearner(Learner):
 
     @abstractmethod
     def prepared(self, clips: Clips) -> Clips:
-        """Return clips with sound and captions as inputs of the networks."""
+        """Return the clips with their sound and captions converted to inputs of the networks."""
 
     def settled(self, clips: Clips) -> Clips:
-        """Replace the inputs of frozen networks in `clips` by vectors; by default, the clips are unchanged."""
+        """Return the clips with vectors in place of the inputs of frozen networks in evaluation mode.
+
+        This class returns `clips` unchanged.
+        """
         return clips
 
 
@@ -62,16 +65,22 @@ class AudioText(LearnedMethod):
         self.start = start
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError for clips without sound or captions, or for clips that the learner or its device rejects."""
+        """Check the training clips and the device.
+
+        Raises:
+            InputError: clips without sound or captions, clips that the learner rejects, or a device without the
+                training precision.
+        """
         _captions(train)
         super().check_clips(train)
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Build the vocabulary of `train`, then train; see `aadml.methods.training.loop.train`.
+        """Build the vocabulary from the captions of `train`, then train the learner.
 
         Raises:
-            InputError: clips without decodable sound or without captions, word vectors or a run `start` that do not fit
-                the networks, or failed training (see `aadml.methods.training.loop.train`).
+            InputError: the clips lack sound or captions, or no sound can be decoded. The word vectors or the
+                weights of the initial run (`start` of the method) do not fit the networks. The training fails (see
+                `aadml.methods.training.loop.train`).
         """
         _captions(valid)
         self.learner.learn_words(_captions(train))
@@ -90,10 +99,10 @@ class AudioText(LearnedMethod):
 
 
 def _captions(clips: Clips) -> Captions:
-    """Return the captions of clips of sound and captions.
+    """Return the captions of clips with sound.
 
     Raises:
-        InputError: the clips have no sound or no captions, or vectors instead.
+        InputError: the clips lack sound or captions, or have vectors in place of sound or captions.
     """
     for modality in ("audio", "text"):
         if modality not in clips.modalities:
@@ -108,7 +117,7 @@ def _captions(clips: Clips) -> Captions:
 
 
 def _load_run(learner: Learner, run: Path) -> None:
-    """Load the weights of a finished run of the same networks, except for the batches of a curriculum.
+    """Load the weights, but not the batches of a curriculum, from a finished run of the same networks.
 
     Raises:
         InputError: the folder is not a trained run, is damaged, or has other networks.

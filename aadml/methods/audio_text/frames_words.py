@@ -96,12 +96,14 @@ class FramesAgainstWords(CaptionedLearner):
         return pack(values, lengths, side="frames" if modality == "audio" else "words")
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n sounds or captions as packed sequences, each distinct sound once -> (n, 4 + t d) on the CPU.
+        """Embed n sounds or captions as packed sequences (n, 4 + t d) on the CPU.
 
-        With `score_rate: pooled`, a sound has one vector for every four frames of the spectrogram.
+        Each distinct sound is embedded once. A sequence has at most t vectors of dimension d. With the
+        option `score_rate: pooled`, a sound has one vector for every four frames of the spectrogram.
 
         Raises:
-            InputError: an undecodable sound (with its path in the message), vectors as features, or an unfitted method.
+            InputError: an undecodable sound (with its path in the message), vectors as features, or an unfitted
+                method.
         """
         packed, inverse = self._each_once(features, modality)
         return packed[inverse]
@@ -114,7 +116,10 @@ class FramesAgainstWords(CaptionedLearner):
         return clips.embedded(vectors, self.similarity, once=("audio",), rows=rows)
 
     def _each_once(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
-        """Return packed sequences (m, 4 + t d) with each distinct sound once, and the sequence (n,) of each item."""
+        """Return packed sequences (m, 4 + t d), and the row (n,) of each item's sequence.
+
+        Items with the same sound share one sequence.
+        """
         inputs = self._prepared(features, modality)
         distinct, inverse = distinct_items(inputs)
         parts: list[Tensor] = []

@@ -75,7 +75,13 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return self.towers[modality]
 
     def learn_words(self, captions: Captions) -> None:
-        """Build the vocabulary from the training captions; a network of `transformers` already has a vocabulary."""
+        """Build the vocabulary of the text network from the training captions.
+
+        A pretrained BERT or network of `transformers` keeps its vocabulary.
+
+        Raises:
+            InputError: see `CaptionedLearner.learn_words`.
+        """
         network = self.tower("text").network
         if isinstance(network, BertInput | WordInput):
             network.learn_words(captions)
@@ -88,17 +94,23 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return Architecture.of(saved, text.configuration() if isinstance(text, BertInput) else None)
 
     def prepared(self, clips: Clips) -> Clips:
-        """Return clips with sound and captions as inputs of the towers."""
+        """Convert the sound and the captions of clips to inputs of the towers, and return the converted clips.
+
+        Raises:
+            InputError: see `aadml.methods.audio_text.towers.prepared`.
+        """
         inputs = {m: prepared(f, self.tower(m).network, self.loading) for m, f in clips.features.items()}
         return replace(clips, features=inputs)
 
     def settled(self, clips: Clips) -> Clips:
-        """Replace the inputs of settled networks (see `CaptionTower.settled`) by vectors, and omit undecodable clips.
+        """Replace the inputs of settled networks by vectors (see `CaptionTower.settled`), and return the clips.
 
-        Without settled networks, the clips are returned unchanged.
+        Clips with undecodable sound are omitted if the audio network is settled. Without settled networks, the
+        clips are returned unchanged.
 
         Raises:
-            InputError: no sound can be decoded.
+            InputError: the audio network is settled, and no sound can be decoded (except for networks of
+                `transformers`).
         """
         for modality in clips.modalities:
             tower = self.tower(modality)
@@ -131,7 +143,10 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return super().stages(epochs) if self.curriculum is None else self.curriculum.stages(epochs)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """With a curriculum, build its batches when due, and cache the vectors of the tower that the stage freezes."""
+        """Build the batches of the curriculum if they are due, and cache the vectors of frozen towers.
+
+        Without a curriculum, this method has no effect.
+        """
         if self.curriculum is None:
             return
         if self.curriculum.is_due(epoch):
@@ -149,7 +164,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return self
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch -> (b, dimension), unit vectors."""
+        """Compute the unit vectors (b, dimension) of a batch of b items of one modality."""
         return F.normalize(self.tower(modality)(features), dim=1)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
@@ -157,10 +172,12 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return replace(super().embed_clips(clips), once=("audio",))
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items in evaluation mode, each distinct sound once -> (n, dimension) on the CPU.
+        """Return the unit vectors (n, dimension) of n items on the CPU, computed in evaluation mode.
+
+        Each distinct sound is embedded once.
 
         Raises:
-            InputError: an undecodable sound (with its path in the message), or an unfitted method.
+            InputError: an undecodable sound, whose path is in the message, or an unfitted method.
         """
         if id(features) in self._cache and not self.training:
             return self._cache[id(features)][1]
@@ -189,12 +206,16 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return F.normalize(vectors, dim=1), present
 
     def describe_pairs(self, train: Clips) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute unit vectors (n, d) of sound and captions of all pairs, and flags (n,) of decoded pairs."""
+        """Compute the unit vectors of n pairs.
+
+        Returns:
+            Vectors (n, d) of the sounds, vectors (n, d) of the captions, and (n,) bool, True for a decoded pair.
+        """
         (audio, heard), (text, read) = (self._vectors(train[side], side) for side in ("audio", "text"))
         return audio, text, heard & read
 
     def _vectors(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
-        """Compute unit vectors (n, d) of all rows, and flags (n,) of decoded items."""
+        """Compute the unit vectors (n, d) of n items, and flags (n,) that are True for decoded items."""
         if isinstance(features, Tensor):
             return self.embed_all(features, modality), torch.ones(len(features), dtype=torch.bool)
         return self._described(features, modality)
@@ -217,7 +238,10 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return parts
 
     def _embedded(self, side: Modality, batch: Batch, local: Tensor, present: Tensor) -> Tensor:
-        """Embed the rows `local` (r,) of a batch -> (r, dimension); only `present` (r,) rows are meaningful."""
+        """Return the unit vectors (r, dimension) of the rows `local` (r,) of a batch.
+
+        A vector is valid only if its flag in `present` (r,) is True.
+        """
         if side in self._frozen:
             return self._frozen[side][batch.index[local.to(batch.index.device)]]
         features, rows = batch.features[side], present.nonzero()[:, 0]

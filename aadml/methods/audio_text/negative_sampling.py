@@ -49,12 +49,12 @@ def xie(
     loss: LossSection = RANKING,
     directions: Directions = ("audio-text", "text-audio"),
 ) -> Method:
-    """Build the model of Xie et al.: frames of a CRNN against frozen word vectors, with one of eight selections.
+    """Build the model of Xie et al., which compares frames of a CRNN with frozen word vectors.
 
     Args:
         context: seed and device; sound and captions have no dimensions.
         settings: the `training` section.
-        strategy: a key of STRATEGIES.
+        strategy: a key of STRATEGIES, the eight selections of the paper.
         networks: see `FrameWordOptions`.
         scoring: see `RelevanceOptions`.
         captioned: see `CaptionedOptions`.
@@ -62,8 +62,8 @@ def xie(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: a direction with a modality other than audio and text, a loss that needs classes or a last layer, or
-            `settings` that the method does not support.
+        InputError: a direction with a modality other than audio and text, a loss that needs classes or the last
+            layer of an encoder, or `settings` that the method does not support.
     """
     dimension = networks.text_dimension
     space = Space(("audio", "text"), dimension)

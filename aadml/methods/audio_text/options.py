@@ -25,10 +25,10 @@ class CaptionedOptions:
     """Options of reading sound and captions.
 
     Attributes:
-        memory_mib: memory for a cache of spectrograms, or of inputs of networks of `transformers`, in MiB; cached sound
-            is not decoded again.
-        disk_mib: total disk space, in MiB, in `$AADML_CACHE/decoded` for spectrograms of sound files, or for decoded
-            media of trained networks of `transformers`.
+        memory_mib: memory in MiB for a cache of spectrograms, or of inputs of networks of `transformers`; cached
+            sound is not decoded again.
+        disk_mib: total disk space in MiB of `$AADML_CACHE/decoded`; 0 for no cache on disk. The folder contains
+            spectrograms of sound files, or decoded media for networks of `transformers` that are not frozen.
         cleaning: cleaning of captions, a key of CLEANINGS.
         captions: largest number of captions that are used per clip.
     """
@@ -84,22 +84,25 @@ class TowerOptions(FineTuning):
     Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
 
     Attributes:
-        audio: "resnet38", "cnn14", "cnn10", or hf:MODEL for a pretrained network of `transformers` with its weights and
-            windows (docs/encoders.md). With hf:MODEL, the options of the other networks have no effect.
+        audio: "resnet38", "cnn14", "cnn10", or hf:MODEL for a pretrained network of `transformers` with its weights
+            and windows (docs/encoders.md). With hf:MODEL, the options of the other audio networks have no effect.
         audio_weights: "untrained", or a published PANNs file.
         audio_width: channels of the first block; 64 is the published size.
         augment: whether to apply SpecAugment in training.
         text: "bert", "word2vec" (the mean of frozen word vectors), or hf:MODEL as for `audio`.
         text_weights: "untrained", a local BERT folder, or a Word2Vec file.
         text_layers: number of layers of an untrained BERT.
-        text_dimension: width of an untrained BERT (a multiple of 64, or less than 128), or of word vectors (300).
-        vocabulary: number of word pieces of an untrained BERT, trained on the training captions.
+        text_dimension: width of an untrained BERT, which is a multiple of 64 or less than 128; with "word2vec", the
+            dimension of the word vectors, such as 300.
+        vocabulary: number of word pieces of an untrained BERT. The word pieces are learned from the training
+            captions.
         dropout: share of units dropped in the audio network and BERT.
-        heads: "layers" for two new layers after each network (Mei et al.), or "none" to compare the networks' outputs.
+        heads: "layers" for two new layers after each network (Mei et al.), or "none" to compare the networks'
+            outputs.
         hidden: width of the heads' hidden layer; 0 for the width in the paper.
         dimension: dimension of the common space; without heads, the dimension of both networks.
         recall: directions of the recall sum that chooses the epoch: "text-audio" (the released code) or "both".
-        start: run folder of the same networks with the initial weights; "" for new weights.
+        start: folder of a run of the same networks, whose weights are the initial weights; "" for new weights.
     """
 
     audio: Annotated[str, Choice(PANNS_NETWORKS)] | HubModel = "resnet38"

@@ -8,18 +8,19 @@ from aadml.retrieval.evaluation import evaluate
 
 
 def recall_sums(embeddings: Embeddings, reading: Literal["text-audio", "both"]) -> dict[str, float]:
-    """Compute recall sums R@1 + R@5 + R@10 (hit rates, 0..3 per direction) and the MAP of each direction.
+    """Compute the recall sum and the MAP of each direction.
 
-    The sound of a clip is ranked once for any number of captions. Cutoffs above the number of clips are omitted.
+    The recall sum is R@1 + R@5 + R@10. R@k is a hit rate, so the sum of a direction is between 0 and 3. Cutoffs k
+    above the number of clips are omitted. The sound of a clip is ranked once for any number of captions.
 
     Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
 
     Args:
         embeddings: `audio` and `text`, with the clip as label.
-        reading: directions of "recall_sum": "text-audio" (the released code of Mei et al.) or "both".
+        reading: directions that count in "recall_sum": "text-audio" (the released code of Mei et al.) or "both".
 
     Returns:
-        "recall_sum", and the sum and MAP of each direction.
+        "recall_sum", and "recall_sum DIRECTION" and "map DIRECTION" for each direction, such as "text-audio".
     """
     clips = int(embeddings.labels.unique().numel())
     cutoffs = tuple(k for k in (1, 5, 10) if k <= clips)

@@ -133,7 +133,8 @@ class WordInput(ResizedBuffers):
         """Build the vocabulary and its vectors from the training captions.
 
         Raises:
-            InputError: the file of word vectors cannot be read, or has vectors of another dimension than `dimension`.
+            InputError: the file of word vectors cannot be read, has vectors of another dimension than `dimension`,
+                or does not fit the words (see `aadml.feature_extraction.backbones.word2vec.table`).
         """
         words = {word for text in captions.texts for word in text.split()}
         if self.source == UNTRAINED:
@@ -170,7 +171,10 @@ class WordInput(ResizedBuffers):
         return tokens(captions, lambda texts: [[index.get(word, last) for word in text.split()] for text in texts])
 
     def forward(self, batch: Padded) -> Tensor:
-        """Return the vectors (b, w, d) of ids (b, w); with `pooled`, the mean vectors over words (b, d)."""
+        """Return the vectors (b, w, d) of ids (b, w).
+
+        With `pooled`, the result is the mean vector of the words of each caption, with shape (b, d).
+        """
         vectors = self.vectors[batch.values]
         if not self.pooled:
             return vectors

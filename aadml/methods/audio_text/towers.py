@@ -70,9 +70,9 @@ class CaptionTower(nn.Module):
         network: batch -> (b, f).
         head: vectors (b, f) -> (b, d).
         frozen: whether the network is frozen; a head is always trained.
-        frozen_mode: mode of a frozen network: "eval" (fixed statistics, no draws), or "train" as in the released code,
-            which updates batch norm statistics and applies dropout and SpecAugment. A network of `transformers` always
-            has "eval".
+        frozen_mode: mode of a frozen network. "eval" fixes the batch norm statistics and draws no random numbers.
+            "train", the mode in the released code, updates the batch norm statistics and applies dropout and
+            SpecAugment. A network of `transformers` always has "eval".
 
     Raises:
         InputError: a network of `transformers` cannot be trained with its options.
@@ -103,7 +103,12 @@ class CaptionTower(nn.Module):
         return self
 
     def forward(self, batch: Padded | ItemBatch | Tensor, rows: Tensor | None = None) -> Tensor:
-        """Embed inputs of the network, or cached vectors (b, f) -> (b, d); `rows` as in `HubInput.forward`."""
+        """Compute the vectors (b, d) of b items.
+
+        Args:
+            batch: inputs of the network, or cached vectors (b, f) in place of the network's output.
+            rows: see `HubInput.forward`.
+        """
         if isinstance(batch, ItemBatch):
             batch = self.network(batch, rows)
         vectors: Tensor = self.head(batch if isinstance(batch, Tensor) else self.network(batch))
@@ -156,7 +161,8 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
     """Return captions or sound as inputs of a network; other features are returned unchanged.
 
     Raises:
-        InputError: the vocabulary is empty, because the method is not fitted.
+        InputError: the vocabulary is empty, because the method is not fitted, or the network does not support the
+            rate of packed sound.
     """
     if isinstance(network, HubInput):
         return network.prepared(features, loading)
@@ -171,9 +177,12 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
 
 
 def describe(features: Features, network: nn.Module, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Compute a network's vectors (n, f) of all items of a source, and flags (n,) of decoded items, on the CPU.
+    """Compute the vectors of all n items of a source with a network.
 
     Each distinct sound is processed once. The vector of a sound that cannot be decoded is zero.
+
+    Returns:
+        Vectors (n, f), and (n,) bool, True for a decoded item. Both tensors are on the CPU.
 
     Raises:
         InputError: no sound can be decoded (except for networks of `transformers`), or the features are vectors.
@@ -202,7 +211,7 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
 
 
 def with_sound(clips: Clips) -> Clips:
-    """Return the clips with decodable sound; a warning names the other files.
+    """Return the clips with decodable sound; a warning names each undecodable file.
 
     Decoded sound is cached in memory and on disk, up to the sizes in the options.
 
@@ -219,15 +228,22 @@ def with_sound(clips: Clips) -> Clips:
 
 
 def nothing_to_learn(index: Tensor) -> dict[str, Tensor]:
-    """Return a loss of zero without active terms, for a batch `index` (b,) without decodable sound."""
+    """Return zero as "loss" and "active", for a batch without decodable sound.
+
+    Args:
+        index: (b,) rows of the batch; the result is on the same device.
+    """
     zero = torch.zeros((), device=index.device)
     return {"loss": zero, "active": zero}
 
 
 def distinct_items(features: Features) -> tuple[Tensor, Tensor]:
-    """Return one row (m,) per distinct item, and each item's position (n,) among these rows.
+    """Find the distinct items among n items.
 
     Only spectrograms and items of `transformers` are compared; the items of other features count as distinct.
+
+    Returns:
+        Rows (m,) of the m distinct items, and positions (n,) that assign each of the n items to one of these rows.
     """
     if isinstance(features, LogMels | NetworkItems):
         return features.distinct()

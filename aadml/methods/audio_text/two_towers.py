@@ -63,7 +63,10 @@ class ThreeStages(AudioText):
         self._curriculum.described = trained.learner.describe_pairs
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Train in stages, after the ancillary model if this model is needed and was not passed to `take_prior`.
+        """Train in stages.
+
+        An ancillary model that the curriculum needs is trained first, unless `take_prior` has received the trained
+        model.
 
         Raises:
             InputError: see `AudioText.fit`.

@@ -1,7 +1,8 @@
 """Linear algebra of the CCA family, in double precision.
 
-S are the covariances of two modalities a and v. With T = S_aa^{-1/2} S_av S_vv^{-1/2} = U D V', the k-dimensional
-projections are A = S_aa^{-1/2} U_k and B = S_vv^{-1/2} V_k. The diagonal of D contains the canonical correlations
+S_aa and S_vv are the covariances of two modalities a and v, and S_av is their cross-covariance. The singular value
+decomposition of T = S_aa^{-1/2} S_av S_vv^{-1/2} is U D V'. With the first k columns of U and V, the projections to
+k dimensions are A = S_aa^{-1/2} U_k and B = S_vv^{-1/2} V_k. The diagonal of D contains the canonical correlations
 (Hotelling, 1936; Mardia, Kent and Bibby, 1979).
 
 Reference: Hotelling, Relations between two sets of variates, Biometrika 1936, https://doi.org/10.1093/biomet/28.3-4.321
@@ -51,9 +52,11 @@ def cross_covariance(first: Tensor, second: Tensor) -> Tensor:
 
 
 def cluster_cross_covariance(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """Compute the cross-covariance over all pairs (x_i, y_j) of one class (cluster CCA, Rasiwasia et al., 2014).
+    """Compute the cross-covariance over all pairs (x_i, y_j) of equal class (cluster CCA, Rasiwasia et al., 2014).
 
         (1/M) sum over c of sum over i, j in c of x_i y_j'  =  (1/M) sum over c of n_c^2 m_c^x m_c^y',   M = sum n_c^2
+
+    Class c has n_c clips, and m_c^x and m_c^y are the means of x and y over these clips.
 
     Reference: Rasiwasia et al., Cluster canonical correlation analysis, AISTATS 2014, https://proceedings.mlr.press/v33/rasiwasia14.html
 

@@ -56,12 +56,12 @@ def covariances_of(parts: Sequence[Clips], names: Names, ridge: float) -> Covari
 
 
 def between_classes(parts: Sequence[Clips], names: Names, means: tuple[Tensor, Tensor]) -> Tensor:
-    """Compute the cross-covariance (d1, d2) of clusters: `algebra.cluster_cross_covariance`, block by block.
+    """Compute the cross-covariance (d1, d2) of clusters block by block; see `algebra.cluster_cross_covariance`.
 
     Args:
         parts: sets of clips, treated as one set.
-        names: names of two modalities.
-        means: means of the modalities (d1,), (d2,).
+        names: names of two modalities that all sets have.
+        means: means (d1,) and (d2,) of the two modalities.
     """
     classes = 1 + max(int(part.labels.max()) for part in parts)
     first, second = (torch.zeros(classes, len(mean), dtype=torch.float64) for mean in means)
@@ -75,7 +75,7 @@ def between_classes(parts: Sequence[Clips], names: Names, means: tuple[Tensor, T
 
 
 def means_of(parts: Sequence[Clips], names: Names) -> tuple[Tensor, Tensor]:
-    """Compute the means of the columns of two modalities (d1,), (d2,)."""
+    """Compute the means (d1,) and (d2,) of two modalities over the clips of all sets."""
     totals = [torch.zeros(parts[0].dimension(name), dtype=torch.float64) for name in names]
     for block1, block2, _ in _blocks(parts, names):
         totals[0] += block1.sum(0)
@@ -92,7 +92,10 @@ def _centered_blocks(
 
 
 def _blocks(parts: Sequence[Clips], names: Names) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yield blocks (b, d1), (b, d2) in double precision with their labels (b,); a block may span two sets."""
+    """Yield blocks (b, d1) and (b, d2) of two modalities in double precision, with the labels (b,) of the rows.
+
+    A block may contain rows of several sets.
+    """
     size = max(1, _NUMBERS_AT_ONCE // sum(parts[0].dimension(name) for name in names))
     labels = torch.cat([part.labels for part in parts])
     for start in range(0, len(labels), size):

@@ -63,7 +63,7 @@ def total_correlation(
     """Compute the total correlation of two modalities in one of three forms, with a finite gradient.
 
         T = S_aa^{-1/2} S_av S_vv^{-1/2}, with singular values s;   "trace": sum of s;   "squared": sum of s^2
-        "source": sum of sqrt(s^2 + ridge) over the `top` largest, as in the released code (docs/fidelity.md)
+        "source": sum of sqrt(s^2 + ridge) over the `top` largest s, as in the released code (docs/fidelity.md)
 
     Args:
         first: S_aa (d, d), covariance of the first modality, with its ridge.
@@ -141,7 +141,7 @@ class CorrelationLearner(Learner):
         return ((self._outputs(features, modality) - mean.double()) @ weights.double()).float()
 
     def calibrate(self, valid: Clips) -> None:
-        """Solve the linear problem on outputs of the training clips, so that validation scores the complete method."""
+        """Solve the linear problem on outputs of the training clips, so that the complete method is validated."""
         self._solve()
 
     def before_epoch(self, train: Clips, epoch: object) -> None:
@@ -154,7 +154,10 @@ class CorrelationLearner(Learner):
         self._solve()
 
     def _outputs(self, features: Tensor, modality: Modality) -> Tensor:
-        """Encode in float64 (b, d) -> (b, outputs): the linear solution would scale up rounding errors of float32."""
+        """Compute the outputs (b, outputs) of an encoder for features (b, d), in float64.
+
+        In float32, the linear solution would scale up rounding errors.
+        """
         encoder = self.encoders[modality]
         state = (*encoder.named_parameters(), *encoder.named_buffers())
         precise = {name: value.double() if value.is_floating_point() else value for name, value in state}
@@ -190,18 +193,18 @@ def dcca(
     hidden_audio: Layers = (128, 128, 64),
     hidden_visual: Layers = (256, 256, 128),
 ) -> Method:
-    """Build deep CCA: encoders trained for the sum of canonical correlations of a batch (Andrew et al., ICML 2013).
+    """Build deep CCA: encoders trained for the total correlation of a batch (Andrew et al., ICML 2013).
 
     Args:
         context: dimensions of the two modalities.
-        settings: the `training` section; its batch must be well above `outputs`.
+        settings: the `training` section; its batch must be well above `options.outputs`.
         options: see `CorrelationOptions`.
         hidden_audio: hidden layers of the first modality (code of the AADML paper's group).
         hidden_visual: hidden layers of the second modality (same source).
 
     Raises:
-        InputError: clips without exactly two modalities of vectors, a batch not larger than `outputs`, more directions
-            than outputs, or `settings` that the method does not support.
+        InputError: clips without exactly two modalities of vectors, a batch not larger than `options.outputs`, more
+            directions than outputs, or `settings` that the method does not support.
     """
     hidden = dict(zip(context.need_pair("dcca"), (hidden_audio, hidden_visual), strict=True))
     _check_batch(settings, options.outputs, "dcca")
@@ -224,14 +227,14 @@ def c_dcca(
 
     Args:
         context: dimensions of the two modalities.
-        settings: the `training` section; its batch must be well above `outputs`.
+        settings: the `training` section; its batch must be well above `options.outputs`.
         options: see `CorrelationOptions`.
         hidden: hidden layers of both encoders (code of the AADML paper's group).
         pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
 
     Raises:
         InputError: clips without exactly two modalities of vectors or without exactly one class, a batch not larger
-            than `outputs`, more directions than outputs, or `settings` that the method does not support.
+            than `options.outputs`, more directions than outputs, or `settings` that the method does not support.
     """
     _check_batch(settings, options.outputs, "c-dcca")
     hiddens = dict.fromkeys(context.need_pair("c-dcca"), hidden)

@@ -32,12 +32,12 @@ _PARTS = ("landmarks", "whitening", "parameter")
 
 
 def rbf(values: Tensor, landmarks: Tensor, gamma: Tensor) -> Tensor:
-    """Compute exp(-gamma |x - z|^2) of all pairs: (n, d), (m, d) -> (n, m)."""
+    """Compute the kernel (n, m) of `values` (n, d) and `landmarks` (m, d): exp(-gamma |x - z|^2) for rows x and z."""
     return torch.exp(-gamma * squared_distance(values, landmarks))
 
 
 def polynomial(values: Tensor, landmarks: Tensor, gamma: Tensor) -> Tensor:
-    """Compute (1 + gamma x . z)^3 of all pairs: (n, d), (m, d) -> (n, m)."""
+    """Compute the kernel (n, m) of `values` (n, d) and `landmarks` (m, d): (1 + gamma x . z)^3 for rows x and z."""
     return (1 + gamma * (values @ landmarks.T)) ** 3
 
 
@@ -45,17 +45,18 @@ KERNELS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"rbf": rbf, "p
 
 
 class KernelFeatures:
-    """Features whose inner products are kernel values: kernel values with landmarks, whitened by the landmarks' kernel.
+    """Map from vectors to features whose inner products are kernel values of the vectors.
 
-    If every training clip is a landmark, the features are exact (kernel PCA). With fewer landmarks, the features are
-    Nystroem's approximation (Williams and Seeger, NIPS 2000).
+    The features are the kernel values of a vector with all landmarks, whitened by the kernel matrix of the
+    landmarks. If every training clip is a landmark, the features are exact (kernel PCA). With fewer landmarks, the
+    features are Nystroem's approximation (Williams and Seeger, NIPS 2000).
 
     Reference: Williams and Seeger, Using the Nyström method to speed up kernel machines, NIPS 2000, https://papers.nips.cc/paper_files/paper/2000/hash/19de10adbaa1b2ee13f77f679fa1483a-Abstract.html
 
     Args:
         kernel: a key of KERNELS.
         landmarks: (m, d).
-        whitening: (m, r), r the rank of the landmarks' kernel.
+        whitening: (m, r), with the rank r of the kernel matrix of the landmarks.
         parameter: gamma, a scalar.
     """
 
@@ -63,7 +64,7 @@ class KernelFeatures:
         self.kernel, self.landmarks, self.whitening, self.parameter = kernel, landmarks, whitening, parameter
 
     def __call__(self, values: Tensor) -> Tensor:
-        """Map features (n, d) -> (n, r), in double precision, block by block."""
+        """Compute the features (n, r) of vectors (n, d) in double precision, block by block."""
         function = KERNELS[self.kernel]
         blocks = values.double().split(BLOCK)
         return torch.cat([function(block, self.landmarks, self.parameter) @ self.whitening for block in blocks])
@@ -101,19 +102,20 @@ def kcca(
     ridge: Annotated[float, Interval(gt=0, le=1)] = 0.1,
     landmarks: Count = 1000,
 ) -> Method:
-    """Build kernel CCA, exact up to `landmarks` clips and by Nystroem's approximation beyond (Hardoon et al., 2004).
+    """Build kernel CCA (Hardoon et al., 2004), with Nystroem's approximation for more than `landmarks` clips.
 
-    Kernel CCA maximizes a' K1 K2 b under a' ((1 - c) K1^2 + c K1) a = 1 and the same for b and K2. K1 and K2 are the
-    centered kernel matrices of the modalities.
+        maximize a' K1 K2 b   under   a' ((1 - c) K1^2 + c K1) a = 1   and   b' ((1 - c) K2^2 + c K2) b = 1
+
+    K1 and K2 are the centered kernel matrices of the modalities, and a and b are weights of the clips.
 
     Args:
         context: dimensions of the two modalities, and the seed for choosing landmarks.
         settings: not used, since the solution has a closed form.
         dimension: number of directions.
         kernel: "rbf" with gamma = 1 / (median distance)^2, or "polynomial" of degree 3.
-        ridge: constant c in (1 - c) K^2 + c K; without a ridge, kernel CCA correlates any two views perfectly.
-        landmarks: largest number of clips that are landmarks of the kernels; the result is exact for at most as many
-            clips.
+        ridge: constant c in the constraints. Without a ridge, kernel CCA correlates any two modalities perfectly.
+        landmarks: largest number of clips that are landmarks of the kernels. The result is exact for at most this
+            number of clips.
 
     Raises:
         InputError: the kernel is unknown, or the clips do not have exactly two modalities of vectors.
@@ -149,7 +151,12 @@ def _fit(
 
 
 def _regularized(values: Tensor, ridge: float) -> Tensor:
-    """Compute (1 - c) K^2 + c K with c = `ridge`, in the space of centered kernel features (n, r) -> (r, r)."""
+    """Compute the matrix (r, r) of the constraint from centered kernel features F (n, r), with c = `ridge`.
+
+        ((1 - c) F' F + c I) / (n - 1)
+
+    This matrix is the form of (1 - c) K^2 + c K, with K = F F', in the space of the features.
+    """
     count = max(len(values) - 1, 1)
     product = values.T @ values / count
     return (1 - ridge) * product + ridge / count * torch.eye(len(product), dtype=product.dtype)

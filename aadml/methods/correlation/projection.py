@@ -27,14 +27,21 @@ class Projection:
         *,
         weighted: bool = False,
     ) -> Self:
-        """Store a solution and return the projection; with `weighted`, multiply each direction by its correlation."""
+        """Store a solution and return the projection.
+
+        Args:
+            names: names of the two modalities.
+            means: means (d1,) and (d2,) of the modalities.
+            solution: projections of both modalities, and the correlations.
+            weighted: whether to multiply each direction by its correlation.
+        """
         for name, mean, weights in zip(names, means, (solution.first, solution.second), strict=True):
             self.mean[name] = mean.double()
             self.weights[name] = (weights * solution.correlations if weighted else weights).double()
         return self
 
     def __call__(self, features: Tensor, modality: Modality) -> Tensor:
-        """Project (n, d) -> (n, k), float32.
+        """Project the features (n, d) of one modality to vectors (n, k) float32.
 
         Raises:
             InputError: the projection is not fitted on the modality.
@@ -67,7 +74,7 @@ class LinearMethod(Method):
     """Method whose projection has a closed form.
 
     Args:
-        fitted: sets of clips, treated as one set -> projection.
+        fitted: function that fits a projection to sets of clips, which are treated as one set.
         projection: unfitted projection of the same type, for `load`.
     """
 
@@ -84,7 +91,7 @@ class LinearMethod(Method):
         self.projection = self._fitted([part for part in (train, valid) if len(part)])
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Project n items of one modality (n, d) -> (n, dimension).
+        """Project the features (n, d) of one modality to vectors (n, dimension).
 
         Raises:
             InputError: the features are computed batch by batch, or the method is not fitted on the modality.

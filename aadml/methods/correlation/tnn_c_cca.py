@@ -65,13 +65,13 @@ class ClusterSolution(nn.Module):
         solve_buffers(self, values, cross, ridge=RIDGE, dimension=self.dimension)
 
     def forward(self, values: Tensor, modality: Modality) -> Tensor:
-        """Project (b, d) -> (b, dimension), float32."""
+        """Project values (b, d) of one modality to vectors (b, dimension) float32."""
         exact = values.double() - self.get_buffer(f"mean_{modality}")
         return (exact @ self.get_buffer(f"weights_{modality}")).float()
 
 
 def without_partners(selection: Selection) -> Selection:
-    """Return `selection`, applied after the partner of each anchor is removed from the anchor's positives."""
+    """Return a selection that removes each anchor's partner from the positives and then applies `selection`."""
 
     def select(comparison: Comparison, generator: torch.Generator) -> Comparison:
         column = torch.arange(comparison.positives.shape[1], device=comparison.own.device)
@@ -85,15 +85,16 @@ def without_partners(selection: Selection) -> Selection:
 class TripletLearner(Learner):
     """Triplet networks after cluster CCA, with anchors of the first modality (Zeng et al., TOMM 2020).
 
-    Cluster CCA (see `c_cca`) is solved on the training clips. A branch for each modality maps the projections through
-    hidden layers and an output layer (tanh, dropout), then a sigmoid. Triplets of a batch train the branches: anchors
-    of the first modality (audio in the paper) against clips of the second. The released code passes a flag that omits
-    the cluster part, and would accumulate this part in the wrong shape. The toolkit always includes the cluster part.
-    The code does not define the distance of the triplets. With the cosine, a margin of 0.5 could not be reached, since
-    outputs of a sigmoid of a tanh have cosines of at least 0.65. In the code, an anchor's partner is never a positive,
-    and the loss is the mean over all triplets (`fidelity: source`). In the toolkit, the partner is a positive, and the
-    loss is the mean over the triplets with a loss above zero (`repaired`). The code's batch-hard form mines over a list
-    of triplets, and is not reproduced. The published schedule has 10 epochs of 500 batches.
+    Cluster CCA (see `c_cca`) is solved on the training clips. A branch for each modality maps the projections
+    through hidden layers and an output layer, each with tanh and dropout, and through a sigmoid. Triplets of a
+    batch train the branches: anchors of the first modality (audio in the paper) against clips of the second. The
+    released code passes a flag that omits the cluster part. Without the flag, the code would accumulate this part
+    in the wrong shape. The toolkit always includes the cluster part. The code does not define the distance of the
+    triplets. With the cosine, a margin of 0.5 could not be reached, since outputs of a sigmoid of a tanh have
+    cosines of at least 0.648. In the code, an anchor's partner is never a positive, and the loss is the mean over
+    all triplets (`fidelity: source`). In the toolkit, the partner is a positive, and the loss is the mean over the
+    triplets with a loss above zero (`repaired`). The code's batch-hard form mines over a list of triplets, and is
+    not reproduced. The published schedule has 10 epochs of 500 batches.
 
     Args:
         context: dimensions of the two modalities.

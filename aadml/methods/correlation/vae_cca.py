@@ -68,24 +68,25 @@ class VariationalLearner(Learner):
     """Variational auto-encoders with latents for correlation, classes and pairs (Zhang et al., ACM TOMM 2023).
 
         x_m -> layer of m, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
-        z -> shared layer -> layer of m -> reconstruction of x_m
+        z -> shared decoder layer -> layer of m -> reconstruction of x_m
         J = 1e-4 sum over modalities of [mean squared error of x_m + sum over clips and dimensions of KL]
-            + sum of mean |p_i - Y_i|                    p: linear classifier on z,  Y: one-hot labels
+            + sum over modalities of mean |p_i - Y_i|    p: linear classifier on z,  Y: one-hot labels
             + 1e-3 (T_aa + T_av + T_vv)                                      T: see `same_class_loss`, centered latents
             + 0.1 mean |z_v - z_a|
-            + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
+            + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / n_i
 
-    Despite the name, the released code does not solve CCA: the correlation is a likelihood of pairs. Each latent is
-    centered over its dimensions. The code redraws the class centers at every call, so the center loss only shrinks
-    norms (`fidelity: source`). The toolkit learns the centers (`repaired`). KL is summed over the batch as in the
-    released code, and therefore grows with the batch size. The embedding is the mean, without noise. ReLU follows only
-    the unshared layers of the encoder, as in the released network.
+    n_i is the number of clips of the batch with the class of i. Despite the name, the released code does not solve
+    CCA: the correlation is a likelihood of pairs. Each latent is centered over its dimensions. The code redraws the
+    class centers at every call, so the center loss only shrinks norms (`fidelity: source`). The toolkit learns the
+    centers (`repaired`). KL is summed over the batch as in the released code, and therefore grows with the batch
+    size. The embedding is the mean, without noise. ReLU follows only the unshared layers of the encoder, as in the
+    released network.
 
     Args:
         context: dimensions and classes.
         dimension: size of the latent (64: released code).
-        hidden: size of the unshared layer of each encoder and decoder (512: same source).
-        inner: size of the shared layer before mean and variance (64: same source).
+        hidden: size of each encoder's unshared layer, and of the shared decoder layer (512: same source).
+        inner: size of the shared encoder layer before mean and variance (64: same source).
         center_weight: weight of the distance to the class centers (0.01: same source).
         fidelity: "repaired" for learned centers, "source" for centers that are redrawn for every batch.
 
@@ -116,7 +117,7 @@ class VariationalLearner(Learner):
         self.weights = WEIGHTS | {"center": center_weight}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch as the mean of the latent (b, d) -> (b, dimension)."""
+        """Return the means (b, dimension) of the latents of a batch (b, d), as embeddings."""
         return self._latent(features, modality)[0]
 
     def _latent(self, features: Tensor, modality: Modality) -> tuple[Tensor, Tensor]:

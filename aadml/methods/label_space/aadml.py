@@ -46,12 +46,13 @@ TRIPLET = LossSection.of("triplet")
 
 
 class LabelSpaceLearner(Learner):
-    """AADML: encoders into label space under a label loss and an anchor-aware metric loss (Zeng et al., ICMR 2024).
+    """AADML: encoders into label space with a label loss and an anchor-aware metric loss (Zeng et al., ICMR 2024).
 
     Each modality has its own encoder into label space. A label loss moves every vector towards its one-hot label. A
-    metric loss compares the modalities, with anchor-aware proxies instead of the anchors in training. The sum of both
-    losses is minimized (equation 10). At test, an item passes only through its encoder. Each argument is a section of
-    the config, so that other label losses, metric losses, selections and proxies define variants of AADML.
+    metric loss compares the modalities; in training, anchor-aware proxies replace the anchors. The sum of both
+    losses is minimized (equation 10). At test, an item passes only through its encoder. Each argument except
+    `context` is a section of the config. Other label losses, metric losses, selections and proxies define variants
+    of AADML.
 
     Args:
         context: dimensions, classes, seed.
@@ -60,12 +61,13 @@ class LabelSpaceLearner(Learner):
         loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, and loss options.
         selection: `name` (a key of SELECTIONS), and options of the selection.
         proxy: `name` (a key of PROXIES), and options of the proxy.
-        directions: (anchors, candidates), such as ["audio-visual", "visual-audio"]; "all" ordered pairs by default.
+        directions: names "anchors-candidates", such as ["audio-visual", "visual-audio"]. By default, "all" stands
+            for every ordered pair of modalities.
         readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
 
     Raises:
-        InputError: clips without exactly one class, features other than vectors, only one modality, or a section that
-            does not fit the modalities of the clips.
+        InputError: clips without exactly one class, features other than vectors, only one modality, or a section
+            that does not fit the modalities of the clips.
     """
 
     in_bfloat16 = "shown"
@@ -163,18 +165,18 @@ class LabelSpaceLearner(Learner):
         self.chosen.copy_(torch.tensor([float(best.name == "posterior"), best.temperature]))
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch as the read-out of its label-space vectors (b, d) -> (b, C)."""
+        """Compute the embeddings (b, C) of a batch (b, d): the read-out of its label-space vectors."""
         return self.read(self.encoders[modality](features))
 
     def label_space(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of all clips (n, d) -> (n, C), in evaluation mode, without gradients."""
+        """Return the label-space vectors (n, C) of one modality of `clips`, in evaluation mode, without gradients."""
         features, rows = clips.vectors(modality), torch.arange(len(clips))[group.own(len(clips))]
         with self.evaluated():
             parts = [self.encoders[modality](batch) for batch in self.in_batches(features, rows)]
         return group.gathered(torch.cat(parts), len(clips))
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips` into label space (n, C), on the CPU."""
+        """Return the label-space vectors (n, C) of one modality of `clips`, on the CPU."""
         return self.label_space(clips, modality).cpu()
 
     def read_off(self, outputs: Tensor) -> Tensor:
@@ -224,7 +226,11 @@ class LabelSpaceLearner(Learner):
         return torch.stack(losses).sum()
 
     def _probe(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the share of the metric loss's gradient that reaches the encoders; empty without proxy or gradient."""
+        """Return the share of the encoders in the gradient norm of the metric loss.
+
+        The share is the norm at the encoders divided by the norm at the encoders and the proxy. The result is empty
+        without a proxy, or if the metric loss has no gradient.
+        """
         proxy, metric = self.objective.proxy, parts["metric_loss"]
         if proxy is None or not metric.requires_grad:
             return {}
@@ -232,7 +238,10 @@ class LabelSpaceLearner(Learner):
         return {"metric_gradient_share": gradient_share(metric, encoders, proxies)}
 
     def _generator_loss(self, batch: Batch) -> dict[str, Tensor]:
-        """Compute the loss of the metric loss's generator, without gradient to the encoders."""
+        """Compute the loss of the player "generator", without gradient to the encoders.
+
+        The loss is the mean of `GenerativeLoss.generator_loss` over the comparisons of the objective.
+        """
         with torch.no_grad():
             embedded = self._embedded(batch)
         comparisons = self.objective.comparisons(embedded)
@@ -271,9 +280,9 @@ def cctl(
 ) -> Method:
     """Build CCTL: triplets in label space whose items may have any modality (Zeng et al., 2022).
 
-    The loss is the label loss of every modality plus the triplet loss over all combinations of modalities (eight for
-    two modalities). An item is never its own positive. The method is AADML without proxies. No code was released.
-    Network and label loss are therefore those of AADML, whose paper describes the method.
+    The loss is the label loss of every modality plus the triplet loss over all combinations of modalities (eight
+    for two modalities). An item is never its own positive. The method is AADML without proxies. No code of CCTL was
+    released, but the AADML paper describes CCTL. Network and label loss are therefore those of AADML.
 
     Args:
         context: dimensions and classes.

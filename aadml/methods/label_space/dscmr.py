@@ -60,7 +60,7 @@ class CommonSpaceLearner(Learner):
         self.alpha, self.beta = alpha, beta
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Map a batch to the common space (b, d) -> (b, dimension)."""
+        """Map features (b, d) of one modality to vectors (b, dimension) in the common space."""
         common: Tensor = self.shared(self.own[modality](features))
         return common
 

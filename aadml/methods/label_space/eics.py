@@ -35,14 +35,17 @@ class DualSubspaceLearner(Learner):
         explicit u:  separate layers per modality, then one layer shared by all modalities
         implicit f:  separate network per modality, into label space
         J = label loss of f + triplets of f in all directions
-            + sum of mean |p_i - Y_i|                          p: one linear classifier on u
-            + 1e-3 (T_aa + T_av + T_vv)                        T: see `same_class_loss`, on u
-            + 0.1 mean |u_i - u_i'|                            between partners
+            + sum over modalities of mean |p_i - Y_i|
+            + 1e-3 (T_aa + T_av + T_vv)      T: see `same_class_loss`, on u
+            + 0.1 mean |u_i - w_i|
         embedding = [u / |u|, f / |f|]: the cosine of two embeddings is the mean of the cosines of u and of f
 
-    No code was released. The abstract names the two subspaces and their purposes, and states that retrieval joins them.
-    Terms and weights follow DSCMR in the explicit subspace, and AADML in the implicit subspace. With C classes, the
-    embedding has explicit + C dimensions.
+    p are the outputs of one linear classifier on u, and Y are the one-hot labels. u_i and w_i are the explicit
+    vectors of a clip in two modalities.
+
+    No code was released. The abstract names the two subspaces and their purposes, and states that retrieval joins
+    the subspaces. Terms and weights follow DSCMR in the explicit subspace, and AADML in the implicit subspace. With
+    C classes, the embedding has explicit + C dimensions.
 
     Args:
         context: dimensions and classes.
@@ -77,7 +80,7 @@ class DualSubspaceLearner(Learner):
         self.objective = triplet_objective(context, classes, margin=margin)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch in both subspaces, each at unit length: (b, d) -> (b, explicit + C)."""
+        """Return the joined vectors (b, explicit + C) of features (b, d); each subspace's part has unit length."""
         parts = (self._explicit(features, modality), self.implicit[modality](features))
         return torch.cat([F.normalize(part, dim=1) for part in parts], 1)
 

@@ -27,16 +27,24 @@ WEIGHTS = {"label": 1.0, "apart": 0.1}
 class MultiScaleLearner(Learner):
     """Convolutions over a vector at three scales, and attention among an item's scales (Zhang et al., NCAA 2023).
 
-        x_m -> layers of m -> shared layer -> three scales t (width each) -> t + attention(t over t) -> joined, width
-            -> joined + attention(joined over t) -> embedding
-        J = sum of CE(classifier_m(z), y) + center_weight sum of mean |z_i - center of its class|^2 / 2
-            + 0.1 mean |z_v - z_a|
+        s = t + attention(t over t)
+        q = A [s_1, s_2, s_3]
+        z = B (q + attention(q over s))
+        J = sum of CE(classifier(z_i), y_i) + center_weight sum of mean |z_i - c(y_i)|^2 / 2
+            + 0.1 mean |z_i - w_i|
 
-    The code of MSNSCA is not released; layers, sizes and terms follow SMSA-VA-CMR by the same authors. In that code,
-    attention runs over the *batch* with keys of the partner's modality, at test too. The embedding of an item therefore
-    depends on the item's partner, which is the correct answer, and on neighbors in the file. In the toolkit, the scales
-    of an item attend only to the scales of the same item. The code's ReLU on raw audio features would set half
-    of the standardized values to 0, so the toolkit omits this ReLU. The toolkit learns the centers.
+    An item passes through layers of its modality, a layer shared by all modalities, and convolutions at three
+    scales. The convolutions of scale k compute the token t_k. A and B are linear maps. t_k, s_k and q have the size
+    `width`, and z is the embedding. Sums are over modalities, and each modality has its own classifier. y_i is the
+    class of clip i, and c(y_i) is the learned center of this class. z_i and w_i are the embeddings of clip i in two
+    modalities.
+
+    The code of MSNSCA is not released. Layers, sizes and terms follow SMSA-VA-CMR by the same authors. In the code
+    of SMSA-VA-CMR, attention runs over the *batch* with keys of the partner's modality, even at test. The embedding
+    of an item therefore depends on neighbors in the file and on the item's partner, which is the correct answer. In
+    the toolkit, the scales of an item attend only to the scales of the same item. The code of SMSA-VA-CMR applies a
+    ReLU to raw audio features. On standardized features, this ReLU would set half of the values to 0, so the
+    toolkit omits the ReLU.
 
     Args:
         context: dimensions and classes.
@@ -78,7 +86,7 @@ class MultiScaleLearner(Learner):
         self.weights = WEIGHTS | {"center": center_weight}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch (b, d) -> (b, dimension); each item attends only to its own scales."""
+        """Return the embeddings (b, dimension) of features (b, d); items do not attend to other items."""
         tokens = self.scales[modality](self.shared(self.own[modality](features)))
         attended = self.across_scales(tokens, tokens)
         joined = self.joined(attended.flatten(1))
@@ -100,7 +108,10 @@ class MultiScaleLearner(Learner):
 
 
 def _own(dimension: int, hidden: int, width: int, dropout: float) -> nn.Sequential:
-    """Build the first layers of a modality, (b, dimension) -> (b, width), with a hidden layer unless `hidden` is 0."""
+    """Build the layers of a modality before the shared layer: a module from (b, dimension) to (b, width).
+
+    The hidden layer has `hidden` units, and is omitted if `hidden` is 0.
+    """
     if not hidden:
         norm = nn.BatchNorm1d(dimension, affine=False)
         return nn.Sequential(norm, DropoutLayer(dropout), nn.Linear(dimension, width, bias=False))

@@ -65,7 +65,7 @@ def cosine() -> list[Readout]:
 
 
 def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
-    """Return read-outs that compare posteriors by inner product, one per temperature.
+    """Return one read-out per temperature; each read-out compares posteriors by inner product.
 
     Args:
         temperature: temperature of the softmax; "auto" chooses among TEMPERATURES on the validation clips.

@@ -12,7 +12,7 @@ from aadml.objective.composition import LabelLossSection, Weighted
 
 
 def label_space_encoders(context: Context, method: str, network: NetworkOptions) -> PerModality[LabelSpaceEncoder]:
-    """Build an encoder into label space for every modality: (b, d) -> (b, C).
+    """Build an encoder into label space for every modality, from (b, d) to (b, C).
 
     Args:
         context: dimensions and classes.
@@ -26,10 +26,11 @@ def label_space_encoders(context: Context, method: str, network: NetworkOptions)
 
 
 def summed_label_loss(section: LabelLossSection) -> Callable[[Mapping[Modality, Tensor], Tensor], Tensor]:
-    """Return a label loss of all modalities.
+    """Return a function that computes the label loss of all modalities.
 
     Returns:
-        Function of vectors (b, C) by modality and labels (b,): the sum of the losses over modalities, times the weight.
+        Function of two arguments: the vectors (b, C) of each modality, as a mapping, and the labels (b,). The
+        result is the sum of the losses over modalities, times the weight of the section.
     """
     loss, weight = section.build(), section.shared(Weighted).weight
 

@@ -12,10 +12,11 @@ SHORTEST = 8
 
 
 class ScaleNetwork(nn.Module):
-    """Network that computes tokens of a vector, one for each kernel size: (b, d) -> (b, 3, width).
+    """Network that computes tokens of vectors, one token for each kernel size: from (b, d) to (b, 3, width).
 
-    A strided convolution over the components of the vector is followed by a branch of two convolutions for each kernel,
-    each with max-pooling; the last pooling is over all positions.
+    A strided convolution over the components of a vector is followed by one branch for each kernel size. A branch
+    consists of two convolutions. Max-pooling follows every convolution, and the last pooling of a branch is over
+    all positions.
 
     Args:
         width: width of a token.
@@ -44,7 +45,9 @@ def _branch(kernel: int, width: int) -> nn.Sequential:
 class ItemAttention(nn.Module):
     """Attention of an item's queries over only the item's tokens.
 
-        query + W_o softmax(Q K^T / sqrt(width)) V,   K, V of the tokens of the item
+        q + W_o softmax(Q K^T / sqrt(width)) V
+
+    Q is a linear map of the queries q. K and V are linear maps of the tokens of the item.
 
     Args:
         width: width of queries and tokens.
@@ -56,7 +59,7 @@ class ItemAttention(nn.Module):
         self.value, self.output = nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, queries: Tensor, tokens: Tensor) -> Tensor:
-        """Add the output of attention over the tokens (b, t, width) to the queries (b, q, width) -> (b, q, width)."""
+        """Return the queries (b, q, width) plus the output of attention over the tokens (b, t, width)."""
         parts = (part[:, None] for part in (self.query(queries), self.key(tokens), self.value(tokens)))  # one head
         outputs: Tensor = queries + self.output(F.scaled_dot_product_attention(*parts)[:, 0])
         return outputs

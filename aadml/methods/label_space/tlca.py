@@ -37,12 +37,13 @@ class CurriculumLearner(Learner):
     """Triplets in label space, first semi-hard, then hard among interpolated points (Zeng and Ikeda, 2023).
 
         stage 1:  label loss + triplets whose negative is farther than the positive, by less than `margin`
-        stage 2:  label loss + triplets of the farthest positive and the nearest negative, among the candidates and
-                  interpolated points (see `interpolated`)
+        stage 2:  label loss + triplets of the farthest positive and the nearest negative, both among the candidates
+                  and the interpolated points (see `interpolated`)
 
-    Stage 2 starts from the best weights of stage 1 with a new optimizer. No code was released, and the abstract names
-    only the stages and the interpolation. Network, margin and label loss are those of AADML, from the same group. The
-    nearest negative is mostly an interpolated point between anchor and negative, so there are always hard triplets.
+    Stage 2 starts from the best weights of stage 1 with a new optimizer. No code was released, and the abstract
+    names only the stages and the interpolation. Network, margin and label loss are those of AADML, by the same
+    group. In stage 2, the nearest negative of an anchor is mostly an interpolated point near the anchor. Stage 2
+    therefore does not run out of hard triplets.
 
     Args:
         context: dimensions and classes.
@@ -80,7 +81,7 @@ class CurriculumLearner(Learner):
         return in_two(epochs, self.share, (FIRST, SECOND))
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch in label space (b, d) -> (b, C)."""
+        """Map features (b, d) of one modality to label-space vectors (b, C)."""
         return self.encoders[modality](features)
 
     def _hard(self, comparison: Comparison, generator: torch.Generator) -> Comparison:

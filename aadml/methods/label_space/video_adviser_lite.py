@@ -31,18 +31,20 @@ def mean_squared_distance(vectors: Tensor, targets: Tensor) -> Tensor:
 
 @removing(inner_weight=1.0)
 class AdvisedLearner(Learner):
-    """Students, each of one modality, distilled from a teacher of all modalities (VideoAdviser, Wang et al., 2023).
+    """Students of one modality each, distilled from a teacher of all modalities (VideoAdviser, Wang et al., 2023).
 
         stage 1, teacher:   CE(z, y) + mean |r_i - softmax(z_i)|^2
-                            z, r: class logits and regressed labels, linear heads of an MLP on all modalities joined
         stage 2, students:  label loss of f + advice_weight sum over modalities of mean |f_i - r_i|^2
-                            f: outputs of the students
 
-    The method is an analogue, hence "lite". The teacher of VideoAdviser is the video model of CLIP with prompts, which
-    cannot be rebuilt from one feature vector per clip. The order of the distillation is the same: from the teacher's
-    class logits to its own regression, and from the regression to the students. Sizes and weights are choices of this
-    toolkit. The teacher reads all modalities of a clip, and is used only in training. At test, an item is
-    embedded in label space by the student of its modality.
+    The teacher computes the class logits z and the regressed labels r. y are the classes of the clips. z and r are
+    outputs of two linear layers on one MLP, which reads the joined features of all modalities. f are the outputs of
+    the students.
+
+    The method is an analogue, hence "lite". The teacher of VideoAdviser is the video model of CLIP with prompts,
+    which cannot be rebuilt from one feature vector per clip. The order of the distillation is that of VideoAdviser:
+    from the class logits to the regression of the teacher, and from this regression to the students. Sizes and
+    weights are choices of this toolkit. The teacher reads all modalities of a clip, and is used only in training.
+    At test, an item is embedded in label space by the student of its modality.
 
     Reference: Wang et al., VideoAdviser: video knowledge distillation for multimodal transfer learning, 2023, https://arxiv.org/abs/2309.15494
 
@@ -53,7 +55,8 @@ class AdvisedLearner(Learner):
         hidden: hidden layers of the teacher.
         dropout: share of the teacher's hidden units dropped in training.
         teacher_share: share of the epochs that train the teacher.
-        advice_weight: weight of the distillation into the students; 0 for students that do not depend on the teacher.
+        advice_weight: weight of the distillation into the students; 0 for students that do not depend on the
+            teacher.
 
     Raises:
         InputError: clips without exactly one class, features other than vectors, or only one modality.
@@ -89,7 +92,7 @@ class AdvisedLearner(Learner):
         self._stage = SECOND
 
     def players(self) -> Mapping[str, Player]:
-        """Return the teacher and the students, which are trained one after the other."""
+        """Return the players "teacher" and "students"; the students are trained after the teacher."""
         return {
             "teacher": Player(list(self.teacher.parameters()), self._teacher_loss),
             "students": Player(list(self.students.parameters()), self._student_loss),
@@ -104,7 +107,11 @@ class AdvisedLearner(Learner):
         self._stage = epoch.stage
 
     def validate(self, valid: Validation) -> dict[str, float]:
-        """Score the validation clips; "score" is the teacher's accuracy in its stage, then the students' mean MAP."""
+        """Return the scores of the validation clips.
+
+        In the stage "teacher", "score" is the accuracy of the teacher. In the stage "students", "score" is the mean
+        MAP of the students.
+        """
         scores = super().validate(valid)
         with torch.no_grad():
             clips = valid.clips
@@ -117,11 +124,14 @@ class AdvisedLearner(Learner):
         } | scores
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch by the student of its modality (b, d) -> (b, C)."""
+        """Return the label-space vectors (b, C) of features (b, d), computed by the student of the modality."""
         return self.students[modality](features)
 
     def _advice(self, features: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Return class logits and regressed labels (b, C) of the teacher, from the features of all modalities."""
+        """Return the teacher's class logits (b, C) and regressed labels (b, C).
+
+        `features` contains the features (b, d) of each modality, in the order of `self.names`.
+        """
         inner = self.teacher["trunk"](torch.cat(list(features), 1))
         return self.teacher["logits"](inner), self.teacher["regression"](inner)
 

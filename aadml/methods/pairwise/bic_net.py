@@ -28,14 +28,14 @@ HEADS = 4
 
 
 class TokenTransformer(nn.Module):
-    """A transformer over pieces of a vector: (b, d) -> (b, width).
+    """A transformer over pieces of a vector, from (b, d) to (b, width).
 
-    The vector is divided into equal pieces (the last padded with zeros), each a token. Transformer layers follow, and
-    attention pools the tokens.
+    The vector is divided into pieces of equal length, and the last piece is padded with zeros. Each piece is a
+    token. Transformer layers follow, and attention pools the tokens.
 
     Args:
         dimension: d.
-        tokens: largest number of pieces; fewer if fewer pieces of equal length contain all d components.
+        tokens: largest number of pieces. A piece has ceil(d / tokens) components, so that fewer pieces can suffice.
         width: width of tokens and output, a multiple of `HEADS`.
         depth: number of transformer layers.
         dropout: share of units dropped.
@@ -66,18 +66,21 @@ class TokenTransformer(nn.Module):
 
 @removing(attention_heads=HEADS, label_aware=False)
 class BilateralLearner(Learner):
-    """A global branch on vectors and a local branch on their tokens, both trained to rank partners (Han et al., 2023).
+    """A global branch on vectors and a local branch on tokens, both trained to rank partners (Han et al., 2023).
 
-        global g = norm(MLP(x));   local l = norm(attention pooling(transformer(tokens of x)))
+        global g = norm(MLP(v));   local l = norm(attention pooling(transformer(tokens of v)))
         J = 1/2 R(g) + 1/2 R(l)
         R = sum over directions, clips i, other clips j of  max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
         embedding = [g / |g|, l / |l|]: the cosine of two embeddings is the mean of the cosines of g and of l
 
+    v are feature vectors. x_i and y_i are the outputs of a branch (g or l) for clip i in the two modalities of a
+    direction.
+
     BiC-Net encodes frames and their regions by transformers in space and time, and text by BERT. A single feature
-    vector per clip has neither frames nor regions. The local branch therefore splits a vector into `tokens` pieces with
-    learned positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are
-    negatives, which lowers scores of retrieval by class. When the validation score stops rising, the released code and
-    the preset halve the learning rate. Sizes are choices of this toolkit.
+    vector per clip has neither frames nor regions. The local branch therefore splits a vector into `tokens` pieces
+    with learned positions, and the global branch is an MLP. All clips except the anchor's partner are negatives,
+    even clips of the anchor's class. These negatives lower the scores of retrieval by class. When the validation
+    score stops rising, the released code and the preset halve the learning rate. Sizes are choices of this toolkit.
 
     Args:
         context: dimensions and classes.
@@ -115,7 +118,7 @@ class BilateralLearner(Learner):
         )
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch by both branches, each at unit length: (b, d) -> (b, dimension)."""
+        """Return the joined vectors (b, dimension) of features (b, d); each branch's part has unit length."""
         return torch.cat([F.normalize(branch[modality](features), dim=1) for branch in (self.whole, self.local)], 1)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:

@@ -27,13 +27,15 @@ SUPCON = LossSection.of("supcon", reduction="mean")
 
 @removing(activation="relu", label_aware=False)
 class ContrastiveLearner(LearnedScale, Learner):
-    """Projection heads under CLIP's objective, which matches clips with their partners (Radford et al., ICML 2021).
+    """Projection heads under CLIP's objective of matching clips with their partners (Radford et al., ICML 2021).
 
-        L = mean over directions of  mean over i of  -log( exp(s cos(x_i, y_i)) / sum over j of exp(s cos(x_i, y_j)) )
+        L = mean over directions of  mean over i of
+            -log( exp(s cos(x_i, y_i)) / sum over j of exp(s cos(x_i, y_j)) )
 
-    The scale s is learned, between 1 and 100. All other clips of the batch are negatives, even clips of the same class,
-    which lowers scores of retrieval by class. The AADML paper does not describe the use of CLIP on features for its
-    table, so heads and schedule are configurable.
+    x_i and y_i are the embeddings of clip i in the two modalities of a direction. The scale s is learned, between 1
+    and 100. All other clips of the batch are negatives, even clips of the same class. These negatives lower the
+    scores of retrieval by class. The table of the AADML paper contains CLIP, but the paper does not describe the
+    use of CLIP on features. Heads and schedule are therefore configurable.
 
     Args:
         context: dimensions and classes.
@@ -65,7 +67,7 @@ class ContrastiveLearner(LearnedScale, Learner):
         self.learn_scale(self.objective, temperature)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Project a batch onto the unit sphere (b, d) -> (b, dimension)."""
+        """Return unit-length embeddings (b, dimension) of features (b, d)."""
         return F.normalize(self.heads[modality](features), dim=1)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:

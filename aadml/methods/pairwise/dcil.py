@@ -30,20 +30,21 @@ FIRST, SECOND = "instance", "ranking"
 
 @removing(activation="relu", instance="clip", ranking_weight=1.0)
 class InstanceLearner(Learner):
-    """Embeddings trained to classify clips, with one classifier for all modalities, then to rank (Zheng et al., 2020).
+    """Embeddings that are trained first to classify clips, and then also to rank partners (Zheng et al., 2020).
 
         stage 1:  L = sum over modalities of CE(W x_i, i)            all modalities share W
         stage 2:  L + sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
 
-    Every training clip is a class, so that partners share a row of W. No code in PyTorch was released, and the AADML
-    paper does not describe the use of the method on features. Sizes, dropout and schedule are therefore configurable.
-    The classifier has a row for each training clip and is not used for embedding.
+    x_i and y_i are the embeddings of clip i in two modalities. Every training clip is a class, so that partners
+    share a row of W. No code in PyTorch was released, and the AADML paper does not describe the use of the method
+    on features. Sizes, dropout and schedule are therefore configurable. The classifier has a row for each training
+    clip and is not used for embedding.
 
     Args:
         context: dimensions, classes, number of training clips.
         dimension: size of the embedding (512 to 2048 are usual).
         hidden: hidden layers of the heads; [] for linear heads.
-        dropout: share of units dropped, including units of the embedding before the classifier.
+        dropout: share of units dropped, in hidden layers and between the embedding and the classifier.
         instance_share: share of the epochs in stage 1.
         margin: margin of the ranking loss (1: Zheng et al.).
         selection: the `selection` section: "all" negatives of a batch, "hardest", "random", ... (see SELECTIONS).

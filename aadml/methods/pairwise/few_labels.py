@@ -106,7 +106,7 @@ class FewLabelsLearner(Learner):
             self.matching.refresh(train, self._on_sphere_all)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Compute the class posteriors of a batch (b, d) -> (b, C)."""
+        """Compute the class posteriors (b, C) of features (b, d)."""
         # in double precision, because a saturated softmax in float32 has ties
         return torch.softmax(self.encoders[modality](features).double(), 1).float()
 
@@ -135,7 +135,10 @@ class FewLabelsLearner(Learner):
         return on_sphere(self.spheres[modality](self.encoders[modality].features(features)))
 
     def _on_sphere_all(self, clips: Clips, modality: Modality) -> Tensor:
-        """Map all clips onto the sphere (n, pair_dimension), in evaluation mode, without gradients."""
+        """Compute unit vectors (n, pair_dimension) of one modality of `clips`, without gradients.
+
+        The networks compute in evaluation mode.
+        """
         with self.evaluated():
             return torch.cat([self._on_sphere(part, modality) for part in self.in_batches(clips.vectors(modality))])
 

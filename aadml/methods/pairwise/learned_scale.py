@@ -34,7 +34,11 @@ class LearnedScale(nn.Module):
         objective.losses = tuple(partial(self._scaled, loss) for loss in objective.losses)
 
     def bounded_scale(self) -> dict[str, Tensor]:
-        """Return the scale for the log, after bounding the parameter; empty if no temperature is learned."""
+        """Limit the parameter `log_scale` to its bounds, and return the scale s for the training log.
+
+        The result is empty if no temperature is learned. If rows are divided over workers, the result is s divided
+        by the number of workers.
+        """
         if self.log_scale is None:
             return {}
         with torch.no_grad():  # no clamp in the graph, whose gradient would be zero beyond the bound

@@ -95,14 +95,16 @@ class Matching(LearnedScale):
         self.objective.check_size(len(train), None)
 
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
-        """Refresh bank, neighbors and proxies for an epoch; find duplicates once, or in each epoch for changing texts.
+        """Refresh bank, neighbors and proxies for an epoch, as far as the options need these.
+
+        Duplicates are found in the first epoch. If the texts are redrawn, duplicates are found in every epoch.
 
         Args:
             train: the training clips.
             embed_all: (clips, modality) -> (n, d), in evaluation mode.
 
         Raises:
-            InputError: neighbors in the space of a DCCA are needed, but there are several processes.
+            InputError: neighbors in the space of a DCCA are needed, but there are several workers.
         """
         if self._taught and self._train is not train:
             self._teacher = dcca_space(train, seed=self._seed)

@@ -32,7 +32,8 @@ class EmbeddingOptions:
 
     Attributes:
         dimension: size of the embedding.
-        average: decay of a running average of the networks, which then computes the embeddings; 0 for no average.
+        average: decay of a running average of the networks; 0 for no average. If there is an average, the averaged
+            networks compute the embeddings.
     """
 
     dimension: Width = 64
@@ -111,7 +112,7 @@ class PairLearner(Learner):
         return self.matching.objective.proxy
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Map a batch onto the unit sphere (b, d) -> (b, dimension)."""
+        """Return unit-length embeddings (b, dimension) of features (b, d)."""
         networks = self.encoders if self.averaged is None else self.averaged
         return on_sphere(networks[modality](features))
 

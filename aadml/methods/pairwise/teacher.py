@@ -35,10 +35,10 @@ def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
         seed: seed of the teacher's weights and batches.
 
     Returns:
-        Modality -> (n, 10), on the device of the clips.
+        The embeddings (n, 10) of each modality, on the device of the clips.
 
     Raises:
-        InputError: the clips do not have exactly two modalities of vectors, or there are several processes.
+        InputError: the clips do not have exactly two modalities of vectors, or there are several workers.
     """
     if group.count() > 1:
         raise InputError(

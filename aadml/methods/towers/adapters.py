@@ -22,8 +22,8 @@ def linear_layers(network: nn.Module, parts: Iterable[nn.Module]) -> tuple[str, 
 def add_adapters(network: nn.Module, layers: Sequence[str], *, rank: int, alpha: float) -> list[nn.Module]:
     """Add low-rank adapters to linear layers in place (Hu et al., 2021).
 
-    The output of a layer for an input x receives `alpha / rank` times B A x, with new matrices A and B. B is zero at
-    the beginning, so that the network computes the same vectors.
+    The output of a layer for an input x receives `alpha / rank` times B A x, with new matrices A and B. B is zero
+    at the beginning, so that the network at first computes the same vectors as without adapters.
 
     Reference: Hu et al., LoRA: low-rank adaptation of large language models, 2021, https://arxiv.org/abs/2106.09685
 

@@ -33,6 +33,6 @@ def _computed_again(forward: Callable[..., object], *args: Any, **options: Any) 
 
 
 def _contexts() -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
-    """Return contexts for the first and the second computation of a block, which draw the same numbers."""
+    """Return contexts for the first and second computation of a block; both computations draw the same numbers."""
     draws = ItemDraws.current()
     return nullcontext(), draws.copy() if draws else nullcontext()

@@ -78,8 +78,9 @@ def _base_of(saved: SavedTower, modality: Kind) -> OpenedTower:
 class HubInput(ResizedBuffers):
     """A pretrained network and the preparation of its inputs; the preparation is saved as bytes with the weights.
 
-    In training, items of one shape are processed together, and the vector of a clip is the mean over its windows. In
-    evaluation, a vector equals the output of the extractor `hf:MODEL`, independently of the other items of the batch.
+    In training, items of one shape are processed together, and the vector of a clip is the mean over its windows.
+    In evaluation, a vector is computed as in the extractor `hf:MODEL`, independently of the other items of the
+    batch.
 
     Args:
         source: `hf:MODEL[@revision][#pooling]`.

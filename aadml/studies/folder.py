@@ -85,33 +85,21 @@ def _keep_to(folder: Path, data: str | Sequence[str]) -> None:
     Raises:
         InputError: the data are missing or differ from the data of the runs, or `data.json` is damaged.
     """
-<<<<<<< HEAD
-    drawn, data = is_address(data), shown_address(data)
-    if not drawn and not Path(data).exists():
-        raise InputError(f"{data} does not exist; check the path of the data")
-    path, sha256 = folder / DATA, _fingerprint(Path(data))
-=======
     data = [data] if isinstance(data, str) else data
     for place in data:
         if not is_address(place) and not Path(place).exists():
-            raise InputError(f"{place}: does not exist; check the path of the data")
+            raise InputError(f"{place} does not exist; check the path of the data")
     drawn, shown = any(map(is_address, data)), [shown_address(place) for place in data]
     path, names, checksums = folder / DATA, ", ".join(shown), [_fingerprint(Path(place)) for place in shown]
     sha256 = checksums[0] if len(data) == 1 else hashlib.sha256("".join(checksums).encode()).hexdigest()
->>>>>>> mendA
     noted = _noted(path)
     if path.exists() and not noted:
         raise InputError(f"{path} is not a valid record of the data of the runs; choose another --output")
     if noted and any(place.is_dir() for place in folder.iterdir()):
         if noted["sha256"] != sha256 or (drawn and noted["data"] != names):
             raise InputError(
-<<<<<<< HEAD
                 f"{folder} contains runs on other data ({noted['data']}, which may have changed since); choose "
-                f"another --output for {data}"
-=======
-                f"{folder}: contains runs on other data ({noted['data']}, which may have changed since); choose "
                 f"another --output for {names}"
->>>>>>> mendA
             )
         return
     write_text(path, json.dumps({"data": names, "sha256": sha256}, indent=2) + "\n")

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
@@ -127,9 +127,6 @@ class Matching(LearnedScale):
         vectors: Mapping[Modality, Tensor],
         batch: Batch,
         encode: Encode,
-        *,
-        features: Mapping[Modality, Tensor] | None = None,
-        heads: Mapping[Modality, nn.Module] | None = None,
     ) -> dict[str, Tensor]:
         """Compute the loss of a batch.
 
@@ -137,8 +134,6 @@ class Matching(LearnedScale):
             vectors: modality -> (b, d).
             batch: batch of the vectors.
             encode: encoder for proxies with live neighbors.
-            features: modality -> (b, f), for generative losses.
-            heads: modality -> the last layer, for generative losses.
 
         Returns:
             "loss", "active", and "scale" if the temperature is learned.
@@ -149,9 +144,8 @@ class Matching(LearnedScale):
         neighbors = self.neighbors
         near = None if neighbors is None else {m: neighbors.among(index, m, columns) for m in vectors}
         embedded = Embedded(
-            vectors, self._groups[index], index, "id", features=features, heads=heads, neighbors=near, bank=self._bank,
-            present=batch.present,
-        )  # fmt: skip
+            vectors, self._groups[index], index, "id", neighbors=near, bank=self._bank, present=batch.present
+        )
 
         def encoded(modality: Modality, rows: Tensor) -> Tensor:
             assert self._train is not None

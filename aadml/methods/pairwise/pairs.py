@@ -65,8 +65,8 @@ class PairLearner(Learner):
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
 
     Raises:
-        InputError: features other than vectors, only one modality, or sections that contradict each other (see
-            `Matching`).
+        InputError: features other than vectors, only one modality, a loss that needs classes or features of a last
+            layer, or sections that contradict each other (see `Matching`).
     """
 
     divides_batches = True
@@ -88,7 +88,7 @@ class PairLearner(Learner):
         self.encoders = encoders(context, "pairs", dimension, network)
         self.averaged = deepcopy(self.encoders).requires_grad_(requires_grad=False) if self.average else None
         self.matching = Matching(
-            Space(context.modalities, dimension, (0, *network.hidden)[-1], context.classes),
+            Space(context.modalities, dimension),
             loss=loss, selection=selection, proxy=proxy, directions=directions, neighbors=neighbors, seed=context.seed,
         )  # fmt: skip
         self.needs_same_texts = self.matching.needs_same_texts
@@ -123,12 +123,9 @@ class PairLearner(Learner):
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         self._update_average()
-        hidden = group.together(
-            len(batch.labels), lambda: {m: self.encoders[m].features(values) for m, values in batch.features.items()}
-        )
-        heads = {m: self.encoders[m].predicted for m in hidden}
-        vectors = {m: on_sphere(heads[m](values)) for m, values in hidden.items()}
-        return self.matching(vectors, batch, self._encode, features=hidden, heads=heads)
+        features = batch.features
+        vectors = group.together(len(batch.labels), lambda: {m: self._encode(f, m) for m, f in features.items()})
+        return self.matching(vectors, batch, self._encode)
 
     def _encode(self, features: Any, modality: Modality) -> Tensor:
         return on_sphere(self.encoders[modality](features))

@@ -1,13 +1,17 @@
 """Positives, negatives and candidates of a loss of pairs."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.methods import METHODS
 from aadml.methods.pairwise.matching import same_clips
 from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 from aadml.objective.neighbor_positives import NeighborOptions
 from tests.methods.pairwise.pairs_on_features import (
     CONTEXT,
@@ -19,6 +23,7 @@ from tests.methods.pairwise.pairs_on_features import (
     loss_of,
     soft_targets,
 )
+from tests.sections import typed
 
 
 def test_clips_that_share_their_features_are_not_each_others_negatives():
@@ -121,3 +126,10 @@ def test_options_that_do_not_go_together_are_refused(options, message):
 def test_more_neighbors_than_clips_are_refused():
     with pytest.raises(InputError, match=r"neighbors\.k is 9, .* at most 8"):
         cost(learner(neighbors=NeighborOptions(positives="own", k=9)), clips())
+
+
+@pytest.mark.parametrize(("loss", "needs"), [("daml", "features"), ("hdml", "features"), ("proxy-nca", "classes")])
+def test_a_loss_that_matching_does_not_train_is_refused(loss, needs):
+    for method in ("pairs", "few-labels"):
+        with pytest.raises(InputError, match=f"{loss} .*{needs}"):
+            METHODS[method](replace(CONTEXT, classes=3), Training(), **typed(loss=loss))

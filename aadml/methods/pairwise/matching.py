@@ -47,9 +47,9 @@ class Matching(LearnedScale):
         seed: seed of the DCCA that defines a space of neighbors.
 
     Raises:
-        InputError: a loss or proxy that does not support weights of neighbors, proxies in place of a bank's candidates,
-            neighbors in the space of a DCCA without exactly two modalities, or a `space` without a modality or property
-            required by the sections.
+        InputError: a loss whose temperature cannot be learned, a loss or proxy that does not support weights of
+            neighbors, proxies in place of a bank's candidates, neighbors in the space of a DCCA without exactly two
+            modalities, or a `space` without a modality or property required by the sections.
     """
 
     __call__: Callable[..., dict[str, Tensor]]

@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.pairwise.matching import same_clips
@@ -24,6 +25,11 @@ from tests.methods.pairwise.pairs_on_features import (
     soft_targets,
 )
 from tests.sections import typed
+
+
+class OfModule(torch.nn.Module):
+    def __init__(self, *, temperature: float = 0.1):
+        super().__init__()
 
 
 def test_clips_that_share_their_features_are_not_each_others_negatives():
@@ -108,6 +114,8 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
             {"neighbors": NeighborOptions(positives="own", weights="affine"), "loss": "triplet"},
             "weights all positives equally",
         ),
+        ({"loss": {"name": "nt-xent", "temperature": 0.001}}, r"loss\.temperature is 0\.001, .* from 0\.01 to 1"),
+        ({"loss": f"{__name__}:OfModule"}, "the loss is an nn.Module"),
         ({"neighbors": NeighborOptions(candidates="bank"), "proxy": "anchor-aware"}, "set proxy.aa_on to anchor"),
         *(
             (
@@ -119,7 +127,7 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
+    with trusting(), pytest.raises(InputError, match=message):
         learner(**options)
 
 

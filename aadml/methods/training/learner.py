@@ -74,6 +74,7 @@ class Player:
         settings: the `training` section -> the section of this player, if its optimizer differs.
         probe: scalars of the loss, with their graph -> additional scalars for the log, without random draws.
         rates: parameter -> learning rate, for the parameters to which the rate of `settings` does not apply.
+        after_step: called after each step of the optimizer.
     """
 
     parameters: Sequence[nn.Parameter]
@@ -81,6 +82,7 @@ class Player:
     settings: Callable[[Training], Training] = lambda settings: settings
     probe: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] | None = None
     rates: Mapping[nn.Parameter, float] = field(default_factory=dict)
+    after_step: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)

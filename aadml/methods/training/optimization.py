@@ -115,6 +115,7 @@ class Optimization:
                 nn.utils.clip_grad_norm_(player.parameters, clip_norm)
             if bool(torch.isfinite(parts["loss"])):
                 optimizer.step()
+                player.after_step()
         return parts
 
     def state(self) -> dict[str, Tensor]:

@@ -79,13 +79,14 @@ class Optimization:
 
         Args:
             step: position of the step in its stage.
-            factor: factor of the learning rate after all plateaus so far.
+            factor: factor of the learning rate after all plateaus so far, for players with the schedule "plateau".
         """
         for name, optimizer in self._optimizers.items():
             settings = self._players[name].settings(self._settings)
+            lowered = factor if settings.schedule == "plateau" else step.decay(settings)
             for parameters, rate in zip(optimizer.param_groups, self._full_rates[name], strict=True):
                 floor = min(settings.schedule_floor, rate)
-                parameters["lr"] = max(floor, rate * factor * step.decay(settings)) * step.rise(settings.warmup)
+                parameters["lr"] = max(floor, rate * lowered) * step.rise(settings.warmup)
         first: float = next(iter(self._optimizers.values())).param_groups[0]["lr"]
         return first
 

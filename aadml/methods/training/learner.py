@@ -98,6 +98,7 @@ class Stage:
         start_from_best: whether the stage starts from the best weights of the stage before, rather than the last.
         keep_best: whether the best score so far includes the stage before.
         scored: whether the best weights at the end of the stage are scored, before the next stage begins.
+        validated: whether the stage trains parts that validation scores; patience and plateaus count only these stages.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Stage:
     start_from_best: bool = True
     keep_best: bool = False
     scored: bool = False
+    validated: bool = True
 
 
 def in_two(epochs: int, share: float, names: tuple[str, str], *, apart: bool = False) -> list[Stage]:

@@ -124,7 +124,7 @@ class _Loop:
             self.progress.epoch += 1
             self.progress.epochs_done += 1
             last = self.progress.epoch == stage.epochs
-            record = {**record, **self._score(), **self._score_train(last=last)}
+            record = {**record, **self._score(stage), **self._score_train(last=last)}
             with group.alone():
                 self.session.log(record, self._weights(last=last))
             self._warn()
@@ -184,7 +184,7 @@ class _Loop:
         step = Step(epoch.number, epoch.total, done, max(1, len(batches)) if isinstance(batches, list) else 1)
         return self.optimization.set_rates(step, self.progress.learning_rate_factor)
 
-    def _score(self) -> dict[str, float]:
+    def _score(self, stage: Stage) -> dict[str, float]:
         """Score the validation clips, and store the weights that `select` chooses."""
         if not len(self.valid):
             self._keep({})
@@ -193,11 +193,11 @@ class _Loop:
         scores, criterion = group.by_first(self._validated), self.settings.criterion
         score, best = scores[self.learner.criterion if criterion == AUTO else criterion], self.progress.best
         better = best is None or score > best
-        self.progress.since_best = 0 if better else self.progress.since_best + 1
+        self.progress.since_best = 0 if better else self.progress.since_best + stage.validated
         self.progress.best = score if better else best
         if better or self.settings.select == "last":
             self._keep(scores)
-        if self.settings.schedule == "plateau":
+        if self.settings.schedule == "plateau" and stage.validated:
             self._lower_on_plateau(score)
         return {f"valid {key}": value for key, value in scores.items()}
 

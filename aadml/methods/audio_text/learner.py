@@ -95,14 +95,14 @@ class TwoTowers(CachingLearner, CaptionedLearner):
     def settled(self, clips: Clips) -> Clips:
         """Replace the inputs of settled networks (see `CaptionTower.settled`) by vectors, and omit undecodable clips.
 
-        Without settled networks, the clips are returned unchanged.
+        Without settled networks, or without clips, the clips are returned unchanged.
 
         Raises:
             InputError: no sound can be decoded.
         """
         for modality in clips.modalities:
             tower = self.tower(modality)
-            if tower.settled and not isinstance(clips[modality], Tensor):
+            if len(clips) and tower.settled and not isinstance(clips[modality], Tensor):
                 self.eval()
                 vectors, present = describe(clips[modality], tower.network, self.device)
                 clips = replace(clips, features=dict(clips.features) | {modality: vectors})

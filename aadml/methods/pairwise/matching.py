@@ -190,6 +190,11 @@ def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
             f"neighbors.weights is {neighbors.weights}, but the proxy appends candidates, which have no weights; set "
             "neighbors.weights to equal, or choose another proxy"
         )
+    if neighbors.candidates == "bank" and isinstance(proxy, Extending):
+        raise InputError(
+            "neighbors.candidates is bank, so all training clips are candidates, but the proxy appends further "
+            "candidates; choose another proxy, or set neighbors.candidates to batch"
+        )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
         raise InputError(
             f"proxy.aa_on is {proxy.aa_on}, but with neighbors.candidates=bank, proxies replace only anchors; set "

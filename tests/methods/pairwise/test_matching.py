@@ -119,6 +119,13 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
         ({"neighbors": NeighborOptions(candidates="bank"), "proxy": "anchor-aware"}, "set proxy.aa_on to anchor"),
         *(
             (
+                {"neighbors": NeighborOptions(candidates="bank"), "proxy": proxy},
+                "the proxy appends further candidates; choose another proxy",
+            )
+            for proxy in ("expansion", "memory")
+        ),
+        *(
+            (
                 {"neighbors": NeighborOptions(positives="all", weights="affine"), "loss": "supcon", "proxy": proxy},
                 "the proxy appends candidates, which have no weights; set neighbors.weights to equal",
             )

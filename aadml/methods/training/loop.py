@@ -23,7 +23,6 @@ from aadml.methods.training.session import Checkpoint, EpochWeights, Record, Ses
 from aadml.methods.training.settings import AUTO, Training
 from aadml.methods.training.train_scores import can_be_scored, train_scores
 from aadml.methods.training.warnings import (
-    gradient_norm,
     gradient_warning,
     saturation_warning,
     share_warning,
@@ -171,10 +170,9 @@ class _Loop:
                 probed = first and (epoch.number % PROBED_EVERY == 0 or epoch.number + 1 == epoch.total)
                 for objective in self.compiled:
                     objective.compiled = not probed  # a probe computes gradients twice
-                for key, value in self.optimization.step(name, player, batch, probed=probed).items():
+                parts = self.optimization.step(name, player, batch, first=first, probed=probed)
+                for key, value in parts.items():
                     scalars.setdefault(prefix + key, []).append(value.detach().float())
-                if first:
-                    scalars[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
         means = {key: float(torch.stack(values).mean()) for key, values in scalars.items()}
         first_values = {key: float(values[0]) for key, values in scalars.items()}
         return {"loss": _loss(means)} | means | {"loss_of_first_batch": _loss(first_values), "steps": steps}
@@ -243,7 +241,8 @@ class _Loop:
         latest = history[-1].items()
         warnings = [gradient_warning(value) for key, value in latest if key.endswith("gradient_norm")]
         warnings += [share_warning(value) for key, value in latest if key.endswith("metric_gradient_share")]
-        warnings.append(saturation_warning([record["active"] for record in history if "active" in record]))
+        shares = [[value for key, value in record.items() if key.endswith("active")] for record in history]
+        warnings.append(saturation_warning([max(values) for values in shares if values]))
         for warning in filter(None, warnings):
             self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
 

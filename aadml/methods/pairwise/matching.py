@@ -34,8 +34,8 @@ Encode = Callable[[Any, Modality], Tensor]
 class Matching(LearnedScale):
     """The loss of a batch of pairs; see `PairLearner` for the options.
 
-    If the loss has a temperature, the temperature is learned. Clips with equal features in some modality are not
-    negatives of each other.
+    If the loss has a temperature, the temperature is learned. Clips with equal ids, or equal features in some
+    modality, are not negatives of each other.
 
     Args:
         space: space of the embeddings.
@@ -164,16 +164,18 @@ def _hashes(features: Matrix) -> NDArray[np.bytes_]:
 
 
 def same_clips(clips: Clips) -> Tensor:
-    """Return the group (n,) of each clip; clips with equal features in any one modality are in the same group."""
+    """Return the group (n,) of each clip; clips with equal ids, or equal features in a modality, share a group."""
     count = len(clips)
     owners = [clips.rows(m).cpu().numpy() for m in clips.modalities]
     codes = [
         np.unique(_hashes(clips.vectors(m))[rows], return_inverse=True)[1]
         for m, rows in zip(clips.modalities, owners, strict=True)
     ]
+    owners.append(np.arange(count))
+    codes.append(np.unique(np.array(clips.ids, dtype=object), return_inverse=True)[1])
     nodes = np.concatenate([code.reshape(-1) + number * count for number, code in enumerate(codes)])
     clip = np.concatenate(owners)
-    size = count * (len(codes) + 1)  # a node for each clip, and for each distinct vector of each modality
+    size = count * (len(codes) + 1)  # a node for each clip, each distinct vector of each modality, and each id
     edges = coo_array((np.ones(len(nodes), dtype=bool), (clip, count + nodes)), shape=(size, size))
     groups = connected_components(edges, directed=False)[1][:count]
     return torch.from_numpy(groups.astype(np.int64))

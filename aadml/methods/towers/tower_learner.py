@@ -89,9 +89,9 @@ class TowerLearner(CachingLearner):
             network = self.networks[modality]
             vectors[modality], decoded = network.describe(self.prepared(features, modality), stored=network.frozen)
             present &= decoded
-        kept = clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
-        self._cache |= {id(kept[m]): (kept[m], values[present]) for m, values in vectors.items()}
-        return kept
+        remaining = clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
+        self._cache |= {id(remaining[m]): (remaining[m], values[present]) for m, values in vectors.items()}
+        return remaining
 
     def prepared(self, features: Features, modality: Modality) -> NetworkItems:
         """Return media or texts of a modality as items of its network."""

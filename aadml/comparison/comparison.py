@@ -264,7 +264,8 @@ class Comparison:
         value = getattr(self, name)
         if value is None:
             raise InputError(
-                f"{loss} needs '{name}', which this comparison does not have; pass {name}=... to Comparison"
+                f"{loss} needs '{name}', which this comparison does not have; pass {name}=... to Comparison, or choose "
+                "another loss, proxy or direction in a config"
             )
         assert isinstance(value, Tensor)
         return value

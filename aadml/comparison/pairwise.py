@@ -60,8 +60,3 @@ def normalized(vectors: Tensor) -> Tensor:
 def at_least_float32(values: Tensor) -> Tensor:
     """Convert values to float32; return float32 and float64 unchanged."""
     return values if values.dtype in (torch.float32, torch.float64) else values.float()
-
-
-def counted(mask: Tensor) -> Tensor:
-    """Return the number of true entries in each row of a mask (a, c), as a tensor (a,) int64."""
-    return mask.sum(1, dtype=torch.int32).long()

@@ -69,9 +69,8 @@ class Grouped(Relevant):
     def __init__(self, queries: NDArray[Any], gallery: NDArray[Any]) -> None:
         values, codes = np.unique(gallery, return_inverse=True)
         self._codes = codes.astype(np.int32)
-        query_codes: Rows = np.minimum(np.searchsorted(values, queries), len(values) - 1)
-        self.some = np.asarray(values[query_codes] == queries, dtype=bool)
-        self._query_codes = np.where(self.some, query_codes, -1).astype(np.int32)
+        self.some = np.isin(queries, values)
+        self._query_codes = np.where(self.some, np.searchsorted(values, queries), -1).astype(np.int32)
         self.shape = len(queries), len(gallery)
 
     def block(self, index: Rows) -> NDArray[np.bool_]:

@@ -1,5 +1,6 @@
 """Options of a config that were changed but have no effect with the other options."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 
@@ -11,12 +12,16 @@ from aadml.methods.training.settings import Training
 from aadml.objective.composition import Weighted
 from aadml.objective.sections import EntrySection
 
+_OF_LOSS = ("selection", "proxy", "neighbors")
+"""Sections of the parts of a metric loss."""
+
 
 def idle_options(config: Config) -> list[str]:
     """Return a sentence for each changed option that has no effect with the other options.
 
     The marker `OnlyWith` in the type of an option lists required values of other options. With other values, the option
-    has no effect. The weight of a loss has an effect only with a second loss.
+    has no effect. The weight of a loss has an effect only with a second loss, and parts of the loss only with a weight
+    above 0.
     """
     sentences = [sentence for where, entry, options in _entries(config) for sentence in idle(entry, options, where)]
     loss = config.section("loss")
@@ -25,6 +30,11 @@ def idle_options(config: Config) -> list[str]:
         sentences.append(
             f"{weight} changes nothing: it has an effect only with a second loss, and {config.method} has one loss"
         )
+    if loss and "label_loss" in config.sections and not loss.shared(Weighted).weight:
+        defaults = inspect.signature(METHODS[config.method]).parameters
+        parts = {key: part for key, part in vars(config.sections).items() if key in _OF_LOSS}
+        changed = [key for key, part in parts.items() if part != defaults[key].default]
+        sentences += [f"{key} changes nothing: it belongs to the loss, and loss.weight is 0" for key in changed]
     return sentences
 
 

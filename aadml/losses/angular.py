@@ -13,8 +13,8 @@ from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms, pairwise
 from aadml.comparison.options import Fidelity
-from aadml.comparison.pairwise import counted
 from aadml.losses.kernels.likelihood import softplus
+from aadml.losses.kernels.row_blocks import ones
 from aadml.losses.kernels.scores import applied, products, scores_of, unit
 
 MANY = 8
@@ -70,10 +70,10 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
     if torch.compiler.is_compiling():
         crowd = pairwise.dot(to_anchor.exp().masked_fill(~comparison.negatives, 0), to_positive.exp())
         cost = softplus(torch.where(pairs, crowd, 1).log() - weight * cosine) * pairs
-        return Terms(cost.sum(1), counted(cost > 0), counted(pairs))
+        return Terms(cost.sum(1), ones(cost > 0), ones(pairs))
     arguments = to_anchor, to_positive, cosine, comparison.negatives, pairs, weight
     total, active = applied(_Crowds, *arguments)
-    return Terms(total, active, counted(pairs))
+    return Terms(total, active, ones(pairs))
 
 
 class _Crowds(torch.autograd.Function):

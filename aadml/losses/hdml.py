@@ -39,7 +39,7 @@ BALANCE = 0.5
 CLASS_FACTOR = 1e4
 """Weight of the cross-entropy (the authors' code)."""
 MOMENTUM = 0.9
-"""Momentum of the running means. The authors' code uses only the previous step; the paper averages over an epoch."""
+"""Momentum of the running means. The authors' code averages over blocks of 64 steps, and the paper over an epoch."""
 
 
 @removing(

@@ -15,11 +15,12 @@ from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LABEL_LOSSES, LOSSES, OF_EACH_ANCHOR
 from aadml.losses.contract import LabelLossFunction
-from aadml.objective.embedded import BOTH
+from aadml.losses.kernels.generated_negatives import GenerativeLoss
+from aadml.objective.embedded import BOTH, Side
 from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions, parse_directions
 from aadml.objective.sections import EntrySection
 from aadml.proxies import PROXIES, prefix_of
-from aadml.proxies.contract import Proxy, ProxyFactory
+from aadml.proxies.contract import Extending, Proxy, ProxyFactory
 from aadml.selections import SELECTIONS
 
 
@@ -142,8 +143,8 @@ def compose_objective(
         proxy: section of the proxy that represents clips.
 
     Raises:
-        InputError: a direction of another form or with an absent modality, or a `space` without the properties required
-            by the loss or proxy.
+        InputError: a direction of another form or with an absent modality, a generative loss with candidates that it
+            cannot generate, or a `space` without the properties required by the loss or proxy.
     """
     if list(directions) == [ALL]:
         directions = ["-".join(two) for two in permutations(space.modalities, 2)]
@@ -154,11 +155,29 @@ def compose_objective(
             )
     # the proxy is built before losses with parameters: the order of the draws determines the weights of a run
     replacement = proxy.build_for(space)
+    losses = loss.build_for(space, len(directions))
+    if any(isinstance(part, GenerativeLoss) for part in losses):
+        _check_generated(loss.name, parse_directions(directions), replacement)
     return Objective(
-        loss.build_for(space, len(directions)),
+        losses,
         selection.build(),
         replacement,
         directions=directions,
         reduced=loss.shared(ObjectiveOptions),
         divided=loss.name in OF_EACH_ANCHOR,
     )
+
+
+def _check_generated(loss: str, directions: Sequence[tuple[Side, Side]], proxy: Proxy | None) -> None:
+    """Raise InputError if some candidates, of all modalities or of a proxy, cannot be generated."""
+    mixed = ["-".join(direction) for direction in directions if direction[1] == BOTH]
+    if mixed:
+        raise InputError(
+            f"directions: {loss} generates candidates of one modality, but {mixed[0]} has candidates of all "
+            "modalities; choose directions such as audio-visual"
+        )
+    if isinstance(proxy, Extending):
+        raise InputError(
+            f"loss: {loss} needs features of all candidates, but the proxy appends candidates without features; "
+            "choose another proxy"
+        )

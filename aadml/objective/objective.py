@@ -91,7 +91,9 @@ class Counts:
 
     def over_processes(self) -> "Counts":
         """Return the sum of the counts of all processes, each with its own anchors."""
-        return Counts(*group.summed([self.active, self.possible, torch.as_tensor(self.anchors)]))
+        return Counts(
+            *group.summed([self.active, self.possible, torch.as_tensor(self.anchors, device=self.active.device)])
+        )
 
 
 def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor:

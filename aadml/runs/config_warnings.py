@@ -15,12 +15,12 @@ def config_warnings(config: Config) -> list[str]:
 
 
 def training_warnings(prepared: Prepared) -> list[str]:
-    """Return notes on the data, and warnings on unused clips, options without effect, and a reduced teacher batch."""
+    """Return notes on the data, and warnings on unused clips, options without effect, and small memories or batches."""
     notes = [*prepared.splits.notes, *prepared.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
     neighbors = getattr(prepared.config.sections, "neighbors", None)
     if neighbors and neighbors.space == "dcca" and neighbors.positives != "none":
         notes += smaller_batch(prepared.splits.train.per_epoch)
-    return notes
+    return notes + _full_memory(prepared)
 
 
 def _untrained_networks(config: Config) -> list[str]:
@@ -37,6 +37,18 @@ def _degenerate_proxy(config: Config) -> list[str]:
     proxy = config.section("proxy")
     sentence = degeneracy(proxy.options) if proxy and proxy.name == "anchor-aware" else None
     return [f"proxy: {sentence}"] if sentence else []
+
+
+def _full_memory(prepared: Prepared) -> list[str]:
+    """Return a list with a warning if a batch fills the queue of the proxy `memory`, else an empty list."""
+    proxy = getattr(prepared.config.sections, "proxy", None)
+    batch = min(prepared.config.training.batch, prepared.splits.train.per_epoch)
+    if not proxy or proxy.name != "memory" or proxy.options.size == "all" or proxy.options.size > batch:
+        return []
+    return [
+        f"proxy.size={proxy.options.size} changes nothing: a batch of {batch} clips fills the memory; choose a size "
+        f"above {batch}, or all"
+    ]
 
 
 def _incomplete_clips(prepared: Prepared) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.clips import Clips, Splits, numbered
 from aadml.comparison.options import Seed
 from aadml.comparison.relevance import LABEL, check_relevance
 from aadml.configuration.config import Common, Config
@@ -57,6 +57,8 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
 def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False) -> Splits:
     """Return data in memory with the keys `modalities`, `texts`, `relevance` and `unlabelled` of a config applied.
 
+    Classes are numbered as in `train`, in every split. Classes that `train` lacks follow.
+
     Args:
         splits: the data.
         config: complete config.
@@ -65,7 +67,8 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
     Raises:
         InputError: the config divides the data again, or a key does not apply to the data.
     """
-    common = config.common
+    common, known = config.common, splits.train.class_names
+    splits = each_split(splits, lambda part: numbered(part, tuple(dict.fromkeys((*known, *part.class_names)))))
     _refuse(
         common,
         ("train_per_class", "unseen_classes", "cluster"),

@@ -54,11 +54,13 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
         splits: data in memory; None reads the data of the config.
 
     Raises:
-        InputError: the data cannot be read or do not match the config, or the method or device is not available.
+        InputError: the data cannot be read or do not match the config, a split has no item of a modality, or the method
+            or device is not available.
     """
     if splits is None:
         check_towers(config)
         splits = load_splits(config)
+    _check_galleries(splits)
     sha256 = data_hash(splits)
     wanted, items = listed(config.training.criterion), _gallery(splits.valid)
     config = replace(config, training=config.training.chosen_on(items))
@@ -73,6 +75,17 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     fallback = f"training.criterion is {criterion} instead of {wanted[0]}, as there are only {items} validation clips"
     notes = () if criterion == wanted[0] else (fallback,)
     return Prepared(config, splits, sha256, replace(model, facts=facts), notes)
+
+
+def _check_galleries(splits: Splits) -> None:
+    """Raise InputError if all clips of a split lack the same modality, which then cannot be ranked."""
+    for split in ("train", "valid", "test"):
+        for modality, flags in splits[split].present.items():
+            if len(flags) and not flags.any():
+                raise InputError(
+                    f"{splits.name or 'the data'}: no {split} clip has {modality}, so there is nothing to rank; add "
+                    f"clips with {modality} to {split}, or omit the modality (--set modalities=A,B)"
+                )
 
 
 def _gallery(clips: Clips) -> int:

@@ -47,8 +47,3 @@ def test_autocast_does_not_touch_a_score(score, reduced):
         inside = score(x, r)
     assert inside.dtype == torch.float32
     assert torch.equal(inside, score(x, r))
-
-
-def test_counts_the_entries_of_each_row():
-    mask = torch.tensor([[True, False, True], [False, False, False]])
-    assert pairwise.counted(mask).tolist() == [2, 0]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.relevance import LABEL, LABELS, OWN, RULES, UNLABELLED, Judgments, check_relevance
+from aadml.comparison.relevance import LABEL, LABELS, OWN, RULES, UNLABELLED, Grouped, Judgments, check_relevance
 from aadml.feature_extraction.ground.errors import InputError
 
 seeds = st.integers(0, 2**32 - 1)
@@ -87,3 +87,9 @@ def test_classes_are_not_asked_for_where_there_are_none(name):
 def test_one_class_is_not_asked_for_where_there_are_several():
     with pytest.raises(InputError, match="some clips have several classes; choose 'labels'"):
         check_relevance(LABEL, items(0), "f.h5")
+
+
+def test_no_query_has_anything_relevant_in_an_empty_gallery():
+    relevant = Grouped(np.array([0, 2]), np.array([], dtype=np.int64))
+    assert not relevant.some.any()
+    assert relevant.block(np.array([0, 1])).shape == (2, 0)

@@ -87,6 +87,13 @@ def test_the_weight_of_a_loss_that_stands_alone_is_said_to_change_nothing(method
     assert said not in idle_options(full(method))
 
 
+@pytest.mark.parametrize("weight", [0, 1])
+def test_parts_of_a_loss_without_weight_are_said_to_change_nothing(weight):
+    changed = full("aadml", **{"loss.weight": weight, "proxy.name": "anchor-aware", "selection.name": "hardest"})
+    lines = [f"{key} changes nothing: it belongs to the loss, and loss.weight is 0" for key in ("selection", "proxy")]
+    assert set(lines) & set(idle_options(changed)) == (set() if weight else set(lines))
+
+
 def others(option, *, every=False):
     """Give values of an option that are not its default; `every` gives its default too."""
     found = [value for kind, metadata in leaves(option.kind) for value in _values(kind, metadata, option.default)]

@@ -22,6 +22,17 @@ def test_without_candidates_nothing_is_compared(draw, name, options):
     assert finite_gradients(terms, points)
 
 
+@pytest.mark.parametrize(("name", "options"), [(name, options) for name in EVERY for options in variants(name)])
+@pytest.mark.parametrize("kind", ["labels", "masks"])
+def test_without_anchors_nothing_is_compared(draw, name, options, kind):
+    comparison, points = leaves(equipped(draw(kind, 0)).narrow(rows=torch.arange(0)))
+    terms = built(name, **options)(comparison)
+    assert terms.total.shape == terms.active.shape == terms.possible.shape == (0,)
+    total = terms.total.sum()
+    gradients = torch.autograd.grad(total, points, allow_unused=True) if total.requires_grad else ()
+    assert not any(gradient is not None and gradient.any() for gradient in gradients)
+
+
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("kind", ["labels", "masks"])
 def test_what_a_compiler_is_given_costs_the_same_and_has_the_same_gradients(draw, monkeypatch, name, kind):

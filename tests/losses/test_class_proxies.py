@@ -195,7 +195,9 @@ def test_an_item_costs_without_any_candidate(name):
 
 @every
 def test_refuses_what_it_has_no_proxies_for(name):
-    with pytest.raises(InputError, match=f"{name} learns proxies of the classes, but the data have no classes"):
+    with pytest.raises(
+        InputError, match=f"{name} learns proxies of the classes, but the method or the data have no classes"
+    ):
         LOSSES[name](dimension=3, classes=0)
     loss, comparison = built(name), batch(0)
     with pytest.raises(InputError, match="of the classes 0 to 3, but the anchors have classes 9 to 9"):

@@ -5,6 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from aadml.comparison import Terms, opposites
+from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LOSSES
 from aadml.losses.contrastive import contrastive
@@ -28,6 +29,14 @@ def objective(**options):
 
 def draws():
     return torch.Generator().manual_seed(0)
+
+
+def test_the_counts_of_several_processes_are_on_one_device(monkeypatch):
+    devices = []
+    monkeypatch.setattr(group, "summed", lambda values: devices.extend(value.device.type for value in values) or values)
+    active = torch.zeros((), device="meta")
+    objectives.Counts(active, active, 3).over_processes()
+    assert devices == ["meta"] * 3
 
 
 @pytest.mark.parametrize(

@@ -125,4 +125,11 @@ def test_a_direction_that_is_none_is_refused_and_not_taken_for_all(wrong):
 def test_a_loss_that_makes_up_features_is_refused_where_there_are_none(name):
     with pytest.raises(InputError, match=f"loss: {name} generates features of a last layer"):
         compose_objective(Space(("audio", "text"), 4, classes=3), **typed(loss=name), directions=["all"])
-    assert compose_objective(Space(("audio", "text"), 4, 8, 3), **typed(loss=name), directions=["all"])
+    space = Space(("audio", "text"), 4, 8, 3)
+    assert compose_objective(space, **typed(loss=name), directions=["all"])
+    assert compose_objective(space, **typed(loss=name), directions=["both-text"])
+    with pytest.raises(InputError, match=f"directions: {name} generates candidates of one modality, but both-both"):
+        compose_objective(space, **typed(loss=name), directions=["both-both"])
+    for proxy in ("expansion", "memory"):
+        with pytest.raises(InputError, match=f"loss: {name} needs features of all candidates, .* another proxy"):
+            compose_objective(space, **typed(loss=name, proxy=proxy), directions=["all"])

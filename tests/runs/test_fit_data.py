@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.comparison.clips import Clips
+from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.processes import launch
 from aadml.configuration.from_arguments import assemble
 from aadml.data.reading import open_data
@@ -118,6 +118,21 @@ def test_a_process_that_is_not_the_first_follows_a_training_that_is_not_over(mon
     monkeypatch.setattr(fit, "read_manifest", lambda _: replace(manifest, files={CONFIG: manifest.files[CONFIG]}))
     aadml.resume(run)
     assert followed == [run]
+
+
+def test_splits_in_memory_have_the_same_numbers_of_classes():
+    random = np.random.default_rng(0)
+
+    def clips(*labels):
+        features = {m: random.standard_normal((len(labels), 5)).astype("f4") for m in ("audio", "visual")}
+        return Clips.of(labels, **features)
+
+    train, valid, test = clips("a", "b", "c", "d"), clips("b", "d"), clips("c", "cat", "d")
+    config = assemble(method="random", data=None)
+    splits = run_data.configured_in_memory(Splits(train, valid, test), config)
+    assert splits.train is train
+    assert (splits.valid.labels.tolist(), splits.valid.class_names) == ([1, 3], train.class_names)
+    assert (splits.test.labels.tolist(), splits.test.class_names) == ([2, 4, 3], (*train.class_names, "cat"))
 
 
 @pytest.mark.parametrize("key", ["unseen_classes", "train_per_class"])

@@ -200,3 +200,12 @@ def test_the_protocols_take_missing_modalities(tmp_path):
     for protocol in ("bank", "bank-expansion", "legacy:batch-attention", "legacy:drop-last", "legacy:running-map"):
         found = aadml.evaluate(model, data=splits(), protocol=protocol)
         assert [len(one.ids) for one in found.directions] == [len(one.ids) for one in plain.directions]
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_a_split_without_items_of_a_modality_is_refused_before_training(split):
+    data, steps = splits(), []
+    bare = replace(data[split], present={"flow": torch.zeros(len(data[split]), dtype=torch.bool)})
+    with pytest.raises(InputError, match=rf"no {split} clip has flow, .* \(--set modalities=A,B\)"):
+        aadml.fit(data.having(split, bare), config="pairs", settings=SMALL, on_plan=steps.append)
+    assert not steps

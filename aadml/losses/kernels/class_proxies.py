@@ -32,7 +32,8 @@ def drawn_proxies(count: int, dimension: int, loss: str, length: float = SHORT) 
     """
     if not count:
         raise InputError(
-            f"{loss} learns proxies of the classes, but the data have no classes; choose another loss, or pass labels"
+            f"{loss} learns proxies of the classes, but the method or the data have no classes; choose another "
+            "loss, or pass labels to a method with classes"
         )
     return nn.Parameter(torch.randn(count, dimension) * length / math.sqrt(dimension))
 

@@ -249,7 +249,7 @@ class _BlockTask:
         same = above.stride() == (0,)
         weighted = score_gradients if same else score_gradients * above[:, None]
         products = gradients_of_products(weighted, left, right, wanted, factor)
-        return (*(part.mul_(above[:1]) if same and part is not None else part for part in products), None)
+        return (*(part.mul_(above[:1].sum()) if same and part is not None else part for part in products), None)
 
 
 def _put(matrix: Tensor | None, gradient: Tensor, rows: slice) -> Tensor | None:

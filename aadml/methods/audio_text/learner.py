@@ -105,8 +105,8 @@ class TwoTowers(CachingLearner, CaptionedLearner):
     def settled(self, clips: Clips) -> Clips:
         """Replace the inputs of settled networks by vectors (see `CaptionTower.settled`), and return the clips.
 
-        Clips with undecodable sound are omitted if the audio network is settled. Without settled networks, the
-        clips are returned unchanged.
+        Clips with undecodable sound are omitted if the audio network is settled. Without settled networks, or
+        without clips, the clips are returned unchanged.
 
         Raises:
             InputError: the audio network is settled, and no sound can be decoded (except for networks of
@@ -114,7 +114,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """
         for modality in clips.modalities:
             tower = self.tower(modality)
-            if tower.settled and not isinstance(clips[modality], Tensor):
+            if len(clips) and tower.settled and not isinstance(clips[modality], Tensor):
                 self.eval()
                 vectors, present = describe(clips[modality], tower.network, self.device)
                 clips = replace(clips, features=dict(clips.features) | {modality: vectors})

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Annotated
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.options import removing
 from aadml.methods.audio_text.captioned import AudioText
@@ -59,15 +60,20 @@ def xie(
         scoring: see `RelevanceOptions`.
         captioned: see `CaptionedOptions`.
         loss: `name` (a key of LOSSES) and its options.
-        directions: modalities of anchors and candidates.
+        directions: modalities of anchors and candidates: audio-text, text-audio, or both.
 
     Raises:
-        InputError: a direction with a modality other than audio and text, a loss that needs classes or the last
+        InputError: a direction other than audio-text and text-audio, a loss that needs classes or the last
             layer of an encoder, or `settings` that the method does not support.
     """
     dimension = networks.text_dimension
     space = Space(("audio", "text"), dimension)
     objective = compose_objective(space, loss=loss, selection=STRATEGIES[strategy], directions=directions)
+    if any({*direction} != {"audio", "text"} for direction in objective.directions):
+        raise InputError(
+            f"directions are {', '.join(directions)}, but xie scores only sounds against captions; choose from "
+            "audio-text, text-audio"
+        )
     learner = FramesAgainstWords(
         CrnnInput(channels=networks.channels, dimension=dimension, dropout=networks.dropout),
         WordInput(networks.text_weights, dimension=dimension, seed=context.seed, pooled=False),

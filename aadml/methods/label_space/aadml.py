@@ -5,6 +5,7 @@ Reference: Zeng et al., Complete cross-triplet loss in label space for audio-vis
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import torch
@@ -134,11 +135,9 @@ class LabelSpaceLearner(Learner):
         generative = self._generative()
         if not generative:
             return super().stages(epochs)
-        return [
-            Stage(p.name, p.epochs, p.players, keep_optimizer=True, start_from_best=False, keep_best=True)
-            for p in generative[0].phases(epochs)
-            if p.epochs
-        ]
+        stage = partial(Stage, keep_optimizer=True, start_from_best=False, keep_best=True)
+        phases = [phase for phase in generative[0].phases(epochs) if phase.epochs]
+        return [stage(p.name, p.epochs, p.players, validated="encoders" in p.players) for p in phases]
 
     def check_clips(self, train: Clips) -> None:
         """Raise InputError if no training clip can have the proxy's number of neighbors."""

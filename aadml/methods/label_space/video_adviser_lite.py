@@ -1,6 +1,6 @@
 """VideoAdviser on features: a teacher of all modalities, distilled into one student per modality."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import torch
@@ -89,7 +89,7 @@ class AdvisedLearner(Learner):
         )
         self.label_loss, self.share = summed_label_loss(label_loss), teacher_share
         self.advice_weight, self.names = advice_weight, context.modalities
-        self._stage = SECOND
+        self._stage, self._taught = SECOND, True
 
     def players(self) -> Mapping[str, Player]:
         """Return the players "teacher" and "students"; the students are trained after the teacher."""
@@ -100,7 +100,18 @@ class AdvisedLearner(Learner):
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Return the stages "teacher" and "students", without a stage that has no epochs."""
-        return in_two(epochs, self.share, (FIRST, SECOND), apart=True)
+        stages = in_two(epochs, self.share, (FIRST, SECOND), apart=True)
+        self._taught = stages[0].name == FIRST
+        return stages
+
+    def warnings(self, valid: Validation) -> Iterable[str]:
+        """Yield the warnings of every learner, and a warning about students that an untrained teacher advises."""
+        yield from super().warnings(valid)
+        if self.advice_weight and not self._taught:
+            yield (
+                "the teacher has no epochs, so the students learn from an untrained teacher; increase training.epochs "
+                "or method.teacher_share, or set method.advice_weight to 0"
+            )
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Store the stage, which determines the score of validation."""

@@ -82,7 +82,7 @@ class FewLabelsLearner(Learner):
         self.label_loss, self.label_weight = label_loss.build(), label_loss.shared(Weighted).weight
         self.pair_weight = loss.shared(Weighted).weight
         self.matching = Matching(
-            Space(context.modalities, pair_dimension, classes=classes),
+            Space(context.modalities, pair_dimension),
             loss=loss, selection=selection, proxy=IDENTITY, directions=directions, neighbors=neighbors,
             seed=context.seed,
         )  # fmt: skip

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.processes import group
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.objective import Objective
+from aadml.objective.left_out import LeftOut
 
 LARGEST = math.log(100)
 
@@ -29,7 +31,21 @@ class LearnedScale(nn.Module):
         self.log_scale: nn.Parameter | None = None
 
     def learn_scale(self, objective: Objective, temperature: float) -> None:
-        """Pass the learned temperature, which starts at `temperature`, to all losses of an objective."""
+        """Pass the learned temperature, which starts at `temperature`, to all losses of an objective.
+
+        Raises:
+            InputError: the temperature is not between 0.01 and 1, or a loss is a module.
+        """
+        if not 0.01 <= temperature <= 1:
+            raise InputError(
+                f"loss.temperature is {temperature:g}, but this method learns a temperature between 0.01 and 1, which "
+                "starts at this value; choose a number from 0.01 to 1"
+            )
+        if any(not isinstance(loss, LeftOut) for loss in objective.owned):
+            raise InputError(
+                "loss: this method learns the option temperature and passes it in each call, but the loss is an "
+                "nn.Module, which receives its options once; choose a loss that is a function"
+            )
         self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
         objective.losses = tuple(partial(self._scaled, loss) for loss in objective.losses)
 

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
@@ -34,8 +34,8 @@ Encode = Callable[[Any, Modality], Tensor]
 class Matching(LearnedScale):
     """The loss of a batch of pairs; see `PairLearner` for the options.
 
-    If the loss has a temperature, the temperature is learned. Clips with equal features in some modality are not
-    negatives of each other.
+    If the loss has a temperature, the temperature is learned. Clips with equal ids, or equal features in some
+    modality, are not negatives of each other.
 
     Args:
         space: space of the embeddings.
@@ -47,9 +47,9 @@ class Matching(LearnedScale):
         seed: seed of the DCCA that defines a space of neighbors.
 
     Raises:
-        InputError: a loss or proxy that does not support weights of neighbors, proxies in place of a bank's candidates,
-            neighbors in the space of a DCCA without exactly two modalities, or a `space` without a modality or property
-            required by the sections.
+        InputError: a loss whose temperature cannot be learned, a loss or proxy that does not support weights of
+            neighbors, proxies in place of a bank's candidates, neighbors in the space of a DCCA without exactly two
+            modalities, or a `space` without a modality or property required by the sections.
     """
 
     __call__: Callable[..., dict[str, Tensor]]
@@ -129,9 +129,6 @@ class Matching(LearnedScale):
         vectors: Mapping[Modality, Tensor],
         batch: Batch,
         encode: Encode,
-        *,
-        features: Mapping[Modality, Tensor] | None = None,
-        heads: Mapping[Modality, nn.Module] | None = None,
     ) -> dict[str, Tensor]:
         """Compute the loss of a batch.
 
@@ -139,8 +136,6 @@ class Matching(LearnedScale):
             vectors: modality -> (b, d).
             batch: batch of the vectors.
             encode: encoder for proxies with live neighbors.
-            features: modality -> (b, f), for generative losses.
-            heads: modality -> the last layer, for generative losses.
 
         Returns:
             "loss", "active", and "scale" if the temperature is learned.
@@ -151,9 +146,8 @@ class Matching(LearnedScale):
         neighbors = self.neighbors
         near = None if neighbors is None else {m: neighbors.among(index, m, columns) for m in vectors}
         embedded = Embedded(
-            vectors, self._groups[index], index, "id", features=features, heads=heads, neighbors=near, bank=self._bank,
-            present=batch.present,
-        )  # fmt: skip
+            vectors, self._groups[index], index, "id", neighbors=near, bank=self._bank, present=batch.present
+        )
 
         def encoded(modality: Modality, rows: Tensor) -> Tensor:
             assert self._train is not None
@@ -172,16 +166,18 @@ def _hashes(features: Matrix) -> NDArray[np.bytes_]:
 
 
 def same_clips(clips: Clips) -> Tensor:
-    """Return the group (n,) of each clip; clips with equal features in any one modality are in the same group."""
+    """Return the group (n,) of each clip; clips with equal ids, or equal features in a modality, share a group."""
     count = len(clips)
     owners = [clips.rows(m).cpu().numpy() for m in clips.modalities]
     codes = [
         np.unique(_hashes(clips.vectors(m))[rows], return_inverse=True)[1]
         for m, rows in zip(clips.modalities, owners, strict=True)
     ]
+    owners.append(np.arange(count))
+    codes.append(np.unique(np.array(clips.ids, dtype=object), return_inverse=True)[1])
     nodes = np.concatenate([code.reshape(-1) + number * count for number, code in enumerate(codes)])
     clip = np.concatenate(owners)
-    size = count * (len(codes) + 1)  # a node for each clip, and for each distinct vector of each modality
+    size = count * (len(codes) + 1)  # a node for each clip, each distinct vector of each modality, and each id
     edges = coo_array((np.ones(len(nodes), dtype=bool), (clip, count + nodes)), shape=(size, size))
     groups = connected_components(edges, directed=False)[1][:count]
     return torch.from_numpy(groups.astype(np.int64))
@@ -197,6 +193,11 @@ def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
         raise InputError(
             f"neighbors.weights is {neighbors.weights}, but the proxy appends candidates, which have no weights; set "
             "neighbors.weights to equal, or choose another proxy"
+        )
+    if neighbors.candidates == "bank" and isinstance(proxy, Extending):
+        raise InputError(
+            "neighbors.candidates is bank, so all training clips are candidates, but the proxy appends further "
+            "candidates; choose another proxy, or set neighbors.candidates to batch"
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
         raise InputError(

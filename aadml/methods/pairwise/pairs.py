@@ -1,7 +1,8 @@
 """Small networks on frozen features, trained only on pairs, without labels."""
 
+from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import torch
@@ -17,7 +18,7 @@ from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network, encoders
 from aadml.methods.pairwise.matching import Matching, on_sphere
 from aadml.methods.training.learned_method import learned
-from aadml.methods.training.learner import Batch, Epoch, Learner
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 from aadml.objective.composition import ALL_PAIRS, IDENTITY, LossSection, ProxySection, SelectionSection, Space
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
@@ -66,8 +67,8 @@ class PairLearner(Learner):
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
 
     Raises:
-        InputError: features other than vectors, only one modality, or sections that contradict each other (see
-            `Matching`).
+        InputError: features other than vectors, only one modality, a loss that needs classes or features of a last
+            layer, or sections that contradict each other (see `Matching`).
     """
 
     divides_batches = True
@@ -89,7 +90,7 @@ class PairLearner(Learner):
         self.encoders = encoders(context, "pairs", dimension, network)
         self.averaged = deepcopy(self.encoders).requires_grad_(requires_grad=False) if self.average else None
         self.matching = Matching(
-            Space(context.modalities, dimension, (0, *network.hidden)[-1], context.classes),
+            Space(context.modalities, dimension),
             loss=loss, selection=selection, proxy=proxy, directions=directions, neighbors=neighbors, seed=context.seed,
         )  # fmt: skip
         self.needs_same_texts = self.matching.needs_same_texts
@@ -103,9 +104,9 @@ class PairLearner(Learner):
         """Refresh duplicates, bank, neighbors and proxies, as far as the options need these (see `Matching`)."""
         self.matching.refresh(train, lambda clips, modality: self.embed_all(clips[modality], modality))
 
-    def calibrate(self, valid: Clips) -> None:
-        """Update the average of the networks after the last step of an epoch, before validation."""
-        self._update_average()
+    def players(self) -> Mapping[str, Player]:
+        """Return one player of all trainable parameters, which updates the average of the networks after each step."""
+        return {name: replace(player, after_step=self._update_average) for name, player in super().players().items()}
 
     def proxy(self) -> Proxy | None:
         """Return the proxy of the loss of pairs; None if clips represent themselves."""
@@ -123,13 +124,9 @@ class PairLearner(Learner):
                     mean.lerp_(current, 1 - self.average)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        self._update_average()
-        hidden = group.together(
-            len(batch.labels), lambda: {m: self.encoders[m].features(values) for m, values in batch.features.items()}
-        )
-        heads = {m: self.encoders[m].predicted for m in hidden}
-        vectors = {m: on_sphere(heads[m](values)) for m, values in hidden.items()}
-        return self.matching(vectors, batch, self._encode, features=hidden, heads=heads)
+        features = batch.features
+        vectors = group.together(len(batch.labels), lambda: {m: self._encode(f, m) for m, f in features.items()})
+        return self.matching(vectors, batch, self._encode)
 
     def _encode(self, features: Any, modality: Modality) -> Tensor:
         return on_sphere(self.encoders[modality](features))

@@ -81,16 +81,17 @@ class TowerLearner(CachingLearner):
 
     def decodable(self, clips: Clips) -> Clips:
         """Return the decodable clips; a warning names the files of the other clips."""
-        present = torch.ones(len(clips), dtype=torch.bool)
+        present, vectors = torch.ones(len(clips), dtype=torch.bool), dict[Modality, Tensor]()
         for modality in clips.modalities:
             features = clips[modality]
             if isinstance(features, Tensor) or not len(clips):
                 continue
             network = self.networks[modality]
-            vectors, decoded = network.describe(self.prepared(features, modality), stored=network.frozen)
-            self._cache[id(features)] = (features, vectors)
+            vectors[modality], decoded = network.describe(self.prepared(features, modality), stored=network.frozen)
             present &= decoded
-        return clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
+        remaining = clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
+        self._cache |= {id(remaining[m]): (remaining[m], values[present]) for m, values in vectors.items()}
+        return remaining
 
     def prepared(self, features: Features, modality: Modality) -> NetworkItems:
         """Return media or texts of a modality as items of its network."""

@@ -74,6 +74,7 @@ class Player:
         settings: the `training` section -> the section of this player, if its optimizer differs.
         probe: scalars of the loss, with their graph -> additional scalars for the log, without random draws.
         rates: parameter -> learning rate, for the parameters to which the rate of `settings` does not apply.
+        after_step: called after each step of the optimizer.
     """
 
     parameters: Sequence[nn.Parameter]
@@ -81,6 +82,7 @@ class Player:
     settings: Callable[[Training], Training] = lambda settings: settings
     probe: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] | None = None
     rates: Mapping[nn.Parameter, float] = field(default_factory=dict)
+    after_step: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class Stage:
         start_from_best: whether the stage starts from the best weights of the stage before, rather than the last.
         keep_best: whether the best score so far includes the stage before.
         scored: whether the best weights at the end of the stage are scored, before the next stage begins.
+        validated: whether the stage trains parts that validation scores; patience and plateaus count only these stages.
     """
 
     name: str
@@ -106,6 +109,7 @@ class Stage:
     start_from_best: bool = True
     keep_best: bool = False
     scored: bool = False
+    validated: bool = True
 
 
 def in_two(epochs: int, share: float, names: tuple[str, str], *, apart: bool = False) -> list[Stage]:

@@ -23,7 +23,6 @@ from aadml.methods.training.session import Checkpoint, EpochWeights, Record, Ses
 from aadml.methods.training.settings import AUTO, Training
 from aadml.methods.training.train_scores import can_be_scored, train_scores
 from aadml.methods.training.warnings import (
-    gradient_norm,
     gradient_warning,
     saturation_warning,
     share_warning,
@@ -124,7 +123,7 @@ class _Loop:
             self.progress.epoch += 1
             self.progress.epochs_done += 1
             last = self.progress.epoch == stage.epochs
-            record = {**record, **self._score(), **self._score_train(last=last)}
+            record = {**record, **self._score(stage), **self._score_train(last=last)}
             with group.alone():
                 self.session.log(record, self._weights(last=last))
             self._warn()
@@ -171,10 +170,9 @@ class _Loop:
                 probed = first and (epoch.number % PROBED_EVERY == 0 or epoch.number + 1 == epoch.total)
                 for objective in self.compiled:
                     objective.compiled = not probed  # a probe computes gradients twice
-                for key, value in self.optimization.step(name, player, batch, probed=probed).items():
+                parts = self.optimization.step(name, player, batch, first=first, probed=probed)
+                for key, value in parts.items():
                     scalars.setdefault(prefix + key, []).append(value.detach().float())
-                if first:
-                    scalars[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
         means = {key: float(torch.stack(values).mean()) for key, values in scalars.items()}
         first_values = {key: float(values[0]) for key, values in scalars.items()}
         return {"loss": _loss(means)} | means | {"loss_of_first_batch": _loss(first_values), "steps": steps}
@@ -184,7 +182,7 @@ class _Loop:
         step = Step(epoch.number, epoch.total, done, max(1, len(batches)) if isinstance(batches, list) else 1)
         return self.optimization.set_rates(step, self.progress.learning_rate_factor)
 
-    def _score(self) -> dict[str, float]:
+    def _score(self, stage: Stage) -> dict[str, float]:
         """Score the validation clips, and store the weights that `select` chooses."""
         if not len(self.valid):
             self._keep({})
@@ -193,11 +191,11 @@ class _Loop:
         scores, criterion = group.by_first(self._validated), self.settings.criterion
         score, best = scores[self.learner.criterion if criterion == AUTO else criterion], self.progress.best
         better = best is None or score > best
-        self.progress.since_best = 0 if better else self.progress.since_best + 1
+        self.progress.since_best = 0 if better else self.progress.since_best + stage.validated
         self.progress.best = score if better else best
         if better or self.settings.select == "last":
             self._keep(scores)
-        if self.settings.schedule == "plateau":
+        if self.settings.schedule == "plateau" and stage.validated:
             self._lower_on_plateau(score)
         return {f"valid {key}": value for key, value in scores.items()}
 
@@ -243,7 +241,8 @@ class _Loop:
         latest = history[-1].items()
         warnings = [gradient_warning(value) for key, value in latest if key.endswith("gradient_norm")]
         warnings += [share_warning(value) for key, value in latest if key.endswith("metric_gradient_share")]
-        warnings.append(saturation_warning([record["active"] for record in history if "active" in record]))
+        shares = [[value for key, value in record.items() if key.endswith("active")] for record in history]
+        warnings.append(saturation_warning([max(values) for values in shares if values]))
         for warning in filter(None, warnings):
             self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
 

@@ -14,6 +14,7 @@ from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods.training.learner import Batch, Player
 from aadml.methods.training.settings import OPTIMIZERS, Training
+from aadml.methods.training.warnings import gradient_norm
 
 
 @dataclass(frozen=True)
@@ -79,27 +80,31 @@ class Optimization:
 
         Args:
             step: position of the step in its stage.
-            factor: factor of the learning rate after all plateaus so far.
+            factor: factor of the learning rate after all plateaus so far, for players with the schedule "plateau".
         """
         for name, optimizer in self._optimizers.items():
             settings = self._players[name].settings(self._settings)
+            lowered = factor if settings.schedule == "plateau" else step.decay(settings)
             for parameters, rate in zip(optimizer.param_groups, self._full_rates[name], strict=True):
                 floor = min(settings.schedule_floor, rate)
-                parameters["lr"] = max(floor, rate * factor * step.decay(settings)) * step.rise(settings.warmup)
+                parameters["lr"] = max(floor, rate * lowered) * step.rise(settings.warmup)
         first: float = next(iter(self._optimizers.values())).param_groups[0]["lr"]
         return first
 
-    def step(self, name: str, player: Player, batch: Batch, *, probed: bool = False) -> Mapping[str, Tensor]:
+    def step(
+        self, name: str, player: Player, batch: Batch, *, first: bool = False, probed: bool = False
+    ) -> Mapping[str, Tensor]:
         """Run one step of a player's optimizer on `batch`, unless the loss is not finite or has no gradient.
 
         Args:
             name: name of the player.
             player: player whose parameters are updated.
             batch: input of the player's loss.
+            first: whether to return the gradient norm before clipping, as "gradient_norm".
             probed: whether to run the player's probe on the loss.
 
         Returns:
-            The named scalars of the loss, summed over all processes, and the scalars of the probe.
+            The named scalars of the loss, summed over all processes, and the scalars of `first` and of the probe.
         """
         optimizer = self._optimizers[name]
         optimizer.zero_grad(set_to_none=True)
@@ -110,11 +115,14 @@ class Optimization:
             loss.backward()
             group.sum_gradients(player.parameters)
         parts = dict(zip(parts, group.summed(list(parts.values())), strict=True)) | dict(probe)
+        if first:
+            parts["gradient_norm"] = torch.tensor(gradient_norm(player.parameters))
         if loss.requires_grad:
             if clip_norm := player.settings(self._settings).clip_norm:
                 nn.utils.clip_grad_norm_(player.parameters, clip_norm)
             if bool(torch.isfinite(parts["loss"])):
                 optimizer.step()
+                player.after_step()
         return parts
 
     def state(self) -> dict[str, Tensor]:

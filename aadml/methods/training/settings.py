@@ -56,7 +56,8 @@ class Training:
             method (mean MAP for most). Any other value is a metric of `aadml list metrics` ("recall@10"), averaged over
             the directions; larger values of the metric must be better. Of several metrics ("recall@10,map"), the first
             is used whose cutoff is at most a tenth of the validation clips, else the last.
-        patience: epochs without a rise of the validation score after which a stage of training ends; 0 for no limit.
+        patience: epochs without a rise of the validation score after which a stage of training ends; 0 for no limit. A
+            stage that trains only a generator never ends early.
         train_map: epochs between two evaluations of the training clips (MAP, training loss and validation loss). These
             values are only logged; training does not depend on them. 0 for no evaluation of training clips.
         drop_last: omit a last batch smaller than `batch`, unless it is the only batch.

@@ -143,7 +143,7 @@ GENERATED_CERTIFICATES = (
         repairs=("anchor and positive kept", "no batch normalization"),
         deviations="With `fidelity: source`, reduction `sum`, without the batch normalization that the source has in "
         "the generator and before the last layer, and without weight decay. J_avg and J_gen are running means here, "
-        "the values of the step before there. By default (`repaired`) the real anchor and positive are kept, since "
+        "means over blocks of 64 steps there. By default (`repaired`) the real anchor and positive are kept, since "
         "across modalities the generator makes features of the candidates' modality alone.",
     ),
     Certificate(

@@ -166,3 +166,9 @@ def test_the_epoch_may_be_chosen_by_map(tones, context):
 def test_unknown_choices_are_refused(context, options):
     with pytest.raises(InputError, match=f"method.{next(iter(options))} is .* one of"):
         made("xie", context, TRAINING, **SMALL | options)
+
+
+@pytest.mark.parametrize("direction", ["both-both", "audio-audio", "both-text"])
+def test_only_sounds_and_captions_are_compared_with_each_other(context, direction):
+    with pytest.raises(InputError, match=f"directions are {direction}, .* choose from audio-text, text-audio"):
+        made("xie", context, TRAINING, **SMALL | {"directions": [direction]})

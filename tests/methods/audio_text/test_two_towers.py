@@ -186,6 +186,12 @@ def test_a_sound_that_breaks_costs_its_clip_while_training(tones, context, small
         method.embed(broken, "audio")
 
 
+def test_frozen_towers_train_without_validation_clips(tones, context, small):
+    session, none = Session(), tones.valid.select(torch.arange(0))
+    made("audio-text", context, TRAINING, **small | {"freeze": "both"}).fit(tones.train, none, session)
+    assert session.history
+
+
 def test_a_sound_that_breaks_costs_its_clips_alone_where_clips_are_scored(tones, context, small, tmp_path):
     (tmp_path / "broken.wav").write_bytes(b"no sound at all" * 20)
     sounds = tones.valid["audio"]

@@ -90,6 +90,16 @@ def test_the_log_tells_the_teachers_accuracy_and_each_stage_is_chosen_by_its_own
     assert set(accuracy[5:]) == {max(accuracy[:5])}
 
 
+@pytest.mark.parametrize(
+    ("epochs", "options", "warned"),
+    [(1, {}, True), (2, {"teacher_share": 0.0}, True), (2, {}, False), (1, {"advice_weight": 0.0}, False)],
+)
+def test_an_untrained_teacher_is_reported(epochs, options, warned):
+    session = Session()
+    built(Training(epochs=epochs, batch=15), **options).fit(clips(), clips(), session)
+    assert any("the students learn from an untrained teacher" in line for line in session.warnings) == warned
+
+
 def test_the_teacher_takes_no_part_in_embedding():
     method, alone = built(), clips()
     alone = replace(alone, features={"audio": alone["audio"]})

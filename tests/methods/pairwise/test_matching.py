@@ -1,13 +1,18 @@
 """Positives, negatives and candidates of a loss of pairs."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.methods import METHODS
 from aadml.methods.pairwise.matching import same_clips
 from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 from aadml.objective.neighbor_positives import NeighborOptions
 from tests.methods.pairwise.pairs_on_features import (
     CONTEXT,
@@ -19,17 +24,23 @@ from tests.methods.pairwise.pairs_on_features import (
     loss_of,
     soft_targets,
 )
+from tests.sections import typed
 
 
-def test_clips_that_share_their_features_are_not_each_others_negatives():
+class OfModule(torch.nn.Module):
+    def __init__(self, *, temperature: float = 0.1):
+        super().__init__()
+
+
+def test_clips_that_share_their_features_or_ids_are_not_each_others_negatives():
     features = {m: values.clone() for m, values in clips().features.items()}
     features["audio"][4] = features["audio"][2]
     features["visual"][7] = features["visual"][2]
-    given = Clips.of(None, **features)
+    given = Clips.of(None, ids=["a", "b", "c", "d", "e", "f", "d", "h", "i"], **features)
     assert same_clips(given)[[2, 4, 7]].unique().numel() == 1
-    assert same_clips(given).unique().numel() == 7
+    assert same_clips(given).tolist() == [0, 1, 2, 3, 2, 4, 3, 2, 5]
     masked = torch.zeros(9, 9, dtype=torch.bool)
-    for row, column in [(2, 4), (2, 7), (4, 7)]:
+    for row, column in [(2, 4), (2, 7), (4, 7), (3, 6)]:
         masked[row, column] = masked[column, row] = True
     one = learner()
     assert cost(one, given) == pytest.approx(expected(one, given, masked), abs=1e-5)
@@ -103,7 +114,16 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
             {"neighbors": NeighborOptions(positives="own", weights="affine"), "loss": "triplet"},
             "weights all positives equally",
         ),
+        ({"loss": {"name": "nt-xent", "temperature": 0.001}}, r"loss\.temperature is 0\.001, .* from 0\.01 to 1"),
+        ({"loss": f"{__name__}:OfModule"}, "the loss is an nn.Module"),
         ({"neighbors": NeighborOptions(candidates="bank"), "proxy": "anchor-aware"}, "set proxy.aa_on to anchor"),
+        *(
+            (
+                {"neighbors": NeighborOptions(candidates="bank"), "proxy": proxy},
+                "the proxy appends further candidates; choose another proxy",
+            )
+            for proxy in ("expansion", "memory")
+        ),
         *(
             (
                 {"neighbors": NeighborOptions(positives="all", weights="affine"), "loss": "supcon", "proxy": proxy},
@@ -114,10 +134,17 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
+    with trusting(), pytest.raises(InputError, match=message):
         learner(**options)
 
 
 def test_more_neighbors_than_clips_are_refused():
     with pytest.raises(InputError, match=r"neighbors\.k is 9, .* at most 8"):
         cost(learner(neighbors=NeighborOptions(positives="own", k=9)), clips())
+
+
+@pytest.mark.parametrize(("loss", "needs"), [("daml", "features"), ("hdml", "features"), ("proxy-nca", "classes")])
+def test_a_loss_that_matching_does_not_train_is_refused(loss, needs):
+    for method in ("pairs", "few-labels"):
+        with pytest.raises(InputError, match=f"{loss} .*{needs}"):
+            METHODS[method](replace(CONTEXT, classes=3), Training(), **typed(loss=loss))

@@ -7,6 +7,8 @@ import torch
 
 from aadml.comparison.clips import Clips
 from aadml.methods import METHODS
+from aadml.methods.training.loop import train
+from aadml.methods.training.optimization import Optimization
 from aadml.methods.training.session import Checkpoint, Session
 from aadml.methods.training.settings import Training
 from aadml.objective.neighbor_positives import NeighborOptions
@@ -41,18 +43,29 @@ def test_a_running_average_of_the_networks_embeds():
     one, plain, given = learner(embedding=replace(EMBEDDING, average=0.75)), learner(), clips()
     before = one.embed(given["audio"], "audio")
     assert torch.equal(before, plain.embed(given["audio"], "audio"))
-    weights = [parameter.detach().clone() for parameter in one.encoders.parameters()]
-    with torch.no_grad():
-        for parameter in one.encoders.parameters():
-            parameter.add_(1.0)
-    one.calibrate(given)
-    for was, kept in zip(weights, one.averaged.parameters(), strict=True):
-        torch.testing.assert_close(kept, was + 0.25)
-    loss_of(one, given)  # each step takes in what the last one left
-    for was, kept in zip(weights, one.averaged.parameters(), strict=True):
-        torch.testing.assert_close(kept, was + 0.25 + 0.25 * 0.75)
     assert not any(parameter.requires_grad for parameter in one.averaged.parameters())
     assert {id(p) for p in one.players()["all"].parameters}.isdisjoint(map(id, one.averaged.parameters()))
+
+
+@pytest.mark.parametrize("valid", [clips(), clips().select([])])
+def test_the_average_of_the_networks_takes_in_every_step_once(monkeypatch, valid):
+    left, step = [], Optimization.step
+
+    def followed(*arguments, **options):
+        parts = step(*arguments, **options)
+        left.append([parameter.detach().clone() for parameter in one.encoders.parameters()])
+        return parts
+
+    one = learner(embedding=replace(EMBEDDING, average=0.75))
+    expected = [parameter.detach().clone() for parameter in one.encoders.parameters()]
+    monkeypatch.setattr(Optimization, "step", followed)
+    settings = Training(epochs=2, batch=3, learning_rate=0.1, select="last")
+    train(one, clips(), valid, settings, Session(), seed=0)
+    assert len(left) == 6
+    for weights in left:
+        expected = [0.75 * mean + 0.25 * weight for mean, weight in zip(expected, weights, strict=True)]
+    for mean, kept in zip(expected, one.averaged.parameters(), strict=True):
+        torch.testing.assert_close(kept, mean)
 
 
 @pytest.mark.slow

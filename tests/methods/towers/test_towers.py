@@ -138,6 +138,12 @@ def test_a_video_that_cannot_be_decoded_costs_its_clip_and_is_named(videos, sett
     with pytest.warns(UserWarning, match=r"(3|27)\.mp4: the file was left out"):
         model = fitted(folder / "manifest.csv", settings)
     assert model.evaluation["directions"]["audio-visual"]["queries"] == 5
+    test = load_splits(assemble(data=str(folder / "manifest.csv"), settings={"towers.visual": "hf:any"})).test
+    with pytest.warns(UserWarning, match=r"27\.mp4: the file was left out"):
+        found = model.method.embed_clips(test)
+    assert len(found) == 5
+    with pytest.raises(InputError, match=r"27\.mp4 cannot be decoded"):
+        model.method.embed(test["visual"], "visual")
 
 
 @pytest.mark.parametrize(

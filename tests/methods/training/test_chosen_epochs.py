@@ -8,10 +8,14 @@ import torch
 from torch import nn
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.methods import METHODS
+from aadml.methods.method import Context
+from aadml.methods.networks import NetworkOptions
 from aadml.methods.training.learner import Stage, Validation
 from aadml.methods.training.settings import Training
 from aadml.retrieval.evaluation import evaluate
 from tests.methods.trainings import KilledError, Linear, Recorder, Scripted, clips, run
+from tests.sections import typed
 
 
 def test_the_epoch_of_the_best_validation_map_is_kept():
@@ -100,6 +104,25 @@ def test_each_stage_has_a_patience_of_its_own_and_beats_an_earlier_one_only_wher
         _, session = run(Training(batch=8, patience=2), learner=Scripted(scores, stages))
         assert [record["stage"] for record in session.history] == ["first"] * 3 + ["second"] * (epochs - 3)
         assert session.best().facts["epoch"] == best
+
+
+def test_a_stage_whose_score_cannot_rise_counts_for_neither_patience_nor_plateaus():
+    settings = Training(
+        batch=8, patience=2, learning_rate=1.0, schedule="plateau", schedule_every=1, schedule_factor=0.5
+    )
+    learner = Scripted([0.5] * 9, [Stage("generator", 4, validated=False), Stage("joint", 5)])
+    _, session = run(settings, learner=learner)
+    assert [record["stage"] for record in session.history] == ["generator"] * 4 + ["joint"] * 3
+    assert [record["learning_rate"] for record in session.history] == pytest.approx([1] * 6 + [0.5])
+
+
+def test_the_generator_of_daml_trains_in_such_a_stage():
+    context = Context({"audio": 4, "visual": 4}, 2)
+    network = NetworkOptions(hidden=(4,))
+    learner = METHODS["aadml"](context, Training(), **typed(loss="daml"), network=network).learner
+    assert {stage.name: stage.validated for stage in learner.stages(16)} == {
+        "metric": True, "generator": False, "joint": True,
+    }  # fmt: skip
 
 
 def test_schedules_lower_the_learning_rate():

@@ -246,13 +246,19 @@ def test_every_epoch_logs_the_gradient_norm_of_its_first_batch():
     assert all(record["gradient_norm"] > 0 for record in session.history)
 
 
+def test_the_gradient_norm_of_the_log_is_from_before_clipping():
+    plain, clipped = (run(Training(epochs=1, batch=8, clip_norm=norm))[1].history[0] for norm in (0, 1e-3))
+    assert clipped["gradient_norm"] == plain["gradient_norm"] > 1e-3
+
+
 def test_a_vanished_gradient_is_told_once_it_is_seen():
     _, session = run(Training(epochs=2, batch=8), learner=Linear(scale=0.0))
     assert any("gradient is zero" in warning for warning in session.warnings)
 
 
-def test_a_metric_loss_without_active_terms_warns():
-    class Saturated(Linear):
+@pytest.mark.parametrize("base", [Linear, Two])
+def test_a_metric_loss_without_active_terms_warns(base):
+    class Saturated(base):
         def _loss(self, batch):
             return super()._loss(batch) | {"metric_loss": torch.tensor(1.2), "active": torch.tensor(0.0)}
 

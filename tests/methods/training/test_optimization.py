@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -52,6 +54,18 @@ def rates(settings, *steps, own=None):
         optimization.step("all", player, None)
         found.append([float((b - p.detach())[0]) for b, p in zip(before, (usual, slow), strict=True)])
     return found
+
+
+def test_plateaus_lower_only_the_rates_of_players_with_that_schedule():
+    first, second = (torch.nn.Parameter(torch.zeros(2)) for _ in range(2))
+    players = {
+        "lowered": Player([first], lambda _: {}),
+        "constant": Player([second], lambda _: {}, partial(replace, schedule="constant")),
+    }
+    optimization = Optimization(players, Training(learning_rate=0.1, schedule="plateau"))
+    assert optimization.set_rates(Step(0, 4), 0.5) == pytest.approx(0.05)
+    optimization = Optimization(dict(reversed(players.items())), Training(learning_rate=0.1, schedule="plateau"))
+    assert optimization.set_rates(Step(0, 4), 0.5) == pytest.approx(0.1)
 
 
 def test_a_parameter_may_have_its_own_learning_rate_under_the_same_schedule():

@@ -226,6 +226,6 @@ class NeighborPositives:
         return ((similarity.clamp(-1, 1) - 1) / self.options.temperature).exp()
 
     def _shares(self, raw: Tensor, index: Tensor, columns: Tensor) -> Tensor:
-        """Return the shares of partner and neighbors: (b, c) float32, rows of sum 1."""
+        """Return the weights (b, c) of each anchor's partner and neighbors, as float32 with the sum 1 per anchor."""
         shares = torch.where(index[:, None] == columns[None], 1.0, raw)
         return (shares / shares.sum(1, keepdim=True)).float()

@@ -32,10 +32,12 @@ ALL = "all"
 
 
 def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
-    """Return pairs (anchors, candidates) from names such as "audio-visual" or "both-both"; no pairs for only "all".
+    """Return a pair (anchors, candidates) for each name, such as "audio-visual" or "both-both".
+
+    The result is empty if "all" is the only name.
 
     Raises:
-        InputError: a name does not consist of two sides.
+        InputError: a name does not consist of two sides, joined by a hyphen. A side is a modality or "both".
     """
     if list(names) == [ALL]:
         return ()
@@ -90,7 +92,7 @@ class Counts:
         return cls(terms.active.sum(), terms.possible.sum(), len(terms.total))
 
     def over_processes(self) -> "Counts":
-        """Return the sum of the counts of all processes, each with its own anchors."""
+        """Return the sum of the counts over all processes. A process counts only its own anchors and their terms."""
         return Counts(
             *group.summed([self.active, self.possible, torch.as_tensor(self.anchors, device=self.active.device)])
         )
@@ -100,13 +102,13 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
     """Reduce per-anchor terms to one number.
 
     Args:
-        terms: totals, active and possible counts, each (a,).
-        reduction: "sum" of all terms, "mean" over possible terms, "mean-of-active" over nonzero terms, or "per-anchor",
-            the mean of the anchors' totals.
+        terms: totals, active and possible counts, each (a,), and optionally a scalar penalty.
+        reduction: "sum" of all terms, "mean" over possible terms, "mean-of-active" over nonzero terms, or
+            "per-anchor", the mean of the anchors' totals.
         counts: divisors; by default the counts of these terms.
 
     Returns:
-        A scalar; 0 if there are no terms. A penalty is added without division.
+        A scalar: the reduced totals, plus the penalty without division. Without terms, the reduced totals are 0.
 
     Raises:
         InputError: the reduction is unknown.
@@ -130,16 +132,17 @@ class Objective(nn.Module):
         losses: one function comparison -> terms for all directions, or one function per direction if a loss has
             parameters.
         selection: (comparison, generator) -> comparison.
-        proxy: module that represents anchors and candidates; None if clips represent themselves. Its `aa_on` selects
-            the sides, and its `aa_mix` is the share of the loss computed on proxies (the rest is computed on the
-            embeddings). A proxy that leaves vectors unchanged may append candidates instead.
+        proxy: module that represents anchors and candidates; None if clips represent themselves. `proxy.aa_on`
+            selects the sides of a comparison that proxies replace. The loss is `proxy.aa_mix` times the loss on
+            proxies, plus 1 - `proxy.aa_mix` times the loss on embeddings. A proxy that leaves vectors unchanged may
+            append candidates instead.
         directions: names of the directions, see `parse_directions`.
         reduced: options for reducing all terms to one number.
         divided: whether each process computes the loss of its own anchors only, instead of all anchors.
 
     Attributes:
-        compiled: whether losses are compiled in training mode (see `compiled`); False at first. The gradient of a
-            compiled loss can be computed only once.
+        compiled: whether losses are compiled in training mode, by the function `compiled`; False at first. The
+            gradient of a compiled loss can be computed only once.
 
     Raises:
         InputError: a direction is not of the form "anchors-candidates", or the list of losses and the list of
@@ -173,18 +176,20 @@ class Objective(nn.Module):
         self._graphs: dict[Loss, Loss] = {}
 
     def forward(self, batch: Embedded, generator: torch.Generator, encode: Encode | None = None) -> dict[str, Tensor]:
-        """Return the objective of a batch; with several processes, each process returns its part of the sum.
+        """Return the objective of a batch. Each of several processes returns a summand of the objective.
 
         Args:
             batch: embeddings with their groups.
             generator: generator of the selection's draws.
-            encode: (modality, rows of the training set) -> embeddings, for proxies with live neighbors.
+            encode: (modality, row numbers in the training set) -> embeddings, for proxies that embed neighbors
+                again in each step.
 
         Returns:
-            "loss" (a scalar) and "active", the share of nonzero terms.
+            The scalars "loss" and "active". "active" is the share of nonzero terms, as the mean over directions.
 
         Raises:
-            InputError: a modality of a direction has no embeddings, or the proxy, selection or loss rejects the batch.
+            InputError: a modality of a direction has no embeddings, or the proxy, selection or loss rejects the
+                batch.
         """
         laid = self.comparisons(batch)
         proxy = self.proxy
@@ -266,7 +271,7 @@ class Objective(nn.Module):
         }
 
     def _part(self, loss_of: Loss, comparison: Comparison) -> tuple[Tensor, Tensor]:
-        """Return this process's part of the loss of a direction, and of its share of active terms."""
+        """Return this process's parts of the loss and of the share of nonzero terms in a direction."""
         if self.compiled and self.training:
             loss_of = self._graphs[loss_of] = self._graphs.get(loss_of) or compiled(loss_of)
         if not self.divided:
@@ -283,8 +288,8 @@ def terms_of(loss: Loss, comparison: Comparison) -> Terms:
     """Return the terms of a comparison.
 
     Raises:
-        InputError: a result other than Terms, a part with another shape than (a,) (a scalar for `penalty`), or a total
-            without gradient.
+        InputError: a result other than Terms, a penalty other than a scalar, or another part with a shape other
+            than (a,). A further cause is a total without gradient, for nonzero terms of a comparison with gradient.
     """
     terms = require_result(loss(comparison), LossFunction, "loss", loss)
     per_anchor = _of_shape(len(comparison.anchors))

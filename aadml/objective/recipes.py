@@ -14,9 +14,10 @@ class Recipe:
 
     Attributes:
         description: one line for users.
-        loss: the `loss` section: name and options, with reduction and combine if the name implies them.
-        selection: the `selection` section; None if the name implies none.
-        directions: the `directions` of the config; None if the name implies none.
+        loss: the `loss` section: name and options of the loss, and `reduction` and `combine` if the objective
+            defines these options.
+        selection: the `selection` section; None if the objective defines no selection.
+        directions: the `directions` of the config; None if the objective defines no directions.
     """
 
     description: str

@@ -1,4 +1,4 @@
-"""Sections of a config that choose an entry of a registry, with all of its options."""
+"""Config sections that choose a registry entry and contain all options of the entry."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -30,8 +30,9 @@ class EntrySection(OwnSection):
 
     Attributes:
         name: name of the entry.
-        options: options of the entry, and options that all entries of the registry share. All options are set. For an
-            entry from outside aadml in a file, omitted options are set when the entry is built.
+        options: options of the entry, and options that all entries of the registry share. All options are set,
+            except in stored sections of entries from outside aadml. The options that a stored section omits are set
+            when the entry is built.
         key: key of the section in a config.
         table: registry of the entries.
         groups: dataclasses of the options that all entries share.
@@ -90,7 +91,10 @@ class EntrySection(OwnSection):
         return partial(self.entry, **keywords(self.entry, options))
 
     def build(self) -> Any:
-        """Return the bound entry, or a `LeftOut` in its place for code from outside aadml in a loaded model."""
+        """Return the entry, bound to its options.
+
+        While a model is being loaded, the result for an entry from outside aadml is a `LeftOut` instead.
+        """
         return self.part(self.bound)
 
     def plain(self) -> object:
@@ -98,7 +102,10 @@ class EntrySection(OwnSection):
         return {"name": self.name, **self.options.plain()}
 
     def part(self, build: Callable[[], Any]) -> Any:
-        """Return the result of `build`, or a `LeftOut` in its place for code from outside aadml in a loaded model."""
+        """Return the result of `build`.
+
+        While a model is being loaded, the result for an entry from outside aadml is `LeftOut(build)` instead.
+        """
         return LeftOut(build) if is_left_out(self.table, self.name) else build()
 
 

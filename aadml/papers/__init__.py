@@ -1,1 +1,1 @@
-"""Reproduction of papers, from their data sets to one page: the AADML paper and the audio-text papers."""
+"""Reproduction of the AADML paper and of the audio-text papers, from the data sets of a paper to one page."""

@@ -67,7 +67,10 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Reproductio
 
 
 def _runs(name: str, place: str, parts: Sequence[str], plan: ReproductionPlan, note: Note) -> PaperRuns:
-    """Return the runs on a data set. If AVE has all clips of the class Clock, 100 of these clips are drawn."""
+    """Return the runs on a data set.
+
+    If AVE has more than 100 clips of the class Clock, 100 of these clips are drawn.
+    """
     draws: dict[int, str] = {}
     if name == "ave":
         place, draws = drawn_sets(place, plan.folder / name, note, with_others="clock-draw" in parts)
@@ -148,10 +151,10 @@ def other_size(data_set: str, content: FeatureFile) -> list[str]:
 
 
 def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tuple[str, dict[int, str]]:
-    """Write feature files of AVE with only 100 drawn clips of the class Clock.
+    """Write feature files of AVE in which the class Clock has only 100 drawn clips.
 
-    The file for the tables is drawn with the first seed of DRAWS. Each other seed of DRAWS has a further file. Existing
-    files are kept only if the folder contains runs.
+    The clips in the file for the tables are drawn with the first seed of DRAWS. Each other seed of DRAWS has a
+    further file. Existing files are kept only if the folder contains runs.
 
     Args:
         data: features of AVE in any layout.
@@ -160,8 +163,8 @@ def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tup
         with_others: whether the files of the other seeds are written.
 
     Returns:
-        Path of the file for the tables, and seed -> path of the file of each other seed. Without enough clips of Clock,
-        the path is that of the unchanged data, and no file is written.
+        Path of the file for the tables, and seed -> path for the files of the other seeds. Without enough clips of
+        Clock, the result is `data` and an empty mapping. No file is then written.
 
     Raises:
         InputError: the features cannot be read, or a file cannot be written.

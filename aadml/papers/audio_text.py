@@ -90,7 +90,7 @@ class PaperTable:
     rows: tuple[PaperRow, ...]
 
     def printed_on(self, dataset: str) -> str:
-        """Return the data set of the published results: `dataset`, or the first if the paper lacks `dataset`."""
+        """Return the data set of the published results: `dataset` if in `configs`, else the first of `configs`."""
         return dataset if dataset in self.configs else next(iter(self.configs))
 
 
@@ -192,10 +192,11 @@ def _part(name: str, data_set: str, table: Table) -> StudyPart:
 
 
 def runs_of(name: str, base: Config, seeds: Sequence[int], folder: Path, *, dataset: str) -> list[PaperRun]:
-    """Return the runs of a table: one per row and seed, in folders named after the rows.
+    """Return the runs of each row of a table, one per seed.
 
-    A required pretrained model is a separate run, in a folder named by its config. A row with this config shares the
-    run.
+    Rows with the same config share a run. The folder of a run is named after the first of its rows and the seed. A
+    required pretrained model is a separate run, in a folder named by the config of the model. A row with the config
+    of the model shares this run.
 
     Args:
         name: a key of PAPER_TABLES.
@@ -274,7 +275,9 @@ def starting_config(name: str, dataset: str | None) -> str:
 
 
 def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Config]]:
-    """Return the rows of a table with their configs, without rows for published weights if `base` names no weights.
+    """Return the rows of a table and their configs.
+
+    Rows that need published weights are omitted if `base` names no weights.
 
     Args:
         name: a key of PAPER_TABLES.

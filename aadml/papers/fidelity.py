@@ -30,7 +30,7 @@ class RowFidelity:
 
     @property
     def sentences(self) -> str:
-        """Parts that agree with the source, and the remark; empty if the row has neither parts nor a remark."""
+        """Sentence with the parts in `held`, followed by the remark; empty for a row without parts and remark."""
         held = f"Agrees in {', '.join(self.held)}." if self.held else ""
         return " ".join(filter(None, (held, self.remark)))
 
@@ -58,14 +58,17 @@ class FidelityTable:
         return {"methods": self.methods, "losses": self.losses}[kind]
 
     def legend(self, kind: str, items: Iterable[str]) -> list[tuple[str, str]]:
-        """Return (kind, meaning) for each kind of the rows `items`, then (row, sentences) for rows with sentences."""
+        """Return (kind, meaning) for each kind of the rows `items`, then (row, text) for rows with text.
+
+        The text of a row is its `sentences`.
+        """
         rows = {item: self.of(kind)[item] for item in items}
         used = {row.kind for row in rows.values()}
         meanings = [(name, meaning) for name, meaning in self.kinds.items() if name in used]
         return meanings + [(item, row.sentences) for item, row in rows.items() if row.sentences]
 
     def reading(self, item: str) -> str:
-        """Return the short name of the reading of Equation 7 in a method or preset, such as "R3, live"."""
+        """Return the short name, such as "R3, live", of the reading of Equation 7 in a method or preset."""
         return self.readings[item].partition(":")[0]
 
 

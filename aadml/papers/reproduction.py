@@ -54,18 +54,20 @@ def reproduce(
         paper: "paper" (AADML), or an audio-text paper ("mei", "3cmlf", "xie").
         vegas: features of VEGAS, in any layout.
         ave: features of AVE, in any layout. Parts without any of their data sets are left out.
-        audiocaps: AudioCaps, for the audio-text papers: a folder or a manifest.
-        clotho: Clotho, for the audio-text papers: a folder or a manifest. Without AudioCaps and Clotho, the sample
+        audiocaps: folder or manifest of AudioCaps, for the audio-text papers.
+        clotho: folder or manifest of Clotho, for the audio-text papers. Without AudioCaps and Clotho, the sample
             clips are used.
-        only: parts of the AADML paper, separated by commas: table-1, table-2, table-3, figure-3, figure-4, figure-5,
-            clock-draw; by default all.
+        only: parts of the AADML paper, separated by commas: table-1, table-2, table-3, figure-3, figure-4,
+            figure-5, clock-draw; by default all.
         quick: shorten the schedules and narrow the audio-text networks, so that the whole page takes minutes.
         seeds: number of seeds per row; by default 5, or 2 if the schedules are shortened.
         settings: values of any keys of the config, as "key=value". A note lists the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         trust_code: import code from outside aadml that the config of a finished run names as `module:name`.
-        workers: number of worker processes; 0 is this process. By default one per core, or a single one on a GPU.
-        shard: "i/n": train only every n-th run, from run i (0 to n - 1). Other machines can train the other runs.
+        workers: number of worker processes; 0 trains in this process. The default is one worker process per core,
+            or a single worker process on a GPU.
+        shard: "i/n" trains only every n-th run, starting with run i, where i is between 0 and n - 1. Other machines
+            can train the other runs.
         merge: only collect finished runs, and raise an error if a run is missing.
         output: folder of the study; by default `reproductions/PAPER`, or `reproductions/PAPER-quick` with `quick`.
         command: command shown on the page.
@@ -77,8 +79,8 @@ def reproduce(
         Outcomes of the runs, tables, and the path of the page.
 
     Raises:
-        InputError: an unknown paper or part, missing or unreadable data, an argument or a setting that does not apply,
-            or a run missing from a merge.
+        InputError: an unknown paper or part, missing or unreadable data, an argument or a setting that does not
+            apply, or a run missing from a merge.
     """
     shards = shard_of(shard, merge=merge)
     lookup({"paper": None, **PAPER_TABLES}, paper, "paper")

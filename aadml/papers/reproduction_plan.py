@@ -1,4 +1,7 @@
-"""Plan of a reproduction: schedule and settings of all rows, and an estimate of the time before training."""
+"""Plan of a reproduction: schedule and settings of all rows, and an estimate of the training time.
+
+The time is estimated before training.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -50,11 +53,11 @@ class ReproductionPlan(Execution):
 
     @property
     def warnings(self) -> list[str]:
-        """List with the sentence on shortened schedules; empty if schedules are not shortened."""
+        """List with the warning about shortened schedules; empty if schedules are not shortened."""
         return [NOTE] if self.quick else []
 
     def warning(self) -> str:
-        """Return the sentence on shortened schedules as HTML; "" if schedules are not shortened."""
+        """Return the warning about shortened schedules as HTML; "" if schedules are not shortened."""
         return "".join(f'<p class="warning">{text(sentence)}</p>' for sentence in self.warnings)
 
     def marked(self, table: Table) -> Table:
@@ -62,14 +65,15 @@ class ReproductionPlan(Execution):
         return replace(table, caption=" ".join([*self.warnings, table.caption]))
 
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
-        """Estimate the time, train the missing runs, and return all outcomes.
+        """Train the missing runs, and return the outcome of every run.
 
-        A shard trains only a part of the runs, and a merge trains no runs. Runs that cannot be trained on their data
-        are reported before the start. The outcome of such a run contains the reason.
+        The training time is estimated before training. A shard trains only a part of the runs, and returns the
+        outcomes of this part. A merge trains no runs. Runs that cannot be trained on their data are reported before
+        the start. The outcome of such a run contains the reason.
 
         Raises:
-            InputError: unreadable data, an unreadable file of measured times, no run that can be trained, or an error
-                raised by `confirm` or `train`.
+            InputError: unreadable data, an unreadable file of measured times, no run that can be trained, or an
+                error raised by `confirm` or `train`.
         """
         impossible: dict[str, str] = {}
         measured = self.locked / MEASURED
@@ -92,9 +96,10 @@ class ReproductionPlan(Execution):
 
 
 def shortened(config: Config, clips: int) -> Config:
-    """Return a config with a short schedule. The training MAP is logged after each epoch, unless `train_map` is 0.
+    """Return a config with a shortened schedule.
 
-    A config whose schedule is already as short is returned unchanged.
+    The training MAP is logged after each epoch, unless the option `training.train_map` is 0. A config without more
+    epochs than the shortened schedule is returned unchanged.
 
     Args:
         config: complete config.

@@ -53,13 +53,13 @@ class PaperRuns:
 
     @property
     def curves(self) -> dict[str, Cell]:
-        """Cells of figure 5: every loss of figure 4, with its anchor-aware proxies and without."""
+        """Cells of figure 5 by loss: every loss of figure 4, with and without its anchor-aware proxies."""
         cells = {row.item: row.cell for row in self.losses}
         return {name: cells[name] for name in _CURVES if name in cells}
 
     @property
     def all_draws(self) -> dict[int, Sequence[ComparisonRow]]:
-        """Seed that draws the clips of the AVE class Clock -> rows; empty if seed 0 is the only seed."""
+        """Rows by the seed that draws the clips of the AVE class Clock, with seed 0; empty if `draws` is empty."""
         first = [row for row in self.losses if row.item in PAPER.drawn_losses]
         return {0: first, **self.draws} if self.draws else {}
 
@@ -94,7 +94,10 @@ class PaperRuns:
 
 
 def _prepare(shared: RowSettings, shorten: Callable[[Config], Config]) -> Callable[[str, str, Config], Config]:
-    """Return a function (table, item, config) -> config that adds the paper's settings and applies `shorten`."""
+    """Return a function that adds the paper's settings to the config of a row and applies `shorten`.
+
+    The arguments of the function are the table, item and config of the row.
+    """
     batch = resolve(shared.base.values).training.batch
 
     def prepare(table: str, item: str, config: Config) -> Config:

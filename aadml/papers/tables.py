@@ -70,7 +70,7 @@ class Group:
 
 
 def leaks_of(scores: Scores, jobs: Sequence[Job], folder: Path) -> dict[str, dict[str, Spread]]:
-    """Return the MAP of the finished runs in `folder` under every leak: name of a cell -> leak -> MAP.
+    """Return the MAP under every leak: name of a cell -> leak -> `Spread` over the finished runs in `folder`.
 
     Raises:
         InputError: the evaluation of a run under a leak is missing or damaged.
@@ -142,7 +142,10 @@ def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table
 
 
 def draw_table(group: Group) -> Table:
-    """Return a table of the MAP on each draw of the class Clock, and of the standard deviation over draws and seeds."""
+    """Return a table of the MAP on each draw of the class Clock.
+
+    The table also contains the standard deviation over draws, and the standard deviation over seeds.
+    """
     draws = group.runs.all_draws
     spreads = {
         item: [group.of(row).over_seeds("map") for rows in draws.values() for row in rows if row.item == item]

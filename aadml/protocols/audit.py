@@ -52,7 +52,10 @@ class Pipeline(Interface):
         """Channels, besides the input, through which the encoder could have received data, as phrases."""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Return a function that embeds clips of any modalities, after preparing all parts specific to the data set."""
+        """Return a function that embeds clips of any modalities.
+
+        All parts specific to the data set `splits` are prepared before the function is returned.
+        """
 
     def reported_map(self, splits: Splits, split: str) -> float | None:
         """Return the reported MAP of a split, or None if the pipeline computes no score."""
@@ -191,15 +194,17 @@ class Case:
         self.references.extend(self.embed(self.clips))
 
     def embed(self, *requests: Clips, splits: Splits | None = None, first: bool = False) -> list[Vectors]:
-        """Embed noise and then the clips in a fresh process, so that no state is fitted on the clips in a first call.
+        """Embed noise, and then the clips of each request, in a fresh process.
+
+        An encoder that fits a state in its first call fits the state on the noise instead of the clips.
 
         Args:
             requests: clips of each call, in order.
             splits: data set for the preparation of the pipeline; by default the unchanged data set.
-            first: embed no noise before the clips.
+            first: whether the clips are embedded without noise before them.
 
         Returns:
-            Embeddings (n, e) by modality, of each request.
+            For each request, embeddings (n, e) by modality.
 
         Raises:
             InputError: the encoder failed, or took too long.
@@ -243,7 +248,10 @@ class Case:
         return {modality: vectors[modality] for modality, vectors in results}
 
     def numbers(self, compute: Callable[[Embed], Sequence[float]]) -> list[float]:
-        """Embed noise in a fresh process, then return the numbers that `compute` returns for the embedding function."""
+        """Return the numbers that `compute` returns for the embedding function in a fresh process.
+
+        The embedding function is first called with noise.
+        """
         results = self._in_fresh_process(lambda embed: [{"numbers": torch.tensor(compute(embed), dtype=torch.float64)}])
         numbers: list[float] = results[0]["numbers"].tolist()
         return numbers
@@ -364,7 +372,10 @@ def scrambled(clips: Clips) -> Clips:
 
 
 def noise_of(features: Features, seed: Seed) -> Features:
-    """Return noise with the shape, mean and standard deviation of vectors, or sound and text in random order."""
+    """Return noise with the shape, mean and standard deviation of the vectors `features`.
+
+    Sound and text are returned in random order instead.
+    """
     generator = np.random.default_rng(seed)
     if not isinstance(features, Tensor):
         return features.select(torch.from_numpy(generator.permutation(len(features))))
@@ -382,7 +393,7 @@ def with_garbage_labels(clips: Clips, seed: Seed) -> Clips:
 
 
 def with_other_labels(clips: Clips, seed: Seed) -> Clips:
-    """Permute the labels. Nearly every clip has another label if no class has more than half of the clips."""
+    """Permute the labels. If no class has more than half of the clips, nearly every clip has a wrong label."""
     generator, labels = np.random.default_rng(seed), clips.labels.numpy()
     order = generator.permutation(len(labels))
     half = len(labels) // 2

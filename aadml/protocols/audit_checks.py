@@ -66,7 +66,7 @@ def id_blindness(case: Case) -> Judgment:
 
 
 def partner_blindness(case: Case) -> Judgment:
-    """Check that noise in the other modalities changes no embedding."""
+    """Check that the embeddings of a modality do not change if noise replaces the other modalities."""
     requests = {}
     for modality in case.clips.modalities:
         features = {m: f if m == modality else noise_of(f, case.draw(3)) for m, f in case.clips.features.items()}
@@ -75,7 +75,10 @@ def partner_blindness(case: Case) -> Judgment:
 
 
 def history(case: Case) -> Judgment:
-    """Check that no embedding depends on items embedded before, as with a scaler fitted on the first call."""
+    """Check that no embedding depends on items that were embedded earlier.
+
+    An encoder that fits a scaler in the first call fails this check.
+    """
     (after,) = case.embed(case.clips, first=True)
     return _unchanged(case, after, "the scored clips were embedded first instead of after noise")
 
@@ -91,7 +94,8 @@ def order_invariance(case: Case) -> Judgment:
 def batch_invariance(case: Case) -> Judgment:
     """Check that clips have the same embeddings in small batches as in one batch.
 
-    If the shape of a batch changes embeddings by rounding, as with bfloat16, batches of equal size are compared.
+    If the embeddings differ, two divisions of the clips into equally small batches are compared instead. The shape
+    of a batch may change embeddings by rounding, as with bfloat16.
     """
     order = torch.arange(min(len(case.clips), ROWS))
     return partial(_batches_judged, case, order, _in_batches(case, order))
@@ -114,7 +118,11 @@ def _in_batches(case: Case, order: Tensor) -> list[Vectors]:
 
 
 def _joined(case: Case, order: Tensor, parts: Sequence[Vectors]) -> Vectors:
-    """Join batches of clips in `order`, with rows of the reference for the clips that `order` lacks."""
+    """Join the embeddings of batches of the clips `order`, and return the rows in the order of the scored clips.
+
+    Clips that `order` lacks have the rows of the reference. For a wrong number of rows in the batches, the result
+    has too few rows, and `_compared` fails.
+    """
     joined = {m: torch.cat([as_wide(part[m], rows) for part in parts]) for m, rows in case.reference.items()}
     if any(len(rows) != len(order) for rows in joined.values()):  # rows are missing, and `_compared` fails
         return {m: rows[: len(case.clips) - 1] for m, rows in joined.items()}
@@ -136,12 +144,15 @@ def other_items(case: Case) -> Judgment:
 
 
 def _with_rows(reference: Tensor, rows: Tensor, vectors: Tensor) -> Tensor:
-    """Return `vectors` with the rows of `reference` in the mask `rows`; unchanged for another number of rows."""
+    """Replace the rows of `vectors` in the mask `rows` by the same rows of `reference`.
+
+    Vectors with another number of rows than `reference` are returned unchanged.
+    """
     return torch.where(rows[:, None], reference, vectors) if len(vectors) == len(reference) else vectors
 
 
 def one_modality_alone(case: Case) -> Judgment:
-    """Check that each modality can be embedded without the others."""
+    """Check that each modality can be embedded without the other modalities, with the same embeddings."""
     together, alone = {}, {}
     for number, modality in enumerate(case.clips.modalities):
         together[modality] = case.clips.select(torch.arange(max(len(case.clips) - number, 1)))

@@ -44,7 +44,11 @@ def _code(name: object) -> str:
 
 
 def _options(options: JsonObject) -> str:
-    """Return options as "loss NAME, proxy NAME, KEY VALUE, ..."; other nested values are only in `model.json`."""
+    """Return options as text, such as "loss triplet, proxy identity, k 3".
+
+    The text has the names of the sections `loss` and `proxy`, and then each option with a plain value. Options
+    without a value are omitted. Lists, mappings and the options of sections are only in `model.json`.
+    """
     sections = {key: value for key in ("loss", "proxy") if isinstance(value := options.get(key), Mapping)}
     plain = {key: value for key, value in options.items() if not isinstance(value, Mapping | list | tuple)}
     words = [f"{key} {section['name']}" for key, section in sections.items()]

@@ -31,16 +31,17 @@ def curves_figure(records: Sequence[Record], selected: int | None) -> "Figure":
 
 
 def selection_mark(selected: int | None) -> dict[str, float]:
-    """Return label -> position of the mark at the selected epoch; empty if no epoch was selected."""
+    """Return a dict of the label and the position of the mark at the selected epoch; empty without such an epoch."""
     return {} if selected is None else {f"epoch {selected}, kept": selected}
 
 
 def training_series(records: Sequence[Record]) -> dict[str, Series]:
-    """Return the logged curves: the losses, and each metric of the validation clips.
+    """Return the logged curves of the losses, of the validation metrics and of the MAP of the training clips.
 
     Returns:
-        Label of the vertical axis -> label of a line -> epochs and values. The lines of MAP include the MAP of the
-        training clips, if logged.
+        A dict of panels, with the label of the vertical axis as key. A panel is a dict of lines, with the label of
+        the line as key. A line consists of epochs and values. The MAP of the training clips, if logged, is a line
+        of the panel "MAP".
     """
     logged = list(dict.fromkeys(key for record in records for key in record))
     keys_of: dict[str, dict[str, str]] = {}

@@ -39,9 +39,9 @@ class ExportedHead:
     Attributes:
         path: path of the file.
         modality: modality that the file embeds.
-        width: dimensions of a feature.
-        dimension: dimensions of an embedding.
-        difference: largest difference from the model on random features.
+        width: number of dimensions of the features.
+        dimension: number of dimensions of the embeddings.
+        difference: largest absolute difference between embeddings by the file and by the model, on random features.
     """
 
     path: Path
@@ -52,7 +52,7 @@ class ExportedHead:
 
 
 class _Head(nn.Module):
-    """Embedding of one modality, (n, d) -> (n, e), with the scaling of the inputs."""
+    """Module that computes embeddings (n, e) of one modality from raw features (n, d), which the module scales."""
 
     def __init__(self, model: "Model", modality: Modality) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _Head(nn.Module):
         self._scaled, self._modality = model.scaling.scaled, modality
 
     def forward(self, features: Tensor) -> Tensor:
-        """Embed raw features (n, d) -> (n, e) float32."""
+        """Return embeddings (n, e) of raw features (n, d), in float32."""
         return self._embed(self._scaled(features, self._modality), self._modality).float()
 
 
@@ -76,7 +76,9 @@ def _freeze(module: nn.Module) -> None:
 
 
 def export_heads(model: "Model", path: Path) -> tuple[ExportedHead, ...]:
-    """Write one file for each modality, and compare each file with the model; see `Model.export`.
+    """Write one file for each modality, and compare each file with the model.
+
+    See `Model.export`.
 
     Raises:
         InputError: see `Model.export`.
@@ -129,7 +131,7 @@ def _exported(
 
 
 def _onnx(head: Any, modality: Modality, metadata: dict[str, str], temporary: Path) -> Callable[[Tensor], Tensor]:
-    """Write a program as ONNX, and return the function that the file computes."""
+    """Write a program as ONNX, and return the computation of the file as a function of features."""
     for module in ("onnx", "onnxscript"):
         optional(module, "export to ONNX", "aadml[onnx]")
     runtime = optional("onnxruntime", "export to ONNX", "aadml[onnx]")
@@ -142,7 +144,7 @@ def _onnx(head: Any, modality: Modality, metadata: dict[str, str], temporary: Pa
 
 
 def _program(head: Any, modality: Modality, metadata: dict[str, str], temporary: Path) -> Callable[[Tensor], Tensor]:
-    """Write a program of `torch.export`, and return the function that the file computes."""
+    """Write a program of `torch.export`, and return the computation of the file as a function of features."""
     torch.export.save(head, temporary, extra_files={"metadata.json": json.dumps(metadata)})
     loaded = torch.export.load(temporary).module()
     return lambda rows: loaded(rows).detach()
@@ -166,7 +168,10 @@ def _metadata(model: "Model", modality: Modality) -> dict[str, str]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Return a context without warnings and log lines of PyTorch's exporters; `_exported` checks the written files."""
+    """Suppress all warnings within the context, and messages of the logger `torch.onnx` below the level ERROR.
+
+    The messages are not needed, since `_exported` compares the written files with the model.
+    """
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Facts of a model: its method, its training data and the features that it expects (`model.json`)."""
+"""Facts of a model, as in `model.json`: its method, its training data and the features that it expects."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from aadml.methods.training.settings import Training
 
 @dataclass(frozen=True)
 class MethodFacts:
-    """Method of a model, as required to build it again.
+    """Name and arguments from which the method of a model is built again.
 
     Attributes:
         name: a key of METHODS.
@@ -35,7 +35,7 @@ class TrainingData:
         name: name of the file or folder, without its path.
         sha256: SHA-256 of all data read in training.
         clips: split -> number of clips.
-        notes: a sentence for each change between the data and the splits.
+        notes: sentences on changes and weaknesses of the data, from the splits.
     """
 
     name: str = ""
@@ -102,14 +102,15 @@ ABOUT = ("torch", "tensorflow", "tensorflow-hub", "weight_file", "pca_file")
 
 
 def fingerprint(origin: JsonObject) -> JsonObject:
-    """Return the part of a provenance that determines the values of features.
+    """Return the part of a provenance that identifies the extraction of the features.
 
     Args:
         origin: provenance of a modality, from a feature file.
 
     Returns:
-        `extractor` and `parameters` as plain JSON, and `source` (not compared by `difference`); empty for an unknown
-        extractor.
+        A dict with `extractor`, `parameters` as plain JSON and, if known, `source`. `extractor` and `parameters`
+        determine the values of the features. `difference` does not compare `source`. For an unknown extractor, the
+        dict is empty.
     """
     name = origin.get("extractor")
     if name in (None, "", "unknown"):  # common layouts of feature files do not name their extractor

@@ -1,4 +1,4 @@
-"""Offline loading of models from model folders and finished runs, and checks of their files."""
+"""Offline loading of models from model folders and finished runs, and checks of the loaded files."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -88,11 +88,13 @@ def load_model(folder: Path, device: torch.device) -> Model:
 def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
     """Build a model from its facts and the tensors of its weight file, with only the parts that embedding needs.
 
-    Sizes are compared before any allocation of a network, since the facts may come from a stranger.
+    A method of aadml is first built in a trial without memory, since the facts may come from a stranger. The trial
+    compares the sizes in the facts with the sizes of the tensors (see `_checked_build`).
 
     Raises:
         InputError: the method is unknown, or cannot be built from the stored arguments.
-        ValueError, TypeError, KeyError, RuntimeError: the tensors are not those of the model that the facts describe.
+        ValueError, TypeError, KeyError, RuntimeError: the tensors are not those of the model that the facts
+            describe.
     """
     state, scaling = _under("method.", tensors), load_scaling(_under("inputs.", tensors), facts.inputs)
     _check_scaling(scaling, facts)
@@ -125,9 +127,10 @@ def _build(facts: Facts, device: torch.device) -> Method:
 
 
 def _checked_build(facts: Facts, state: Mapping[str, Tensor], device: torch.device) -> Method:
-    """Build a method after a trial without memory, which compares names and shapes with the tensors of `state`.
+    """Build a method after a trial on the meta device, which allocates no memory.
 
-    A network with adapters is built without a trial: its weights are in another file.
+    For a `LearnedMethod`, the trial compares names and shapes with the tensors of `state`. A method with an adapted
+    network is built without a trial, since the weights of this network are in another file.
     """
     towers = (facts.architecture.tower(modality) for modality in facts.modalities)
     if not any(tower is not None and tower.adapted for tower in towers):
@@ -193,7 +196,10 @@ def _typed_arguments(method: MethodFacts) -> OptionValues:
 
 
 def verify_model(folder: Path) -> list[str]:
-    """Return a list with a sentence on the first problem of a model folder; empty if all files are intact."""
+    """Return a list with a sentence on the first problem of a model folder.
+
+    The list is empty if `model.json` and the weights are intact.
+    """
     try:
         _read_checked(folder)
     except InputError as error:

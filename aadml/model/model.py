@@ -41,8 +41,9 @@ class TopK(NamedTuple):
     """Best gallery items of each query.
 
     Attributes:
-        scores: similarities in descending order, (n, k); (k,) for one query.
-        indices: rows of the gallery, (n, k) or (k,); equal scores in the order of the gallery.
+        scores: similarities in descending order, (n, k); (k,) for `queries` (e,).
+        indices: rows of the gallery, with the shape of `scores`; items with equal scores are in the order of the
+            gallery.
     """
 
     scores: Array
@@ -53,7 +54,8 @@ class TopK(NamedTuple):
 class Model:
     """Fitted method and the scaling of its inputs. A model maps raw features or media to embeddings.
 
-    `aadml.fit` and `aadml.load` return models. Output is a tensor for a tensor, and NumPy for other input.
+    `aadml.fit` and `aadml.load` return models. `embed` returns a tensor for a tensor and a NumPy array for other
+    input. `similarity` and `top_k` return tensors if their first argument is a tensor, and otherwise NumPy arrays.
 
     Attributes:
         method: the fitted method.
@@ -101,17 +103,18 @@ class Model:
         """Embed items of one or several modalities, each item independently.
 
         Args:
-            items: items by modality: features (n, d) or one row (d,), as NumPy array, tensor or lists. If the extractor
-                of the model is installed, items may also be one or several paths of media files. If the model reads
-                words, items are captions as strings.
+            items: items by modality. Features are a matrix (n, d) or one row (d,), as NumPy array, tensor or lists.
+                Media are one or several paths of files; texts are one or several strings. A model that reads
+                features also accepts media and texts if its extractor is installed. A model that reads media or
+                words does not accept features.
 
         Returns:
-            (n, e) float32, or (e,) for one row, one path or one caption. For several modalities, a dictionary of such
+            (n, e) float32, or (e,) for one row, one path or one text. For several modalities, a dictionary of such
             arrays by modality.
 
         Raises:
-            InputError: no items, a modality or width other than the model's, a NaN or infinite value or embedding, or
-                media whose features cannot be extracted.
+            InputError: no items, a modality or width other than the model's, a NaN or infinite value or embedding,
+                features for a model that reads media or words, or media whose features cannot be extracted.
 
         Example:
             >>> clips = aadml.read("synthetic:ave").test
@@ -156,11 +159,11 @@ class Model:
             k: number of items, at most m.
 
         Returns:
-            Scores and rows of the gallery, best first.
+            Scores of the k best items and their rows in the gallery, each (n, k), or (k,) for `queries` (e,).
 
         Raises:
-            InputError: k is outside 1..m, or an argument is not a row or a matrix of finite numbers, is empty, or has
-                another dimension than the other argument.
+            InputError: k is outside 1..m, or an argument is not a row or a matrix of finite numbers, is empty, or
+                has another dimension than the other argument.
 
         Example:
             >>> model = aadml.fit("synthetic:ave", method="cca")
@@ -195,13 +198,18 @@ class Model:
 
     @checked_call
     def rescaled(self, clips: Clips) -> "Model":
-        """Return a model with the same method, and with the scaling of the inputs fitted on `clips`."""
+        """Return a model with the same method, and with the scaling of the inputs fitted on `clips`.
+
+        Raises:
+            InputError: no clip has features of one of the modalities.
+        """
         return replace(self, scaling=fit_scaling(clips, self.facts.inputs))
 
     def merged(self) -> "Model":
-        """Return a model with the LoRA adapters (`lora_rank`) added to the weights of the pretrained networks.
+        """Return a model with the LoRA adapters added to the weights of the pretrained networks.
 
-        The merged model computes the same embeddings up to rounding, and loads without the files of these networks.
+        The option `lora_rank` sets the rank of the adapters. The merged model computes the same embeddings up to
+        rounding, and loads without the files of the pretrained networks.
 
         Raises:
             InputError: the model has no adapters.
@@ -227,7 +235,8 @@ class Model:
     def save(self, folder: str | Path) -> Path:
         """Write the model into a folder: `model.safetensors`, `model.json` and a card, `README.md`.
 
-        The folder is self-contained: the model can be loaded offline, on another machine, without the training data.
+        The model can be loaded from the folder offline, on another machine, without the training data. A model with
+        LoRA adapters also needs the files of the pretrained networks (see `merged`).
 
         Returns:
             The folder.
@@ -248,10 +257,10 @@ class Model:
 
     @checked_call
     def to_mteb(self, name: str = "local/aadml") -> MtebModel:
-        """Return an encoder for `mteb.evaluate`; needs mteb (docs/mteb.md).
+        """Return an encoder for `mteb.evaluate`; see docs/mteb.md.
 
         Args:
-            name: name of the results in mteb, "organization/model".
+            name: name of the model in the results of mteb, in the form "organization/model".
 
         Raises:
             MissingExtraError: mteb is not installed.
@@ -260,9 +269,10 @@ class Model:
 
     @checked_call
     def push_to_hub(self, name: str, *, license_id: str | None = None, private: bool | None = None) -> str:
-        """Upload the model to the Hugging Face Hub, for `aadml.load("hf:ORGANIZATION/NAME")`; needs `aadml[hub]`.
+        """Upload the model to the Hugging Face Hub.
 
-        The card has the metadata of the hub: library, tags, license, and MAP with protocol, chance and interval.
+        `aadml.load("hf:ORGANIZATION/NAME")` loads an uploaded model. The upload and the loading need `aadml[hub]`.
+        The card has metadata for the hub: library, tags, license, and MAP with protocol, chance and interval.
 
         Args:
             name: "ORGANIZATION/NAME"; an existing model is replaced in a new commit.
@@ -280,7 +290,7 @@ class Model:
 
     @checked_call
     def pack(self, best: Checkpoint | None = None) -> dict[str, bytes]:
-        """Return the two files that define the model: name -> content.
+        """Return the content of the two files that define the model, with the names of the files as keys.
 
         Args:
             best: checkpoint with the facts to store in the weight file; None to store no facts.
@@ -291,22 +301,23 @@ class Model:
 
     @checked_call
     def export(self, path: str | Path) -> tuple[ExportedHead, ...]:
-        """Write one file for each modality, for embedding raw features (n, d) -> (n, e) without aadml; n may vary.
+        """Write one file for each modality, for embedding raw features without aadml.
 
-        Input and output are float32. In ONNX, the input has the name of the modality, and the output is "embedding".
-        The file includes the scaling. Its metadata list modality, classes, similarity, extractor and the SHA-256 of the
-        weights. Each file is compared with the model on random features before it is moved to its path.
+        A file maps features (n, d) to embeddings (n, e), both in float32, for any n. In ONNX, the input has the
+        name of the modality, and the output is "embedding". The file includes the scaling. Its metadata list
+        modality, classes, similarity, extractor and the SHA-256 of the weights. Each file is compared with the
+        model on random features before the file is moved to its path.
 
         Args:
-            path: path that ends in ".onnx" (needs `aadml[onnx]`) or ".pt2" (`torch.export`). "head.onnx" becomes
-                "head-audio.onnx" and "head-visual.onnx".
+            path: path that ends in ".onnx", or in ".pt2" for `torch.export`. "head.onnx" becomes "head-audio.onnx"
+                and "head-visual.onnx". The ending ".onnx" needs `aadml[onnx]`.
 
         Returns:
-            The files, with their largest difference from the model.
+            The files, each with its largest difference from the model.
 
         Raises:
-            InputError: a `path` with another ending, a model that reads media, a part that cannot be exported or
-                differs from the model, or an existing output other than an exported model.
+            InputError: a `path` with another ending, a model that reads media or words, a part that cannot be
+                exported or differs from the model, or an existing output other than an exported model.
             MissingExtraError: the packages of `aadml[onnx]` are not installed.
         """
         return export_heads(self, Path(path))
@@ -333,7 +344,15 @@ class Model:
         return back(require_finite_embeddings(embedded, modality, [f"row {n}" for n in range(len(rows))]))
 
     def embed_features(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality independently, without checks: (n, d) -> (n, e) float32 on the CPU."""
+        """Embed n items of one modality without checks, each item independently.
+
+        Args:
+            features: raw features (n, d), or n media or texts if the model reads media or words.
+            modality: modality of the items.
+
+        Returns:
+            Embeddings (n, e) in float32 on the CPU.
+        """
         return self.method.embed_all(self.scaling.features(features, modality), modality)
 
     def _scores(self, queries: Tensor, gallery: Tensor) -> Any:

@@ -77,7 +77,13 @@ def _revision(model: "Model") -> str:
 
 
 def _file(place: Path, item: Any) -> str:
-    """Return the path of the encoded file of an item; bytes are first written to `place`."""
+    """Return the path of the media file of an item.
+
+    The bytes of an item, if present, are first written to `place` with the suffix of the item's path.
+
+    Raises:
+        InputError: mteb has already decoded the item.
+    """
     if not isinstance(item, Mapping) or not {"bytes", "path"} <= item.keys():
         raise InputError(
             f"mteb: an item is a decoded {type(item).__name__}, but the model decodes files itself; cast the column "

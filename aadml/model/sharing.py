@@ -22,7 +22,9 @@ _USER = "a model of the Hugging Face Hub"
 
 
 def push(model: "Model", name: str, *, license_id: str | None, private: bool | None) -> str:
-    """Upload a model with a card and metadata, and return the address of the commit; see `Model.push_to_hub`.
+    """Upload a model with a card and metadata, and return the address of the commit.
+
+    See `Model.push_to_hub`.
 
     Raises:
         InputError: an invalid name, or a hub that cannot be reached or refuses the name or access.
@@ -47,14 +49,14 @@ def push(model: "Model", name: str, *, license_id: str | None, private: bool | N
 
 
 def downloaded(name: str, revision: str | None = None) -> Path:
-    """Return the folder of a model in the cache of the hub, updated if the hub can be reached.
+    """Return the folder of a model in the cache of the hub, after an update of the folder from the hub.
 
-    Only the two files of the model and its card are downloaded.
+    Without a connection, the folder is not updated. Only the two files of the model and its card are downloaded.
 
     Args:
         name: "org/name" or "org/name@revision", with or without "hf:".
-        revision: branch, tag or commit; None for the revision in the name, or else the newest commit of the main
-            branch.
+        revision: branch, tag or commit; None for the revision in `name`. If `name` has no revision, the newest
+            commit of the main branch is used.
 
     Raises:
         InputError: an invalid name, a repository in neither hub nor cache, or a repository without a model.
@@ -100,7 +102,10 @@ def _metadata(facts: Facts, record: EvaluationRecord | None, license_id: str | N
 
 
 def _results(facts: Facts, record: EvaluationRecord) -> "list[EvalResult]":
-    """Return MAP in every direction, with the protocol in name and type unless the protocol is "inductive"."""
+    """Return the MAP of every direction as `EvalResult` objects for the hub.
+
+    A protocol other than "inductive" is part of the name and the type of each result's metric.
+    """
     from huggingface_hub import EvalResult
 
     leaks = "" if record.protocol == "inductive" else record.protocol

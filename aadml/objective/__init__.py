@@ -1,6 +1,7 @@
-"""Objectives: directions, proxies, selection and loss of training, reduced to one number that is minimized.
+"""Objectives of training, with directions, a proxy, a selection and losses.
 
-The names below are imported on first use, so listing the recipes does not import torch.
+An objective reduces the losses of all directions to one number, which is minimized. The names below are imported on
+first use, so listing the recipes of `aadml.objective.recipes` does not import torch.
 """
 
 from typing import TYPE_CHECKING

@@ -30,9 +30,9 @@ class Space:
 
     Attributes:
         modalities: modalities of the clips.
-        dimension: d of the embeddings.
-        features: width f of the penultimate features; 0 if there are none.
-        classes: C, number of classes; 0 if there are none.
+        dimension: dimension d of the embeddings.
+        features: width f of the penultimate features; 0 without such features.
+        classes: number C of classes; 0 without classes.
     """
 
     modalities: tuple[Modality, ...]
@@ -75,7 +75,9 @@ class ProxySection(EntrySection):
     key, table = "proxy", PROXIES
 
     def build_for(self, space: Space) -> Proxy | None:
-        """Build the proxy for embeddings of `space`; return None for a proxy with an empty prefix (the identity).
+        """Build the proxy for embeddings of `space`; return None for the identity.
+
+        A proxy with an empty prefix is the identity (see `prefix_of`).
 
         Raises:
             InputError: the options do not suit `space`, or the proxy does not follow the contract `Proxy`.

@@ -26,17 +26,21 @@ class Embedded:
 
     Attributes:
         vectors: modality -> (b, d).
-        groups: (b,) codes; items with the same code are positives ("label"), or at least not negatives ("id").
+        groups: (b,) codes. Items with the same code are positives for the relation "label", and are not negatives
+            for the relation "id".
         index: (b,) rows of the training set, used by proxies to find neighbors.
         relation: "label" (all items of a group are positives) or "id" (only a clip's own partner is positive).
         features: modality -> (b, f) penultimate features, for losses that generate negatives (DAML, HDML).
-        heads: modality -> last layer, features (m, f) -> vectors (m, d), for the same losses.
-        relevance: (anchors' modality, candidates' modality) -> (b, b) scores that replace scores of vectors.
+        heads: modality -> last layer, which maps features (m, f) to vectors (m, d), for the losses that use
+            `features`.
+        relevance: function of the anchors' modality and the candidates' modality. The returned scores (b, b)
+            replace scores of vectors.
         guides: name -> (b, b) detached scores that selections may use.
         neighbors: modality of the anchors -> additional positives of each clip among the candidates.
-        present: modality -> (b,) bool, whether a clip has the modality; other clips are not compared in the modality.
-        bank: candidates that replace the clips of the batch; row `index` of the bank is the clip itself. None uses the
-            clips of the batch.
+        present: modality -> (b,) bool, whether a clip has the modality. Clips without the modality are not compared
+            in the modality. All clips have a modality that `present` lacks.
+        bank: candidates that replace the clips of the batch. Rows `index` of the bank are the clips of the batch.
+            None uses the clips of the batch as candidates.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -53,12 +57,12 @@ class Embedded:
 
     @property
     def candidates(self) -> "Bank":
-        """Clips used as candidates: the clips of `bank`, or else of the batch."""
+        """Clips used as candidates: the clips of `bank`, or the clips of the batch if `bank` is None."""
         return Bank(self.vectors, self.groups) if self.bank is None else self.bank
 
     @property
     def places(self) -> Tensor:
-        """Position of each clip (b,) among the candidates of one modality."""
+        """Positions (b,) of the clips of the batch among the candidates of one modality."""
         return torch.arange(len(self.groups), device=self.groups.device) if self.bank is None else self.index
 
 
@@ -76,9 +80,10 @@ class Bank:
 
 
 def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
-    """Return the comparison of one direction: rows of several modalities concatenated, no row compared with itself.
+    """Return the comparison of one direction.
 
-    Clips that lack a modality are neither anchors nor candidates in the modality.
+    If a side has several modalities, the vectors of these modalities are concatenated. No vector is compared with
+    itself. Clips that lack a modality are neither anchors nor candidates in this modality.
 
     Raises:
         InputError: a modality of the direction has no vectors.
@@ -130,9 +135,10 @@ def _whole(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
 def _near(
     rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the mask of additional positives of one direction (a, c), and the share of each positive (a, c).
+    """Return the mask (a, c) of additional positives of one direction, and the shares (a, c) of all positives.
 
-    The mask and the shares are None without `neighbors`. The shares are also None if all are equal.
+    The mask and the shares are None if the batch has no `neighbors`. The shares are also None if all shares are
+    equal.
     """
     if batch.neighbors is None:
         return None, None
@@ -143,7 +149,10 @@ def _near(
 
 
 def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded) -> MaskCodes:
-    """Return the codes that define the masks, without pairs of a row and itself."""
+    """Return the codes that define the masks.
+
+    The masks exclude pairs in which a vector is compared with itself.
+    """
     bank, places = batch.candidates, batch.places
     clip = torch.arange(len(bank.groups), device=bank.groups.device)
     place = {modality: number for number, modality in enumerate(columns)}
@@ -162,7 +171,9 @@ def _sides(modalities: Sequence[Modality], numbers: Mapping[Modality, int], clip
 
 
 def _partners(rows: Sequence[Modality], columns: Sequence[Modality], places: Tensor, width: int) -> Tensor:
-    """Return the column (a,) of each anchor's clip in the first other modality; -1 without another modality.
+    """Return the columns (a,) of the anchors' partners; -1 for an anchor without a partner.
+
+    The partner is the same clip in the first modality of the candidates that differs from the anchor's modality.
 
     Args:
         rows: modalities of the anchors.
@@ -175,7 +186,7 @@ def _partners(rows: Sequence[Modality], columns: Sequence[Modality], places: Ten
 
 
 def stacked(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
-    """Concatenate the vectors of a side: (a, d).
+    """Return the concatenated vectors (a, d) of a side.
 
     Raises:
         InputError: there are no vectors of the side.

@@ -23,7 +23,10 @@ def rebuilding() -> Iterator[None]:
 
 
 def is_left_out(table: Registry[Any], name: str) -> bool:
-    """Return whether the entry `name` of `table` is omitted: code from outside aadml, in a model being loaded."""
+    """Return whether the entry `name` of `table` is omitted.
+
+    While a model is being loaded, entries with code from outside aadml are omitted.
+    """
     return _rebuilding.get() and table.is_outside(name)
 
 

@@ -29,17 +29,18 @@ class NeighborOptions:
 
     Options that correspond to published methods:
 
-    - AVID-CMA (Morgado et al., CVPR 2021), where positives are similar in sound and picture: "agreeing", "equal"
-      weights.
-    - CWCL (Srinivasa et al., NeurIPS 2023), where every clip is a positive, weighted by its similarity within the
-      anchor's modality: "all", "affine" weights, loss supcon. CWCL measures similarity with a frozen encoder, as space
-      "input" does.
-    - HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss supcon, in the space of a teacher (deep
-      canonical correlation analysis): "dcca".
+    - AVID-CMA (Morgado et al., CVPR 2021) uses clips that are similar in sound and picture as positives. The
+      options are positives "agreeing" and weights "equal".
+    - CWCL (Srinivasa et al., NeurIPS 2023) uses every clip as a positive, weighted by its similarity within the
+      anchor's modality. The options are positives "all", weights "affine" and the loss supcon. CWCL measures
+      similarity with a frozen encoder, as space "input" does.
+    - HSC-MAE (2026), with soft top-k InfoNCE, searches neighbors in the space of a teacher, a deep canonical
+      correlation analysis (DCCA). The options are positives "own", weights "softmax", space "dcca" and the loss
+      supcon.
 
-    Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by similarity. FNAC (Sun et al., CVPR
-    2023) finds false negatives by similarity. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its nearest
-    neighbor.
+    Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by similarity. FNAC (Sun et al.,
+    CVPR 2023) finds false negatives by similarity. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its
+    nearest neighbor.
 
     Reference: Morgado et al., Audio-visual instance discrimination with cross-modal agreement, CVPR 2021, https://doi.org/10.1109/CVPR46437.2021.01229
     Reference: Srinivasa et al., CWCL: cross-modal transfer with continuously weighted contrastive loss, NeurIPS 2023, https://arxiv.org/abs/2309.14580
@@ -52,19 +53,20 @@ class NeighborOptions:
     representations, ICCV 2021, https://arxiv.org/abs/2104.14548
 
     Attributes:
-        positives: "none" for only the partner, "all" for all clips by similarity, or a choice of the k nearest
-            clips: "own" in the anchor's modality, "either" in any modality, or "agreeing" by the minimum similarity
-            over modalities.
+        positives: "none" for only the partner, "all" for all clips, or a choice of the k nearest clips. "own"
+            searches the anchor's modality, and "either" searches each modality. "agreeing" compares clips by the
+            minimum similarity over modalities.
         k: number of neighbors per list.
-        space: vectors among which neighbors are searched: "embedding" (again in each epoch), "input" features, or
-            vectors of a "dcca". The DCCA is trained first, only on the training clips, in batches of 200 (or of all
-            clips, if there are fewer).
-        control: "random" replaces neighbors by random clips with the weights of the neighbors; "none" replaces nothing.
-        weights: "equal", "affine" (1 + s) / 2 of the similarity s, or "softmax" of s / temperature. The anchor's
-            partner counts as a clip of similarity 1.
+        space: vectors among which neighbors are searched. The "embedding" vectors are searched again in each epoch.
+            "input" uses features, and "dcca" uses vectors of a DCCA. The DCCA is trained first, only on the
+            training clips. Its batches have 200 clips, or all clips if there are fewer than 200.
+        control: "random" replaces neighbors by random clips, which receive the weights of the neighbors. "none"
+            replaces nothing.
+        weights: "equal", "affine" for (1 + s) / 2, or "softmax" for the softmax of s / temperature, where s is the
+            similarity of a clip. The anchor's partner counts as a clip of similarity 1.
         temperature: temperature of softmax weights.
-        candidates: candidates of an anchor: the "batch", or the "bank" of all training clips as embedded before the
-            epoch.
+        candidates: candidates of an anchor. "batch" uses the clips of the batch, and "bank" uses all training clips
+            with their embeddings before the epoch.
 
     Raises:
         InputError: all clips are positives of equal weight.
@@ -149,7 +151,7 @@ class NeighborPositives:
         groups: Tensor,
         generator: torch.Generator,
     ) -> None:
-        """Find the neighbors of all clips; called before each epoch.
+        """Find the neighbors of all clips for the next epoch.
 
         Args:
             bank: modality -> (n, d) embeddings of the training set.
@@ -187,7 +189,10 @@ class NeighborPositives:
         return Positives(mask, None if self.options.alike else self._shares(raw, index, columns))
 
     def _of_lists(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Return unscaled neighbor weights of the candidates (b, c), and the mask (b, c) of listed candidates."""
+        """Return unscaled candidate weights (b, c), and the mask (b, c) of candidates in the neighbor lists.
+
+        Candidates outside the lists have weight 0.
+        """
         lists = self._lists(index, modality)
         rows, mask = lists.index, lists.mask
         if self._random:
@@ -210,7 +215,10 @@ class NeighborPositives:
         return reduce(united, (lists[m] for m in listed if m != modality), lists[modality])
 
     def _of_all(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Return candidate weights (b, c) by similarity, and the mask (b, c) of candidates of another group."""
+        """Return unscaled candidate weights (b, c) by similarity, and the mask (b, c) of possible positives.
+
+        The mask excludes candidates of the anchor's group, which have weight 0.
+        """
         vectors = self.graph.bank[modality] if self.options.space == "embedding" else self._inputs[modality]
         candidates = columns if not len(self._order) else self._order[columns]
         weights = self._weights(pairwise.cosine(vectors[index].double(), vectors[candidates].double()))

@@ -180,7 +180,11 @@ def nothing_dropped(case: Case) -> Outcome:
 
 
 def exact_rows(case: Case) -> Outcome:
-    """Check that the score does not depend on the exact bits of the scored rows, as in a table of memorized rows."""
+    """Check that slight noise on the features of the scored clips does not lower MAP.
+
+    An encoder that looks up memorized features by their exact bits fails this check. The noise is a thousandth of the
+    standard deviation of a feature column. The check passes if MAP falls by at most 0.05 or by at most a tenth.
+    """
     if not all(isinstance(features, Tensor) for features in case.clips.features.values()):
         return Verdict.NOT_CHECKABLE, "sound and text cannot be changed by a small amount"
     moved: dict[Modality, Features] = {}
@@ -237,7 +241,10 @@ def selection(case: Case) -> Outcome:
 
 
 def metric(case: Case) -> Outcome:
-    """Check that the reported number is the MAP of the embeddings: full gallery, all relevant items, exact ties."""
+    """Check that the reported number is the MAP of the embeddings.
+
+    This MAP is computed over the full gallery and all relevant items, with the exact expectation over ties.
+    """
 
     def compute(embed: Embed) -> list[float]:
         number = case.pipeline.reported_map(case.splits, case.split)
@@ -290,7 +297,10 @@ def _is_sound(features: Features) -> TypeGuard["Waveforms | PackedWaveforms"]:
 
 
 def _sound_files(source: Features) -> dict[bytes, str]:
-    """Return the paths of the readable sounds in use, by SHA-256. The segments of a file are one sound."""
+    """Return the paths of the readable sound files that the items of `source` use, by SHA-256.
+
+    All segments of a file have the same path.
+    """
     assert _is_sound(source)
     files = source.items.unique().tolist()
     return {digest: source.paths[file] for file, digest in zip(files, source.recordings(files), strict=True) if digest}
@@ -328,7 +338,11 @@ def _compared(case: Case, before: Vectors, after: Vectors, action: str) -> Outco
 
 
 def _scored(case: Case, after: Vectors, outcome: Outcome) -> Outcome:
-    """Return the outcome, or a failure if MAP fell by more than `FALL` and more than with any permuted labels."""
+    """Return a failure if MAP of `after` is significantly below MAP of the reference, else the outcome.
+
+    A fall of MAP is significant if the fall exceeds `FALL` and the fall under each of PERMUTATIONS permutations of the
+    labels.
+    """
     verdict, evidence = outcome
     score = math.nan if verdict is Verdict.FAIL else case.map_of(after)
     fall = case.score - score

@@ -1,4 +1,7 @@
-"""Protocols with a bank: training clips as neighbors of an item or for the correction of hubs, without labels."""
+"""Protocols that use training clips without their labels as a bank.
+
+The clips of the bank are neighbors of an item, or serve to correct hubs.
+"""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,10 +1,13 @@
-"""Labels that features encode beside the measured values: in low-order bits and digits, constant columns, counters.
+"""Detection of labels that features encode beside the measured values.
+
+Labels can be encoded in low-order bits and digits, in columns with one value per class, or as counters.
 
 Values of a column are compared in pairs of clips that are neighbors in the rounded column. The labels of a pair are
-exchangeable if the rest of the value, after rounding, is independent of the label. A rule is learned on one half of the
-pairs and predicts the other half. The number of correct predictions is then binomial with probability 1/2. The test is
-an exact permutation test within pairs. Its p values are corrected over columns, scales and halves (Holm, 1979), for
-each modality separately. Counters are a separate test without this correction.
+exchangeable if the remainder of the rounding is independent of the label. A rule is learned on one half of the
+pairs and predicts the other half. For exchangeable labels, the number of correct predictions is binomial with
+probability 1/2. The test is an exact permutation test within pairs. The p values of the test are corrected over
+columns, scales and halves (Holm, 1979), for each modality separately. Counters are detected by a separate test
+without this correction.
 
 Reference: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979, https://www.jstor.org/stable/4615733
 """
@@ -69,15 +72,18 @@ def runs_of_classes(labels: Tensor) -> int:
 
 
 def is_sorted_by_class(labels: Tensor) -> bool:
-    """Return whether labels (n,) of several classes are grouped by class; False for classes of one clip each.
+    """Return whether labels (n,) are grouped by class; False for a single class, or for one clip per class.
 
-    Grouping by class is common also without leaks.
+    Data without leaks are often grouped by class too.
     """
     return 1 < len(labels.unique()) == runs_of_classes(labels) < len(labels)
 
 
 def _distinct(values: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Drop copies of rows, and draw at most ROWS rows in their order."""
+    """Return the distinct rows of `values` and their labels, in the original order.
+
+    Of more than ROWS distinct rows, ROWS random rows are returned.
+    """
     _, group = torch.unique(values, dim=0, return_inverse=True)
     order = torch.argsort(group, stable=True)
     first = order[torch.cat([torch.ones(1, dtype=torch.bool), group[order].diff() != 0])] if len(group) else order
@@ -101,7 +107,11 @@ def _low_order(values: Tensor, labels: Tensor) -> list[int]:
 
 
 def _cells(values: Tensor) -> Tensor:
-    """Return the width (n, d) of rounding: PRECISION bits of the value, or of the spread of the column if finer."""
+    """Return the rounding width (n, d) of every value, a power of 2.
+
+    Rounding keeps PRECISION bits of the value. If the spread of the column is smaller than the value, rounding keeps
+    PRECISION bits of the spread instead. The spread of a nearly constant column is ignored.
+    """
     middle = (values.quantile(0.75, dim=0) - values.quantile(0.25, dim=0)) / 1.35
     spread = torch.where(middle > 0, torch.minimum(middle, values.std(0)), values.std(0))
     spread = torch.where(spread > NEARLY_CONSTANT * values.mean(0).abs(), spread, math.inf)
@@ -157,10 +167,10 @@ def _tail(correct: Tensor, compared: Tensor) -> Tensor:
 
 
 def _spelled(values: Tensor, labels: Tensor) -> list[int]:
-    """Return the columns whose values the class determines; [] with fewer than 20 clips more than classes.
+    """Return the columns whose values the class determines; [] unless there are at least 20 more clips than classes.
 
-    In such a column, each class has a single value. Either the values of at least four classes differ, or the values of
-    all classes are nearly equal.
+    Such a column has one value per class. The column either is nearly constant, or has different values for all of at
+    least four classes.
     """
     classes, codes, counts = labels.unique(return_inverse=True, return_counts=True)
     if len(labels) < len(classes) + 20:
@@ -176,9 +186,10 @@ def _spelled(values: Tensor, labels: Tensor) -> list[int]:
 
 
 def _counters(values: Tensor, labels: Tensor) -> list[int]:
-    """Return the columns that number the clips in an order with fewer runs of classes than by chance.
+    """Return the columns that number the clips in an order with significantly few runs of classes.
 
-    For fewer than 20 clips, return no column.
+    A column numbers the clips if at least 90 % of the steps between sorted values are nearly equal. An order has
+    significantly few runs if each of 999 random orders has more runs. For fewer than 20 clips, the result is [].
     """
     if len(values) < 20:
         return []

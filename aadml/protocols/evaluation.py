@@ -106,9 +106,10 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Replace MAP and its chance level by those of the running variant under every gallery, and the bounds by MAP.
+    """Replace MAP and its chance level by the values of the running variant, under every gallery.
 
-    The interval then covers the draw of queries alone, because the influence of items is known for MAP only.
+    Both bounds of a query are replaced by the running average precision of the query. The interval then covers the
+    draw of queries alone, because the influence of items is known for MAP only.
     """
     results = []
     for result in evaluation.directions:

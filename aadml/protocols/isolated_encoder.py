@@ -1,8 +1,8 @@
-"""Isolated encoder: a new interpreter per pass that imports or starts an encoder and answers requests over pipes.
+"""Isolated encoder: in each pass, a new interpreter imports or starts an encoder and answers requests over pipes.
 
-A message is the length of a safetensors file in 8 bytes, followed by the file. The interpreter starts
-without environment variables, descriptors or arguments of the audit, in an empty folder that also serves as HOME and
-TMPDIR.
+A message consists of 8 bytes with the length of a safetensors file, followed by the file. The interpreter starts
+without environment variables, descriptors or arguments of the audit, in an empty folder that also serves as HOME
+and TMPDIR.
 """
 
 import importlib.abc
@@ -59,7 +59,8 @@ class IsolatedEncoder:
         order: the encoder.
 
     Attributes:
-        channels: channels, besides the input, through which the encoder could have received data, as phrases.
+        channels: descriptions of at most 5 channels, besides the input, through which the encoder could have received
+            data.
     """
 
     def __init__(self, order: Order) -> None:
@@ -228,7 +229,7 @@ def _output_of(command: Sequence[str], content: NDArray[np.uint8]) -> NDArray[np
 
 
 def _trained(command: Sequence[str], content: NDArray[np.uint8]) -> Arrays:
-    """Return the bytes of the files that a training command writes into its folder, by relative path."""
+    """Run a training command, and return the bytes of the files in its output folder, by relative path."""
     source, output = Path("train.h5").absolute(), Path("trained").absolute()
     source.write_bytes(content.tobytes())
     output.mkdir()

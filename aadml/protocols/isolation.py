@@ -53,11 +53,12 @@ def libraries() -> tuple[str, ...]:
 
 
 def isolate(scratch: Path, readable: Iterable[str]) -> None:
-    """Restrict this process and its children. A child in new namespaces continues, and the parent waits for the child.
+    """Continue in an isolated child process. This process waits, and then exits with the exit status of the child.
 
-    The process has no network and cannot access other processes. The process reads only `readable`, devices such as
-    /dev/null, and two empty file systems in memory, at `scratch` and /dev/shm. All other file systems are read-only.
-    The file systems in memory end with the process.
+    The child has no network and cannot access other processes. The child reads only `readable`, devices such as
+    /dev/null, and two file systems in memory, at `scratch` and /dev/shm. The child writes only to these devices and
+    file systems in memory. The file systems in memory are empty at first, and end with the child. All restrictions
+    also hold for processes that the child starts.
 
     Args:
         scratch: an existing empty folder.

@@ -24,8 +24,8 @@ PARTNER_SHARE = 0.5
 def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """Mix every item with neighbors of its true class among the scored items (L1: Equation 1 of AADML at test time).
 
-    The mixture is half the item and half its neighbors (at most three), weighted by softmax(cosine / 0.1). The mixture
-    has no parameters.
+    Half of the mixture is the item. The other half is the mean of at most three neighbors with weights
+    softmax(cosine / 0.1). An item without neighbors is unchanged. The mixture has no parameters.
 
     Raises:
         InputError: a clip has no label, or no class has two clips.
@@ -43,7 +43,10 @@ def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
 
 def batch_attention(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Apply attention over the rows of a batch, with items sorted by class as in files of published code (L2)."""
+    """Apply attention over the rows of each batch of BATCH items, which are sorted by class (L2).
+
+    The files of published code are sorted by class too.
+    """
     order = torch.argsort(clips.labels, stable=True)
     return {m: _attended(v[order])[torch.argsort(order)] for m, v in vectors.items()}
 
@@ -58,6 +61,8 @@ def _attended(values: Tensor) -> Tensor:
 
 def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """Mix every item with its own partner, so that a query contains its answer (L3).
+
+    Items without a partner are unchanged.
 
     Raises:
         InputError: there are not exactly two modalities, or the dimensions of their embeddings differ.

@@ -50,7 +50,7 @@ class ProtocolPipeline:
         return [f"{name}, code from outside aadml, ran in forks of the audit" for name in words if is_place(name)]
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Return a function that embeds clips like the scored split, after preparing the protocol on `splits`."""
+        """Prepare the protocol on `splits`, and return a function that embeds clips in place of the scored split."""
         subject, parts = prepare_subject(replace(self.subject, splits=splits), self.protocol, split)
 
         def embed(clips: Clips) -> Embeddings:
@@ -137,7 +137,7 @@ class IsolatedPipeline(_EncoderPipeline):
 
 
 def of_function(function: str | Function, allow: Sequence[Path] = ()) -> IsolatedPipeline | FunctionPipeline:
-    """Return the pipeline of an encoder function, isolated if the function can be imported by a name.
+    """Return the pipeline of an encoder function. A function that can be imported by a name runs in isolation.
 
     Args:
         function: the function, or "module:function".
@@ -157,10 +157,11 @@ def of_function(function: str | Function, allow: Sequence[Path] = ()) -> Isolate
 
 
 def of_command(command: str, allow: Sequence[Path] = ()) -> IsolatedPipeline:
-    """Return the pipeline of a command with {input} (feature file) and {output} (HDF5), run without a shell.
+    """Return the pipeline of a command, which runs without a shell.
 
     Args:
-        command: the command line; the files among its words can be read.
+        command: the command line, with {input} for the path of a feature file that the command reads, and {output} for
+            the path of an HDF5 file that the command writes. The files among the words can be read too.
         allow: files and folders that the command reads, besides libraries and the files among its words.
 
     Raises:

@@ -66,7 +66,10 @@ INDUCTIVE = Protocol()
 
 
 def vectors_of(encoder: Model, clips: Clips) -> Vectors:
-    """Encode each modality of n clips separately, without the read-out of the method: modality -> (n, e)."""
+    """Return the encoded vectors (n, e) of n clips by modality, without the read-out of the method.
+
+    Each modality is encoded separately.
+    """
     scaled = encoder.scaling.clips(clips)
     return {m: encoder.method.encode(scaled, m) for m in clips.modalities}
 
@@ -77,9 +80,10 @@ def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -
 
 
 def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
-    """Return a copy of the trained proxy of a run, with the item itself as query, over a bank of embeddings.
+    """Return a copy of the trained proxy of a run, with the item itself as query and with an empty bank.
 
-    Without a trained anchor-aware proxy, or with reading R5 (which mixes the batch), the result is
+    The copy finds the nearest neighbors in the space of the embeddings. The method `remember` fills the bank. Without
+    a trained anchor-aware proxy, or with reading R5 (which mixes the batch), the result is that of
     `parameterless_proxy`.
     """
     trained = encoder.method.proxy()
@@ -93,7 +97,11 @@ def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
 
 
 def parameterless_proxy(vectors: Vectors, *, k: int = 3) -> AnchorAware:
-    """Return a proxy without parameters: half the item, half its k neighbors weighted by softmax(cosine / 0.1)."""
+    """Return a proxy without parameters.
+
+    The proxy of an item is (x + A) / 2. Here x is the item, and A is the mean of its k nearest neighbors with weights
+    softmax(cosine / 0.1).
+    """
     graph, attending, mixture = GraphOptions(k=k), AttentionOptions(attention="free"), MixtureOptions(residual="convex")
     dimension = next(iter(vectors.values())).shape[1]
     proxy = AnchorAware(dimension, tuple(vectors), graph=graph, attending=attending, mixture=mixture, reading="R3")

@@ -8,10 +8,11 @@ TOLERANCE = 1e-5
 
 
 def largest_change(before: Tensor, after: Tensor) -> float:
-    """Return the largest change of a row (n, e), relative to the length of the row before the change.
+    """Return the largest change of a row from `before` (n, e) to `after`, relative to the length of the row in `before`.
 
-    The change is infinite for different shapes, or for values of `after` that are not finite. For a row shorter than
-    0.001 of the median length, the change is relative to 0.001 of the median length.
+    Narrower rows of `after` are padded with zeros. The change is infinite for shapes that do not match after padding,
+    or for values of `after` that are not finite. For a row shorter than 0.001 of the median length, the change is
+    relative to 0.001 of the median length.
     """
     after = as_wide(after, before)
     if before.shape != after.shape or not bool(torch.isfinite(after).all()):
@@ -24,6 +25,9 @@ def largest_change(before: Tensor, after: Tensor) -> float:
 
 
 def as_wide(vectors: Tensor, reference: Tensor) -> Tensor:
-    """Pad rows (n, e) with zeros to the width of the reference: a packed batch is as wide as its longest sequence."""
+    """Pad rows (n, e) with zeros to the width of the reference.
+
+    Widths can differ, because a packed batch is only as wide as its longest sequence.
+    """
     missing = reference.shape[1] - vectors.shape[1] if vectors.ndim == reference.ndim == 2 else 0
     return torch.nn.functional.pad(vectors, (0, max(missing, 0)))

@@ -28,8 +28,8 @@ class Results:
     """Results of a process.
 
     Attributes:
-        vectors: embeddings by modality of each request.
-        channels: channels, besides the input, through which the encoder could have received data, as phrases.
+        vectors: embeddings of each request, by modality.
+        channels: descriptions of channels, besides the input, through which the encoder could have received data.
     """
 
     vectors: list[dict[str, Tensor]]
@@ -41,13 +41,13 @@ def in_fresh_process(
 ) -> Results:
     """Run `work` in a fork of this process and return its results.
 
-    Changes of state in `work` (a scaler fitted on its first call, a cache) reach neither this process nor a later fork.
-    At the end, the fork and its child processes are killed, and their temporary files are removed.
+    Changes of state in `work`, such as a cache or a scaler fitted on the first call, reach neither this process nor a
+    later fork. At the end, the fork and its child processes are killed, and their temporary files are removed.
 
     Args:
         work: function that returns a list of embeddings by modality.
-        seconds: time after which the process is killed.
-        channels: function that returns the channels, called in the process after `work`.
+        seconds: time after which the fork is killed.
+        channels: function that is called in the fork after `work`, and returns the channels.
 
     Raises:
         InputError: the work failed, or took too long.

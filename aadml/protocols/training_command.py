@@ -13,21 +13,22 @@ from aadml.protocols.subprocess_embedding import Results, in_fresh_process
 
 
 def train_encoder(order: Order, splits: Splits, split: str, folder: Path, seconds: float) -> Finding:
-    """Train by a command twice, in isolation, and write the files of the first training run into `folder`.
+    """Train an encoder twice by a command, in isolation, and return the finding on the training.
 
-    The second run starts from a data set with noise for the scored clips. Both runs read an export of the training
-    clips. The scored clips could therefore reach a run only through a channel, such as a file.
+    The files of the first training run are written into `folder`. The second run starts from a data set with noise for
+    the scored clips. Both runs read an export of the training clips. The scored clips could therefore reach a run only
+    through a channel, such as a file. The verdict is "not checkable" if a channel was recorded, and "pass" otherwise.
 
     Args:
-        order: the command, with {train} (feature file) and {output} (folder).
+        order: the command, with {train} for the path of the feature file, and {output} for the path of the folder.
         splits: the data.
         split: name of the scored split.
         folder: folder that is created.
         seconds: time limit of one training run.
 
     Raises:
-        InputError: no training clips, training clips that are scored, or a command that failed, took too long, or did
-            not write into its folder alone.
+        InputError: no training clips, training clips that are scored, or a command that failed, took too long, wrote
+            no file into its folder, or wrote a file outside its folder.
     """
     if split == "train" or not len(splits.train):
         problem = "the train split is scored" if split == "train" else "the data have none"

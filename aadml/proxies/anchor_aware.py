@@ -122,14 +122,14 @@ class AnchorAware(Unchanged):
         Args:
             vectors: (m, d) embeddings; the proxy of a row does not depend on other rows.
             modality: modality of the embeddings.
-            k: number of neighbors, by default as in training.
+            k: number of neighbors; by default, the number in training.
 
         Returns:
-            (m, d).
+            Proxies (m, d).
 
         Raises:
-            InputError: no bank, the reading R5 (without proxies of single items), k below 1, or vectors that are not
-                finite or have another width.
+            InputError: no bank, the reading R5 (without proxies of single items), k below 1, vectors that are not finite,
+                or vectors whose width differs from the width of the bank.
         """
         if self.reading == "R5":
             raise InputError(
@@ -139,7 +139,10 @@ class AnchorAware(Unchanged):
         return self._proxies(modality, vectors, vectors, lists, self._from_memory)
 
     def attended(self, attention: Attention, inputs: Keys) -> Tensor:
-        """Return the attention of each anchor over its neighbors (a, d), under the reading `reading`."""
+        """Compute the attention of a anchors over their neighbors, and return vectors (a, d).
+
+        The attribute `reading` selects the reading of Equation 7.
+        """
         return READINGS[self.reading](attention, inputs)
 
     def _proxies(
@@ -155,7 +158,13 @@ class AnchorAware(Unchanged):
         return torch.where(mask.any(1)[:, None], attended, anchors)
 
     def _vectors(self, encode: Encode | None) -> Vectors:
-        """Return the source of the neighbors' vectors: (modality, rows (b, k)) -> (b, k, d)."""
+        """Return a function that returns vectors (b, k, d) for a modality and rows (b, k) of the training set.
+
+        With `live`, the function encodes the rows again by `encode`. Otherwise, the function reads the rows from the bank.
+
+        Raises:
+            InputError: `live` is set, but `encode` is None.
+        """
         if not self.live:
             return self._from_memory
         if encode is None:

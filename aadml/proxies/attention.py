@@ -87,7 +87,7 @@ class Attention(nn.Module):
         return attended.masked_fill(~mask.any(1)[:, None, None], 0)
 
     def _split(self, vectors: Tensor) -> Tensor:
-        """Split vectors into heads: (s, k, d) -> (s, h, k, d / h)."""
+        """Split vectors (s, k, d) into heads (s, h, k, d / h)."""
         heads: Tensor = vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
         return heads
 

@@ -1,4 +1,7 @@
-"""Class-mean proxy: a clip and the mean of its class, the simplest control for proxies with a bank."""
+"""Class-mean proxy: the mixture of a clip with the mean of the other clips of its class.
+
+This proxy is the simplest control for proxies with a bank.
+"""
 
 from collections.abc import Mapping
 
@@ -37,7 +40,10 @@ class ClassMean(Unchanged):
         self._alone = torch.zeros(0, dtype=torch.bool)
 
     def refresh(self, train: TrainingSet) -> None:
-        """Compute the mean of the other clips of the class for every training clip, from `bank` and `labels`."""
+        """Compute the mean of the other clips of the same class, for every training clip and modality.
+
+        The means are computed from `train.bank` and `train.labels`.
+        """
         first = next(iter(train.bank.values()))
         labels = torch.zeros(len(first), dtype=torch.int64) if train.labels is None else train.labels
         code = torch.unique(labels.to(first.device), return_inverse=True)[1]
@@ -62,6 +68,6 @@ class ClassMean(Unchanged):
 
 
 def _of_others(bank: Tensor, code: Tensor, others: Tensor) -> Tensor:
-    """Return the mean of the other rows of each row's class (n, d); 0 for the only row of a class."""
+    """Return means (n, d): for each row, the mean of the other rows of its class, or 0 without other rows."""
     sums = bank.new_zeros(int(code.max()) + 1 if len(code) else 0, bank.shape[1]).index_add(0, code, bank)
     return (sums[code] - bank) / others.clamp_min(1)[:, None]

@@ -19,7 +19,8 @@ class TrainingSet:
 
     Attributes:
         bank: modality -> (n, d) embeddings, computed in evaluation mode.
-        labels: (n,) classes, in the codes of the `groups` of `Extending.store`; None without classes (audio-text).
+        labels: (n,) classes, with the same codes as the argument `groups` of `Extending.store`; None for data without
+            classes, such as audio-text pairs.
         inputs: modality -> (n, f) features, for graphs in input space.
         generator: generator of random draws.
         groups: (n,) codes of clips; captions of one clip have the same code. By default every row has its own code.
@@ -106,7 +107,8 @@ class Extending(Proxy, Protocol):
         """Append candidates to the candidates of a batch.
 
         Args:
-            comparison: anchors (a, d), b of each modality in `direction.rows`, and candidates (c, d).
+            comparison: comparison of anchors (a, d) with candidates (c, d). The anchors are b vectors of each modality in
+                `direction.rows`.
             direction: direction of the comparison.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Neighbor lists of a training set, fixed during an epoch, with options for what the AADML paper leaves open."""
+"""Neighbor lists of a training set, fixed during an epoch, with options for details that the AADML paper leaves open."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,12 +25,13 @@ class GraphOptions:
     Reference: Morgado et al., Audio-visual instance discrimination with cross-modal agreement, CVPR 2021, https://doi.org/10.1109/CVPR46437.2021.01229
 
     Attributes:
-        k: number of neighbors of an anchor (3: best for the triplet losses, AADML Figure 4).
-        space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (lists computed once).
-        graph_modality: "within" compares clips in one modality (Equation 1), and "cross" compares anchors with the
-            other modality (the sentence after Equation 2). "agreeing" uses the minimum cosine over modalities
+        k: number of neighbors of an anchor; 3 is best for the triplet losses (AADML, Figure 4).
+        space: vectors that are compared. "embedding" compares embeddings (Figure 2: within the label space). "input"
+            compares input features, and the lists are then computed only once.
+        graph_modality: "within" compares clips in one modality (Equation 1), and "cross" compares anchors with clips in
+            the other modality (the sentence after Equation 2). "agreeing" uses the minimum cosine over modalities
             (AVID-CMA, CVPR 2021).
-        neighbors: the "nearest" clips, or k "random" clips (a control).
+        neighbors: the "nearest" clips, or k "random" clips as a control.
 
     Raises:
         InputError: a cross graph is searched in input space.
@@ -140,10 +141,13 @@ class CorrelationGraph:
         return {modality: self._lists[modality].take(index) for modality in modalities}
 
     def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int | None) -> NeighborLists:
-        """Return the k bank rows of a modality nearest to new vectors (m, d); if k is None, as many as in training.
+        """Return lists of the k bank rows of a modality that are nearest to each of the new vectors (m, d).
+
+        If k is None, the number of neighbors in training is used.
 
         Raises:
-            InputError: no stored embeddings, k below 1, or vectors that are not finite or have another width.
+            InputError: no stored embeddings, k below 1, vectors that are not finite, or vectors whose width differs from
+                the width of the bank.
         """
         return neighbors(self.bank[modality], vectors, k=self.options.k if k is None else k)
 
@@ -168,7 +172,7 @@ class CorrelationGraph:
         return {m: neighbors(anchors, k=k, labels=labels, groups=groups) for m, anchors in vectors.items()}
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
-        """Check that some anchor can have k neighbors. Lists of smaller classes are masked.
+        """Check that some anchor can have k neighbors. In classes of at most k clips, the lists are partly masked.
 
         Args:
             count: number of training clips.

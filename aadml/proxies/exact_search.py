@@ -52,10 +52,10 @@ class _Prepared:
 
     Attributes:
         queries: (a, d) for each view.
-        bank: (m, d) for each view, n rows, and copies of the last row that complete the last group.
+        bank: (m, d) for each view: the n bank rows, then copies of the last row that complete the last group.
         error: (a,) bound on the rounding error of a query's products.
-        count: n.
-        group: rows of a group; 1 for a search without groups.
+        count: number n of bank rows.
+        group: number of rows in a group; 1 for a search without groups.
     """
 
     queries: Views
@@ -85,7 +85,8 @@ def nearest(
         excluded: maximum number of bank rows with the same code.
 
     Returns:
-        Indices (a, k) int64, best first, and cosines (a, k) float64; -1 and minus infinity if fewer rows remain.
+        Indices (a, k) int64, best first, and cosines (a, k) float64. If fewer than k rows remain for a query, the
+        missing indices are -1 and the missing cosines are minus infinity.
     """
     queried, count, device = len(queries[0]), len(bank[0]), bank[0].device
     index = torch.full((queried, k), -1, dtype=torch.int64, device=device)
@@ -108,7 +109,7 @@ def nearest(
 
 @dataclass(frozen=True)
 class _Search:
-    """Search for the best `wanted` rows of every query, with products prepared on first use."""
+    """Search for the `wanted` best bank rows of every query; the vectors are prepared on first use."""
 
     queries: Views
     bank: Views
@@ -161,10 +162,16 @@ class _Search:
         return max(64, budget // len(self.bank[0]), min(self.width, 1024))
 
     def candidates(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return bank rows with the `wanted` nearest of each query in `rows` (r,), preferring the first row of a tie.
+        """Return bank rows that include the `wanted` nearest bank rows of each query.
+
+        If bank rows are tied, rows with smaller indices are preferred.
+
+        Args:
+            rows: (r,) indices of the queries.
 
         Returns:
-            The bank rows (r, s), and (r,) bool: whether the first `wanted` rows are certainly the nearest, in order.
+            The bank rows (r, s), and a bool mask (r,) of the queries whose first `wanted` bank rows are certainly the
+            nearest and in the correct order.
         """
         step = self.rows_at_once()
         parts = [_candidates(self.coarse, part, self.wanted) for part in rows.split(step)]
@@ -180,7 +187,11 @@ class _Search:
     def best_of_ranked(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Return scores and bank rows (r, k) of the first ranked candidates (r, s) with other codes than the query."""
+        """Return scores (r, k) and bank rows (r, k) of the k best candidates whose code is not the query's code.
+
+        The candidates (r, s) of a query are ordered, best first. If fewer than k candidates remain, the missing scores are
+        minus infinity.
+        """
         candidates = candidates[:, : self.wanted]
         left_out = _equal(codes, bank_codes, candidates)
         order = left_out.byte().sort(dim=1, stable=True).indices[:, :k]

@@ -128,7 +128,10 @@ class HubInput(ResizedBuffers):
         return preparation_in(bytes(self.files.tolist()), self.saved.model, self.modality)
 
     def train_blocks(self, *, frozen: bool) -> None:
-        """Make the last blocks trainable, except with `frozen` or for the network of a saved model.
+        """Make the parts selected by `tuning.blocks` trainable.
+
+        With `frozen` or for a saved model, no part is trainable. If `tuning.lora_rank` is above 0, the adapters of
+        the linear layers in these parts are trainable instead.
 
         Raises:
             InputError: the network has too few blocks, or no linear layers for adapters.
@@ -154,7 +157,7 @@ class HubInput(ResizedBuffers):
         self.saved = replace(self.saved, adapted=())
 
     def state_dict(self, *args: Any, prefix: str = "", **rest: Any) -> Any:
-        """Return the parameters and buffers; of a network with adapters, only the adapters and `files`."""
+        """Return the parameters and buffers. For a network with adapters, return only the adapters and `files`."""
         state = super().state_dict(*args, prefix=prefix, **rest)
         if self.saved.adapted:
             for name in [name for name in state if name.startswith(f"{prefix}network.") and MARK not in name]:
@@ -215,23 +218,25 @@ class HubInput(ResizedBuffers):
 
         Args:
             batch: items of b clips.
-            rows: positions (b,) of the clips in the batch of all workers, on which dropout depends; 0 to b - 1 by
-                default.
+            rows: positions (b,) of the clips in the batch of all workers; 0 to b - 1 by default. Dropout depends on
+                the positions.
         """
         if not self.training:
             return self._described(batch)
         return self._trained(batch, list(range(len(batch))) if rows is None else rows.tolist())
 
     def describe(self, source: NetworkItems, *, stored: bool) -> tuple[Tensor, Tensor]:
-        """Compute the vectors of all n items of a source in evaluation mode, once for equal sounds, clips or texts.
+        """Compute the vectors of all n items of a source, once for each stored file or text.
+
+        The network must be in evaluation mode.
 
         Args:
             source: result of `prepared`.
-            stored: whether vectors are read from the cache on disk, and added to it.
+            stored: whether vectors are read from the cache on disk, and added to this cache.
 
         Returns:
-            Vectors (n, dimension) on the CPU, zeros for items that could not be decoded, and flags (n,) of decoded
-            items.
+            Vectors (n, dimension) on the CPU, and flags (n,) that are True for decoded items. The vector of an item
+            that could not be decoded is zero.
         """
         distinct, inverse = source.distinct()
         store = open_vector_cache(self._fingerprint()) if stored else None
@@ -251,7 +256,7 @@ class HubInput(ResizedBuffers):
         return vectors[inverse], torch.tensor([row is not None for row in rows], dtype=torch.bool)[inverse]
 
     def _fingerprint(self) -> str:
-        """Return a string of all facts that determine a vector on this machine."""
+        """Return a string of all facts, apart from the item, that determine a vector on this machine."""
         weights = sha256()
         for value in self.network.state_dict().values():
             weights.update(value.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())

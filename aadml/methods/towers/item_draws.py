@@ -20,10 +20,11 @@ def seed_of(*key: int) -> int:
 class ItemDraws(TorchDispatchMode):
     """Context in which every item of a batch has its own generator for dropout and stochastic depth.
 
-    The draws of an item depend neither on the other items of the batch nor on their number. A batch that is divided
-    into parts, or over workers, therefore has the draws of the whole batch. A random tensor whose first dimension is a
-    multiple of the number of items is drawn by item, and any other random tensor by a generator of all items. Dropout
-    inside the fused attention of a GPU is not drawn by item.
+    The draws of an item depend neither on the other items of the batch nor on their number. The draws therefore do
+    not change if a batch is divided into parts or over workers. A random tensor is divided by item along its first
+    dimension, and the generator of each item draws the part of this item. If the number of items does not divide
+    that dimension, the generator `shared` draws the whole tensor. Dropout inside the fused attention of a GPU does
+    not use these generators.
 
     Args:
         generators: one generator for each item.
@@ -36,13 +37,19 @@ class ItemDraws(TorchDispatchMode):
 
     @classmethod
     def seeded(cls, seeds: Sequence[int], shared: int, device: torch.device) -> Self:
-        """Return draws with one seed per item (`seeds`), and one seed for draws that all items share (`shared`)."""
+        """Return a context with new generators on `device`.
+
+        Args:
+            seeds: one seed for the generator of each item.
+            shared: seed of the generator for the draws that all items share.
+            device: device of the generators.
+        """
         return cls([torch.Generator(device).manual_seed(seed) for seed in seeds],
                    torch.Generator(device).manual_seed(shared))  # fmt: skip
 
     @classmethod
     def current(cls) -> Self | None:
-        """Return the innermost draws whose context is entered; None outside of all contexts."""
+        """Return the innermost active context of this class; None without an active context."""
         return next((mode for mode in reversed(_get_current_dispatch_mode_stack()) if isinstance(mode, cls)), None)
 
     def copy(self) -> Self:
@@ -50,7 +57,11 @@ class ItemDraws(TorchDispatchMode):
         return type(self)([generator.clone_state() for generator in self._generators], self._shared.clone_state())
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation, with the generators of the items if the operation draws random numbers."""
+        """Run an operation, with the generators of this context for the draws of certain operations.
+
+        These operations are `native_dropout` in training, `rand`, and `bernoulli_` or `uniform_` called without a
+        generator.
+        """
         options = kwargs or {}
         if func is _ATEN.native_dropout.default and args[2]:
             keep_rate = 1 - args[1]

@@ -25,19 +25,20 @@ class FineTuning:
     """Options of training pretrained networks of `transformers`, without effect on frozen networks.
 
     Attributes:
-        blocks: number of trained blocks of each network hf:MODEL, from the end; the layers after them are trained too.
-            0 trains only the layers after the blocks (the network's own projection), and "all" trains the whole
-            network.
-        lora_rank: rank of low-rank adapters (LoRA, extra `lora`) in the linear layers of the trained blocks and of the
-            layers after them. Only the adapters are trained, and a saved model contains only the adapters. 0 trains the
-            weights.
+        blocks: number of trained blocks of each network hf:MODEL, counted from the end. The layers after the blocks
+            are trained too. 0 trains only these layers, such as the network's own projection, and "all" trains the
+            whole network.
+        lora_rank: rank of low-rank adapters (LoRA) in the linear layers of the trained blocks and of the layers
+            after the blocks. Adapters need the extra `lora`. Training changes only the adapters of a network, and a
+            saved model contains no other weights of the network. 0 trains the weights, without adapters.
         lora_alpha: strength of the adapters, which are multiplied by `lora_alpha / lora_rank`.
-        micro_batch: number of items that a network processes together in training; each part of the batch is computed
-            again for its gradient (GradCache). 0 processes the whole batch. Gradients and dropout do not change.
-        checkpointing: whether the activations inside the trained blocks are computed again for the gradient instead of
-            stored: less memory, more time, the same gradients.
-        learning_rate: learning rate of the networks hf:MODEL; null for `training.learning_rate`, the rate of all other
-            layers. `training.schedule` and `training.warmup` apply to both rates.
+        micro_batch: number of items that a network processes together in training; 0 for the whole batch. Each part
+            of the batch is computed again for its gradient (GradCache). Gradients and dropout do not depend on this
+            number.
+        checkpointing: whether the activations inside the trained blocks are computed again for the gradient instead
+            of stored. The repeated computation needs less memory and more time, and yields the same gradients.
+        learning_rate: learning rate of the networks hf:MODEL; null for `training.learning_rate`, the rate of all
+            other layers. `training.schedule` and `training.warmup` apply to both rates.
     """
 
     blocks: Blocks = "all"
@@ -51,7 +52,7 @@ class FineTuning:
 @removing(workers=...)
 @dataclass(frozen=True, kw_only=True)
 class PretrainedOptions(FineTuning):
-    """The `towers` section: pretrained networks that compute a method's inputs, for training on a manifest of media.
+    """The `towers` section: pretrained networks that compute a method's inputs from the media of a manifest.
 
     Attributes:
         audio: network of `transformers` for sound, hf:MODEL (docs/encoders.md); null reads no sound.
@@ -59,8 +60,10 @@ class PretrainedOptions(FineTuning):
         text: network for the column `text` or `caption`, hf:MODEL; null reads no text.
         train: modalities of trained networks. The other networks are frozen, and their vectors are computed once.
             [] freezes all networks, so that only the method's own layers are trained.
-        memory_mib: memory for a cache of prepared windows, frames and texts, in MiB; these are not decoded again.
-        disk_mib: total disk space in `$AADML_CACHE/decoded` for decoded media of trained networks, in MiB.
+        memory_mib: size limit of the memory cache of prepared windows, frames and texts, in MiB. Cached items are
+            not prepared again.
+        disk_mib: size limit of `$AADML_CACHE/decoded`, the cache of decoded media of trained networks, in MiB; 0
+            for no cache on disk.
 
     Raises:
         InputError: no network is set.

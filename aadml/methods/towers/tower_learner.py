@@ -29,9 +29,9 @@ _OF_INNER = (
 class TowerLearner(CachingLearner):
     """A learner on vectors that pretrained networks compute from media.
 
-    The vectors are scaled like features, by statistics of the training clips' vectors before training.
-    State that depends on all training clips (banks, neighbors, class means) uses the vectors at the beginning of an
-    epoch.
+    The vectors are scaled like features, by statistics of the training clips' vectors before training. State that
+    depends on all training clips, such as a bank, neighbors or class means, is computed from the vectors at the
+    beginning of each epoch.
 
     Args:
         inner: learner that is trained on the vectors.
@@ -80,7 +80,7 @@ class TowerLearner(CachingLearner):
         return train, self._prepared_clips(valid)[0]
 
     def decodable(self, clips: Clips) -> Clips:
-        """Return the decodable clips; a warning names the files of the other clips."""
+        """Return the decodable clips; each file that cannot be decoded causes a warning."""
         present, vectors = torch.ones(len(clips), dtype=torch.bool), dict[Modality, Tensor]()
         for modality in clips.modalities:
             features = clips[modality]
@@ -131,15 +131,15 @@ class TowerLearner(CachingLearner):
         return self.inner.held_out_loss(self.described(clips), batch)
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips` with the inner learner -> (n, o)."""
+        """Encode one modality of n clips with the inner learner into outputs (n, o)."""
         return self.inner.encode(self.described(clips.keeping([modality])), modality)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch of items, or vectors of a network (b, d) -> (b, dimension)."""
+        """Compute the embeddings (b, dimension) of a batch of b items, or of b vectors (b, d) of a network."""
         return self.inner.embed(self._scaled(features, modality), modality)
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items in evaluation mode -> (n, dimension) on the CPU.
+        """Embed n items in evaluation mode, and return the embeddings (n, dimension) on the CPU.
 
         Raises:
             InputError: an item cannot be decoded; the message contains its path.

@@ -1,4 +1,4 @@
-"""Methods on the vectors of pretrained networks, trained on media."""
+"""Methods whose inputs are vectors that pretrained networks compute from media."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -58,6 +58,7 @@ def towered(
 
     Raises:
         InputError: a network cannot be read, or the method cannot be built or trained on the networks' vectors.
+        MissingExtraError: a package that a network or its adapters need is not installed.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(context.seed)

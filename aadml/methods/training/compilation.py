@@ -11,7 +11,7 @@ def compiled_objectives(learner: Learner, settings: Training) -> list[Objective]
     """Return the objectives with losses to compile; empty if `training.compile` is false.
 
     Raises:
-        InputError: `training.compile` is true, but the learner has no metric loss, or a loss with a generator.
+        InputError: with `training.compile`, the learner has no metric loss, or a metric loss has a generator.
     """
     if not settings.compile:
         return []

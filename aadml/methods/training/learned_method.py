@@ -64,7 +64,15 @@ class LearnedMethod(Method):
         run_training(self.learner, train, valid, self.settings, session or Session(), seed=self._seed)
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality (n, d) -> (n, dimension), each independently."""
+        """Embed n items of one modality, each independently.
+
+        Args:
+            features: (n, d), or a source of n items.
+            modality: modality of the items.
+
+        Returns:
+            Embeddings (n, dimension), float32 on the CPU.
+        """
         return self.learner.embed_all(features, modality)
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:

@@ -1,4 +1,4 @@
-"""Learners: modules that the training loop trains, with players, stages and hooks."""
+"""Learners: modules with players, stages and hooks for the training loop."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,13 +45,14 @@ class Batch:
     """Input of a player's loss.
 
     Attributes:
-        features: modality -> (b, d), or the padded batch of a source; with several processes, only this process's rows.
+        features: modality -> (b, d), or the batch of a source. With several workers, the features contain only the
+            rows of this worker.
         labels: (b,) int64.
         index: (b,) rows in the training set.
         generator: generator of the draws of selections and losses; dropout and noise use torch's global generator.
         epoch: position of the epoch in its stage.
-        present: modality -> (b,) bool, whether a clip has the modality; only for modalities that some training clips
-            lack.
+        present: modality -> (b,) bool, whether a clip has the modality; only for modalities that some training
+            clips lack.
     """
 
     features: Mapping[Modality, Any]
@@ -71,8 +72,9 @@ class Player:
     Attributes:
         parameters: parameters of the player's optimizer.
         loss: batch -> named scalars; "loss" is minimized, and all scalars are logged.
-        settings: the `training` section -> the section of this player, if its optimizer differs.
-        probe: scalars of the loss, with their graph -> additional scalars for the log, without random draws.
+        settings: function from the `training` section to the section for this player; the same section by default.
+        probe: function from the scalars of the loss, with their graph, to additional scalars for the log. The
+            function draws no random numbers. None for no additional scalars.
         rates: parameter -> learning rate, for the parameters to which the rate of `settings` does not apply.
         after_step: called after each step of the optimizer.
     """
@@ -92,13 +94,16 @@ class Stage:
     Attributes:
         name: name of the stage, for the log.
         epochs: number of epochs.
-        players: names of the players that are trained on each batch, in the order of `Learner.players`; None for all.
+        players: names of the players that are trained on each batch, in the order of `Learner.players`; None for
+            all.
         batches: (train, epoch, generator) -> rows of each batch; None for shuffled batches of the configured size.
         keep_optimizer: whether the optimizers keep their state from the stage before.
-        start_from_best: whether the stage starts from the best weights of the stage before, rather than the last.
+        start_from_best: whether the stage starts from the best weights of the stage before, rather than from the
+            last weights of that stage.
         keep_best: whether the best score so far includes the stage before.
         scored: whether the best weights at the end of the stage are scored, before the next stage begins.
-        validated: whether the stage trains parts that validation scores; patience and plateaus count only these stages.
+        validated: whether the stage trains parts that validation scores; patience and plateaus count only such
+            stages.
     """
 
     name: str
@@ -113,13 +118,13 @@ class Stage:
 
 
 def in_two(epochs: int, share: float, names: tuple[str, str], *, apart: bool = False) -> list[Stage]:
-    """Return two stages of `epochs` epochs in total; a stage without epochs is omitted.
+    """Divide epochs between two stages, and return the stages with at least one epoch.
 
     Args:
         epochs: epochs of both stages together.
-        share: share of the first stage, 0 to 1.
+        share: share of the epochs that belong to the first stage, 0 to 1.
         names: names of the stages.
-        apart: whether each stage trains only the player with its name.
+        apart: whether each stage trains only the player with the stage's name.
     """
     first = round(share * epochs)
     counts = zip(names, (first, epochs - first), strict=True)
@@ -145,15 +150,19 @@ class Validation:
 
 
 class Learner(nn.Module, Embedder):
-    """A module for the training loop; all fitted numbers are parameters or buffers, so that `state_dict` is complete.
+    """A module for the training loop; all fitted numbers are parameters or buffers, and thus in `state_dict`.
 
     Attributes:
-        criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
-        takes_criterion: whether `training.criterion` may be another score; False if the stages have different scores.
-        in_bfloat16: whether `training.precision` may be bfloat16 or tf32: "no", "possible" or "shown". "shown" (equal
-            scores in bfloat16 and float32 over several seeds, see docs/lab/speed.md) lets "auto" choose bfloat16.
-        divides_batches: whether several processes may train the learner. Its losses then receive the features of the
-            process's own rows (`group.together` gathers the outputs), and return the process's part of a sum.
+        criterion: key of the score that chooses the best epoch, in the result of `validate`; larger scores are
+            better.
+        takes_criterion: whether `training.criterion` may be another score; False if the stages have different
+            scores.
+        in_bfloat16: whether `training.precision` may be bfloat16 or tf32: "no", "possible" or "shown". "shown" lets
+            "auto" choose bfloat16, after equal scores in bfloat16 and float32 over several seeds (see
+            docs/lab/speed.md).
+        divides_batches: whether several workers may train the learner. On each worker, the losses then receive only
+            the features of the worker's own rows, and return the worker's part of a sum. `group.together` gathers
+            the outputs of all workers.
         learns_beside_batches: whether the loss uses features of training clips outside the batch.
     """
 
@@ -173,14 +182,22 @@ class Learner(nn.Module, Embedder):
 
     @abstractmethod
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch of one modality (b, d) -> (b, dimension); in evaluation mode, each item independently."""
+        """Embed b items of one modality; in evaluation mode, each item independently.
+
+        Args:
+            features: (b, d), or the batch of a source.
+            modality: modality of the items.
+
+        Returns:
+            Embeddings (b, dimension).
+        """
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Return the stages of training; one stage by default."""
         return (Stage("train", epochs),)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Recompute state that depends on the whole training set (bank, class means, codes); nothing by default."""
+        """Recompute state of all training clips, such as a bank, class means or codes; nothing by default."""
 
     def calibrate(self, valid: Clips) -> None:
         """Choose a temperature or read-out on the validation clips, before the clips are scored; nothing by default."""
@@ -189,7 +206,7 @@ class Learner(nn.Module, Embedder):
         """Fit a closed-form last step on the outputs, after the best weights are loaded; nothing by default."""
 
     def validate(self, valid: Validation) -> dict[str, float]:
-        """Score the validation clips; by default, the MAP of every direction and the mean over directions."""
+        """Return scores of the validation clips; by default, the MAP of every direction and the mean MAP."""
         return map_scores(valid.embeddings)
 
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
@@ -208,7 +225,11 @@ class Learner(nn.Module, Embedder):
                 yield f"the {modality} embeddings {warning}"
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items in evaluation mode, batch by batch, without gradients -> (n, dimension) float32 on the CPU."""
+        """Embed n items in evaluation mode, batch by batch, without gradients.
+
+        Returns:
+            Embeddings (n, dimension), float32 on the CPU.
+        """
         with self.evaluated():
             return torch.cat([self.embed(batch, modality).float().cpu() for batch in self.in_batches(features)])
 
@@ -255,7 +276,7 @@ class CachingLearner(Learner):
 
 
 class ResizedBuffers(nn.Module):
-    """A module with buffers whose sizes depend on the training data: loading a state resizes these buffers.
+    """A module that resizes certain buffers to their sizes in a loaded state.
 
     Attributes:
         resized: names of the buffers.
@@ -272,13 +293,16 @@ class ResizedBuffers(nn.Module):
 
 
 def mismatch(error: Exception) -> str:
-    """Return the cause of an error of `load_state_dict`: the first entry of torch's list of tensors that differ."""
+    """Return the cause of an error of `load_state_dict` in one line.
+
+    The line is the first entry of torch's list of differences; without such a list, the first line of the error.
+    """
     first = str(error).partition("state_dict for ")[2].partition("\n")[2]
     return cause(ValueError(first) if first else error)
 
 
 def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.Generator, epoch: Epoch) -> Batch:
-    """Build the batch of the rows (b,) of clips on a device; the features are those of this process's rows."""
+    """Build the batch of the rows (b,) of clips on a device; the features are those of this worker's rows."""
     features = {m: on_device(clips[m], rows[group.own(len(rows))], device) for m in clips.modalities}
     labels = clips.labels[rows.to(clips.labels.device)].to(device)
     present = {m: flags[rows].to(device) for m, flags in clips.present.items()}

@@ -36,10 +36,11 @@ PROBED_EVERY = 10
 
 
 def train(learner: Learner, train: Clips, valid: Clips, settings: Training, session: Session, *, seed: int) -> None:
-    """Train `learner` through its stages, and load the weights of the epoch chosen on `valid`.
+    """Train `learner` through its stages, and load the weights of the epoch that `training.select` chooses.
 
-    All draws of an epoch (order, dropout, selections, texts) derive only from `seed`, the stage and the epoch's number.
-    A training run that is continued after an interruption therefore ends with the same bytes as an uninterrupted run.
+    All draws of an epoch, such as order, dropout, selections and texts, derive only from `seed`, the stage and the
+    epoch's number. A training run that is continued after an interruption therefore ends with exactly the weights
+    of an uninterrupted run.
 
     Args:
         learner: learner to train, on its device.
@@ -52,6 +53,7 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
     Raises:
         InputError: the loss became NaN or infinite in the first epoch, or the learner cannot be trained with these
             settings or clips.
+        DamagedFileError: the stored state or weights do not fit the learner.
     """
     with torch.random.fork_rng(devices=[]), group.divided():
         clips = _to_device(train, learner.device)
@@ -183,7 +185,7 @@ class _Loop:
         return self.optimization.set_rates(step, self.progress.learning_rate_factor)
 
     def _score(self, stage: Stage) -> dict[str, float]:
-        """Score the validation clips, and store the weights that `select` chooses."""
+        """Score the validation clips, and store the weights if `training.select` chooses this epoch."""
         if not len(self.valid):
             self._keep({})
             return {}
@@ -208,10 +210,10 @@ class _Loop:
         return scores if criterion == AUTO else scores | {criterion: mean_figure(valid.embeddings, criterion)}
 
     def _score_train(self, *, last: bool) -> dict[str, float]:
-        """Return scores of the training clips and losses of both splits; empty in epochs that `train_map` skips.
+        """Return scores of the training clips, and losses of the training and validation clips.
 
-        The last epoch of a stage is skipped only if `train_map` is 0. The result is also empty if some features of the
-        training clips are not vectors.
+        The result is empty in epochs that `training.train_map` skips. The last epoch of a stage is skipped only if
+        `training.train_map` is 0. The result is also empty if some features of the training clips are not vectors.
         """
         every = self.settings.train_map
         if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
@@ -225,7 +227,7 @@ class _Loop:
         return scores | {key: loss for key, loss in losses.items() if loss is not None}
 
     def _lower_on_plateau(self, score: float) -> None:
-        """Lower the learning rate once the score has not risen for `schedule_every` epochs, and restart the count."""
+        """Lower the learning rate after `schedule_every` epochs without a rise of the score; restart the count."""
         progress, settings = self.progress, self.settings
         if progress.risen_to is None or score > progress.risen_to + settings.schedule_threshold:
             progress.risen_to, progress.since_risen = score, 0
@@ -251,9 +253,9 @@ class _Loop:
         self.session.keep_best(Checkpoint(self.learner.state_dict(), facts))
 
     def _shuffled(self, generator: torch.Generator) -> Iterator[Tensor]:
-        """Yield the rows of each batch (b,) in random order.
+        """Yield the rows (b,) of each batch, in random order.
 
-        A last batch below the configured size is omitted with `drop_last`, and a last batch of one clip is otherwise
+        With `drop_last`, a last batch below the configured size is omitted. A remaining last batch of one clip is
         added to the batch before. The only batch of an epoch is never changed.
         """
         parts: Sequence[Tensor] = torch.randperm(len(self.train), generator=generator).split(self.settings.batch)
@@ -301,7 +303,7 @@ def _load_best(learner: Learner, session: Session) -> None:
 
 @contextmanager
 def _saved_by_this_config() -> Iterator[None]:
-    """Raise DamagedFileError for stored weights of another learner."""
+    """Return a context that raises DamagedFileError if a stored state does not fit the learner or its optimizers."""
     try:
         yield
     except (RuntimeError, ValueError, KeyError) as error:
@@ -312,7 +314,7 @@ def _saved_by_this_config() -> Iterator[None]:
 
 
 def _of_first(checkpoint: Checkpoint | None) -> Checkpoint | None:
-    """Return the checkpoint of the first process; other processes do not read the run folder."""
+    """Return the checkpoint of the first worker; other workers do not read the run folder."""
     content = group.tensors_of_first(None if checkpoint is None else (checkpoint.tensors, checkpoint.facts))
     return None if content is None else Checkpoint(*content)
 
@@ -323,7 +325,10 @@ def _loss(scalars: Mapping[str, float]) -> float:
 
 
 def _seeded(seed: int, stage: int, epoch: int) -> torch.Generator:
-    """Seed the process-wide generator (dropout), and return a new generator (order, selections), for one epoch."""
+    """Seed torch's global generator for one epoch, and return a new generator for the same epoch.
+
+    Dropout uses the global generator. Batch order and selections use the new generator.
+    """
     mixed = (seed * 1_000_003 + stage * 10_007 + epoch) & 0x7FFF_FFFF_FFFF
     torch.manual_seed(mixed)
     return torch.Generator().manual_seed(mixed + 1)

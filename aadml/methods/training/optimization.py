@@ -43,7 +43,10 @@ class Step:
         return (1 + math.cos(math.pi * max(0.0, done) / max(done, self.epochs - settings.warmup, 1e-9))) / 2
 
     def rise(self, warmup: float) -> float:
-        """Return the factor of the learning rate in a linear warm-up of `warmup` epochs: above 0, and 1 afterwards."""
+        """Return the factor of the learning rate in a linear warm-up of `warmup` epochs.
+
+        The factor is between 0 and 1 during the warm-up, and 1 afterwards.
+        """
         end = self.epoch + (self.number + 1) / self.steps
         return end / warmup if end < warmup else 1.0
 
@@ -104,7 +107,7 @@ class Optimization:
             probed: whether to run the player's probe on the loss.
 
         Returns:
-            The named scalars of the loss, summed over all processes, and the scalars of `first` and of the probe.
+            The named scalars of the loss, summed over all workers, and the scalars of `first` and of the probe.
         """
         optimizer = self._optimizers[name]
         optimizer.zero_grad(set_to_none=True)
@@ -179,6 +182,9 @@ _COMPILED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
 
 @cache
 def _without_compiler(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
-    """Return a subclass whose methods do not import `torch._dynamo` (1.2 s, needed only for compiled steps)."""
+    """Return a subclass of the optimizer `kind`; the methods of the subclass do not import `torch._dynamo`.
+
+    The import takes 1.2 s, and only compiled steps need the import.
+    """
     plain = {name: inspect.unwrap(getattr(kind, name)) for name in _COMPILED}
     return type(kind.__name__, (kind,), {**plain, "step": torch.no_grad()(inspect.unwrap(kind.step))})

@@ -139,5 +139,8 @@ class Session:
         """Store the state for continuing after an interruption; a session in memory stores nothing."""
 
     def resume(self) -> Checkpoint | None:
-        """Return the latest checkpoint of `save` by any process, or None; a session in memory has none."""
+        """Return the latest checkpoint that `save` stored in this process or an earlier process.
+
+        The result is None without such a checkpoint, and always for a session in memory.
+        """
         return None

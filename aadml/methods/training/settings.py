@@ -41,33 +41,39 @@ class Training:
         betas: betas of Adam, AdamW and Adamax.
         weight_decay: weight decay, as the optimizer defines it.
         momentum: momentum of SGD and RMSprop.
-        schedule: "constant", "step" (times `schedule_factor` every `schedule_every` epochs), "plateau" (times
-            `schedule_factor` whenever the validation score has not risen for `schedule_every` epochs), or "cosine"
-            (half a period of the cosine, from step to step, down to 0 or `schedule_floor` at the end of the stage).
-        schedule_every: epochs between two changes of the learning rate, or without a rise of the score ("plateau").
+        schedule: "constant" keeps the learning rate. "step" multiplies the rate by `schedule_factor` every
+            `schedule_every` epochs. "plateau" multiplies the rate by `schedule_factor` whenever the validation
+            score has not risen for `schedule_every` epochs. "cosine" lowers the rate step by step along half a
+            period of the cosine, down to `schedule_floor` at the end of the stage.
+        schedule_every: for "step", epochs between two changes of the learning rate; for "plateau", epochs without a
+            rise of the score before a change.
         schedule_factor: factor of the learning rate at each change.
-        schedule_threshold: smallest rise above the best score so far that ends a plateau.
+        schedule_threshold: rise that the score must exceed to end a plateau. The rise is measured from the latest
+            score with such a rise, or else from the first score of the stage.
         schedule_floor: smallest learning rate of the schedule; the warm-up also has smaller rates.
-        warmup: epochs, or a part of an epoch, of linear rise of the learning rate (step by step) at the beginning of
-            each stage; 0 for none.
+        warmup: epochs, or a part of an epoch, in which the learning rate rises linearly from step to step; 0 for
+            none. Each stage begins with this rise.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
         select: "best" keeps the epoch of the best validation score, and "last" keeps the last epoch.
-        criterion: validation score for choosing the epoch, for plateaus and for patience. "auto" uses the score of the
-            method (mean MAP for most). Any other value is a metric of `aadml list metrics` ("recall@10"), averaged over
-            the directions; larger values of the metric must be better. Of several metrics ("recall@10,map"), the first
-            is used whose cutoff is at most a tenth of the validation clips, else the last.
-        patience: epochs without a rise of the validation score after which a stage of training ends; 0 for no limit. A
-            stage that trains only a generator never ends early.
-        train_map: epochs between two evaluations of the training clips (MAP, training loss and validation loss). These
-            values are only logged; training does not depend on them. 0 for no evaluation of training clips.
-        drop_last: omit a last batch smaller than `batch`, unless it is the only batch.
-        precision: precision of the products of hidden layers, and of a loss's generator, in training: "float32",
-            "tf32" (CUDA devices only; also the products of losses), "bfloat16" or "auto". "auto" is bfloat16 for wide
-            layers of methods with equal scores in both precisions, on machines with bfloat16 multiplication in
-            hardware (docs/lab/speed.md). The config of a run records the choice. Weights, optimizers and all evaluation
-            are float32, and so are losses, except with "tf32".
-        compile: compile the metric loss with `torch.compile`, which needs a C++ compiler, and some seconds at the first
-            step. Results then differ by rounding.
+        criterion: validation score for choosing the epoch, for plateaus and for patience. "auto" uses the score of
+            the method, which is the mean MAP for most methods. Any other value is a metric of `aadml list metrics`,
+            such as "recall@10", averaged over the directions. Larger values of the metric must be better. From a
+            list such as "recall@10,map", the first metric without a cutoff above a tenth of the number of
+            validation clips is used. If all metrics have larger cutoffs, the last metric is used.
+        patience: epochs without a rise of the validation score after which a stage of training ends; 0 for no
+            limit. A stage that trains only a generator never ends early.
+        train_map: epochs between two computations of the training clips' MAP, the training loss and the validation
+            loss. Each stage also ends with a computation. These values are only logged; training does not depend on
+            them. 0 computes none of these values.
+        drop_last: whether to omit a last batch smaller than `batch`, unless this batch is the only batch.
+        precision: precision of the products in hidden layers and in the generator of a loss, in training:
+            "float32", "tf32", "bfloat16" or "auto". "tf32" needs a CUDA device, and also applies to the products of
+            losses. "auto" chooses bfloat16 for methods with wide layers and with equal scores in bfloat16 and
+            float32, on machines with bfloat16 multiplication in hardware (docs/lab/speed.md), and float32
+            otherwise. The config of a run records the choice. Weights, optimizers and all evaluation are float32,
+            and so are losses, except with "tf32".
+        compile: whether to compile the metric loss with `torch.compile`. The compilation needs a C++ compiler, and
+            some seconds at the first step. Results then differ by rounding.
 
     Raises:
         InputError: a name in `criterion` does not belong to a single metric, or belongs to a metric whose smaller

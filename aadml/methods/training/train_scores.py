@@ -20,11 +20,17 @@ def can_be_scored(train: Clips) -> bool:
 
 
 def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[str, float]:
-    """Compute the MAP of every direction ("map audio-visual") and the mean ("map_mean").
+    """Compute the MAP of every direction and the mean over directions.
 
     Args:
         embeddings: embeddings of n clips.
         queries: (q,) rows of the clips that are queries; None for all.
+
+    Returns:
+        A dict with a key for each direction, such as "map audio-visual", and the key "map_mean".
+
+    Raises:
+        InputError: no query of a direction has a relevant item, or the embeddings cannot be compared.
     """
     scores = {
         f"map {'-'.join(direction)}": mean_average_precision(embeddings, direction, queries=queries)
@@ -34,9 +40,10 @@ def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[s
 
 
 def train_scores(embeddings: Embeddings) -> dict[str, float]:
-    """Compute `map_scores` of training clips, and add the number of queries if not all clips are queries.
+    """Compute `map_scores` of training clips, with a sample of the clips as queries if there are many clips.
 
-    Nothing is drawn from the generators of training.
+    With a sample, the result also has the key "queries" with the size of the sample. Nothing is drawn from the
+    generators of training.
     """
     count = len(embeddings)
     queries = min(count, QUERIES, max(1, PAIRS // max(1, count)))

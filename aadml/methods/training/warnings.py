@@ -17,7 +17,10 @@ NEGLIGIBLE_SHARE = 0.05
 
 
 def collapse_warning(vectors: Tensor) -> str | None:
-    """Return the end of a warning ("collapsed to one point ...") if n > 1 embeddings (n, d) coincide, else None."""
+    """Return the end of a warning if n > 1 embeddings (n, d) coincide or nearly coincide, else None.
+
+    The result begins with "collapsed to one point"; the caller prepends the subject.
+    """
     if len(vectors) < 2:
         return None
     variance = float(vectors.var(0).sum())
@@ -53,7 +56,11 @@ def gradient_norm(parameters: Iterable[nn.Parameter]) -> float:
 
 
 def gradient_warning(norm: float) -> str | None:
-    """Return a warning if the gradient norm of a player's first step is zero or not finite, else None."""
+    """Return a warning if a gradient norm is zero or not finite, else None.
+
+    Args:
+        norm: norm of a player's gradient in the first step of an epoch (see `Player`).
+    """
     if norm == 0:
         return (
             "the gradient is zero in the first step of the epoch, so the loss trains nothing in this step; check the "

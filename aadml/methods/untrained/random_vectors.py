@@ -24,7 +24,7 @@ class RandomMethod(Method):
         """Do nothing."""
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Draw a vector for each of n items (n, d) -> (n, dimension).
+        """Return a random vector for each row of the features (n, d), as a tensor (n, dimension).
 
         Raises:
             InputError: the features are computed batch by batch.

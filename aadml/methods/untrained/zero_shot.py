@@ -49,9 +49,10 @@ class ZeroShot(Method):
 
 
 def zero_shot(context: Context, settings: Training) -> Method:
-    """Build a method that compares, by cosine, features of pretrained towers with a shared space.
+    """Build a method whose embeddings are the features of pretrained towers.
 
-    Families with a shared space include CLAP, CLIP, SigLIP and PE-AV. Nothing is trained.
+    The embeddings are compared by cosine. The towers must share an embedding space. Families with a shared space
+    include CLAP, CLIP, SigLIP and PE-AV. Nothing is trained.
 
     Args:
         context: provenance of the features.

@@ -128,8 +128,8 @@ class AnchorAware(Unchanged):
             Proxies (m, d).
 
         Raises:
-            InputError: no bank, the reading R5 (without proxies of single items), k below 1, vectors that are not finite,
-                or vectors whose width differs from the width of the bank.
+            InputError: no bank, the reading R5 (without proxies of single items), k below 1, vectors that are not
+                finite, or vectors whose width differs from the width of the bank.
         """
         if self.reading == "R5":
             raise InputError(
@@ -160,7 +160,8 @@ class AnchorAware(Unchanged):
     def _vectors(self, encode: Encode | None) -> Vectors:
         """Return a function that returns vectors (b, k, d) for a modality and rows (b, k) of the training set.
 
-        With `live`, the function encodes the rows again by `encode`. Otherwise, the function reads the rows from the bank.
+        With `live`, the function encodes the rows again by `encode`. Otherwise, the function reads the rows from the
+        bank.
 
         Raises:
             InputError: `live` is set, but `encode` is None.

@@ -107,8 +107,8 @@ class Extending(Proxy, Protocol):
         """Append candidates to the candidates of a batch.
 
         Args:
-            comparison: comparison of anchors (a, d) with candidates (c, d). The anchors are b vectors of each modality in
-                `direction.rows`.
+            comparison: comparison of anchors (a, d) with candidates (c, d). The anchors are b vectors of each modality
+                in `direction.rows`.
             direction: direction of the comparison.
 
         Returns:

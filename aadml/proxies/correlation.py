@@ -1,4 +1,4 @@
-"""Neighbor lists of a training set, fixed during an epoch, with options for details that the AADML paper leaves open."""
+"""Neighbor lists of a training set, fixed during an epoch, with options for details that AADML leaves open."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -146,8 +146,8 @@ class CorrelationGraph:
         If k is None, the number of neighbors in training is used.
 
         Raises:
-            InputError: no stored embeddings, k below 1, vectors that are not finite, or vectors whose width differs from
-                the width of the bank.
+            InputError: no stored embeddings, k below 1, vectors that are not finite, or vectors whose width differs
+                from the width of the bank.
         """
         return neighbors(self.bank[modality], vectors, k=self.options.k if k is None else k)
 

@@ -189,8 +189,8 @@ class _Search:
     ) -> tuple[Tensor, Tensor]:
         """Return scores (r, k) and bank rows (r, k) of the k best candidates whose code is not the query's code.
 
-        The candidates (r, s) of a query are ordered, best first. If fewer than k candidates remain, the missing scores are
-        minus infinity.
+        The candidates (r, s) of a query are ordered, best first. If fewer than k candidates remain, the missing scores
+        are minus infinity.
         """
         candidates = candidates[:, : self.wanted]
         left_out = _equal(codes, bank_codes, candidates)

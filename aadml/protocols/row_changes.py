@@ -8,7 +8,7 @@ TOLERANCE = 1e-5
 
 
 def largest_change(before: Tensor, after: Tensor) -> float:
-    """Return the largest change from a row of `before` (n, e) to that of `after`, relative to the length of the first row.
+    """Return the largest change from a row of `before` (n, e) to that of `after`, relative to the length of the former.
 
     Narrower rows of `after` are padded with zeros. The change is infinite for shapes that do not match after padding,
     or for values of `after` that are not finite. For a row shorter than 0.001 of the median length, the change is

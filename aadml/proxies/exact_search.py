@@ -201,14 +201,22 @@ class _Search:
     def best(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Return scores and bank rows (r, k) of the best candidates (r, s) with other codes than the query."""
+        """Return the scores (r, k) and bank rows (r, k) of the best candidates, in descending order of score.
+
+        Candidates (r, s) with the code of the query have score minus infinity. If s is below k, the results have
+        shape (r, s).
+        """
         candidates = candidates.sort(1).values
         exact = self._scores(rows, candidates).masked_fill_(_equal(codes, bank_codes, candidates), -torch.inf)
         score, order = exact.sort(dim=1, descending=True, stable=True)
         return score[:, :k], candidates.gather(1, order[:, :k])
 
     def _scores(self, rows: Tensor, candidates: Tensor) -> Tensor:
-        """Return scores of candidates (r, s) in float64; wide vectors are scored one by one, to fit a core's cache."""
+        """Return the scores (r, s) of candidates (r, s) in float64: the least cosine over the views.
+
+        If a view has more than LOOPED dimensions, one candidate per query is scored at a time. A block of products
+        then fits in the cache of a core.
+        """
         together = candidates.shape[1] if self.width <= LOOPED else 1
         step = max(1, budget_of(self.bank[0]) // self.width // max(together, 2))
         scores = []
@@ -242,8 +250,11 @@ def _divided(vectors: Tensor, lengths: Tensor, dtype: torch.dtype) -> tuple[Tens
 def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> float:
     """Return a bound on the rounding error of a product of two unit vectors.
 
-    The worst case grows with d. The bound with 8 sqrt(d) is exceeded once in 10^13 (Higham and Mary, SIAM J. Sci.
-    Comput. 2019). If TensorFloat-32 is allowed, float32 products have 10 bits.
+        bound = 2^-bits min(d + 3, 8 sqrt(d) + 3)
+
+    The first value of the minimum bounds every product. The second value is exceeded by one product in 10^13
+    (Higham and Mary, SIAM J. Sci. Comput. 2019). There are 53 bits for float64 and 24 bits for float32, or 10 bits
+    for float32 if a GPU may use TensorFloat-32.
 
     Reference: Higham and Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci. Comput. 2019, https://doi.org/10.1137/18M1226312
     """
@@ -289,12 +300,14 @@ def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor,
 
 
 def _largest(products: Tensor, *, wanted: int, few: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `few` large products of every row, among them the `wanted` largest.
+    """Return `few` large products of every row of `products` (r, n), including the `wanted` largest products.
 
-    Column j is in group j mod (n // PRODUCTS), and only the groups of the largest maxima are sorted.
+    Column j is in group j mod (n // PRODUCTS). The last n mod PRODUCTS columns are in no group. Only these columns
+    and the groups with the largest maxima are sorted. If n // PRODUCTS is below 2 `few`, all columns are sorted.
 
     Returns:
-        The products (r, few), descending, their columns (r, few), and a bound on all other products (r,).
+        The products (r, few) in descending order, their columns (r, few), and a bound (r,) on the products that are
+        not returned.
     """
     count = products.shape[1] // PRODUCTS
     if count < 2 * few:
@@ -310,7 +323,7 @@ def _largest(products: Tensor, *, wanted: int, few: int) -> tuple[Tensor, Tensor
 
 
 def _within_groups(prepared: _Prepared, queries: Views, *, wanted: int, few: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Search the groups of the best products.
+    """Search the groups of bank rows with the largest products.
 
     Args:
         prepared: bank in groups.
@@ -319,7 +332,8 @@ def _within_groups(prepared: _Prepared, queries: Views, *, wanted: int, few: int
         few: number s of rows to return.
 
     Returns:
-        The best products (r, s), their rows (r, s), and a bound on the products of all other groups (r,).
+        The best products (r, s), their rows (r, s), and a bound (r,) on the products of the groups that are not
+        searched.
     """
     size = prepared.group
     groups = [bank.unflatten(0, (-1, size)) for bank in prepared.bank]  # (groups, size, d)

@@ -27,14 +27,20 @@ def _lengths(vectors: Tensor) -> Tensor:
 
 
 def lengths_of_all(vectors: Tensor) -> Tensor:
-    """Compute the lengths of vectors (n, d), block by block: (n,) float64."""
+    """Compute the lengths (n,) of vectors (n, d) in float64, block by block."""
     return torch.cat([_lengths(part) for part in vectors.split(max(1, budget_of(vectors) // vectors.shape[1]))])
 
 
 def from_sums(total: Tensor, query_lengths: Tensor, lengths: Tensor) -> Tensor:
-    """Compute cosines from sums (r, s) and the lengths of queries (r, 1) and bank rows (r or 1, s).
+    """Compute cosines (r, s) from inner products `total` (r, s) and the lengths of queries and bank rows.
 
-    The cosine with a zero vector is 0. Values equal to twelve decimals are ties.
+    The cosine with a zero vector is 0. Cosines are rounded to twelve decimals, so that nearly equal cosines are
+    ties.
+
+    Args:
+        total: (r, s) inner products.
+        query_lengths: (r, 1) lengths of the queries.
+        lengths: (r, s) or (1, s) lengths of the bank rows.
     """
     norms = query_lengths * lengths
     return torch.where(norms > 0, total / norms, torch.zeros_like(total)).round_(decimals=DECIMALS)
@@ -57,9 +63,10 @@ def least(scores: Sequence[Tensor]) -> Tensor:
 
 
 def best_of_all(queries: Sequence[Tensor], bank: Sequence[Tensor], lengths: Sequence[Tensor], k: int) -> Tensor:
-    """Return the k best bank rows of every query by the minimum float64 cosine over views: (r, k), in any order.
+    """Return the indices (r, k) of the k best bank rows of every query, in ascending order of index.
 
-    Ties go to the smaller index. Equal queries are scored once, so that a collapsed embedding does not take longer.
+    The score of a bank row is the minimum over the views of the cosine in float64. Ties go to the smaller index.
+    Equal queries are scored only once, which limits the time for a collapsed embedding.
     """
     widths = [view.shape[1] for view in bank]
     distinct, inverse = torch.unique(torch.cat(list(queries), 1), dim=0, return_inverse=True)
@@ -79,7 +86,10 @@ def _all_scores(queries: Tensor, bank: Tensor, lengths: Tensor, part: int) -> Te
 
 
 def _first(scores: Tensor, k: int) -> Tensor:
-    """Return the indices of the k largest entries of every row, the first of ties: (r, n) -> (r, k), ascending."""
+    """Return the indices (r, k) of the k largest entries of every row of `scores` (r, n), in ascending order.
+
+    Ties go to the smaller index.
+    """
     last = scores.topk(k, 1).values[:, -1:]
     above, tied = scores > last, scores == last
     room = k - above.sum(1, keepdim=True)

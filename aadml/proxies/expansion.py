@@ -23,14 +23,14 @@ class Expansion(Unchanged):
         interpolated negatives:  i/(n + 1) y_j + (1 - i/(n + 1)) y_l,   i = 1 ... n,  y_l another candidate of j's class
 
     Expansion is the control, without a bank, for proxies that mix a clip with other clips of its class. The paper
-    interpolates all pairs of a class, anchors included. Here, one partner is drawn per candidate and point, and anchors
-    are not interpolated. Both ends receive gradients. The paper combines expansion with the hardest negatives
-    (`ee-hard-triplet`).
+    interpolates all pairs of a class, anchors included. Here, one y_l is drawn per candidate and point, and anchors
+    are not interpolated. If candidate j is alone in its class, its points equal y_j. Gradients flow into y_j and
+    y_l. The paper combines expansion with the hardest negatives (`ee-hard-triplet`).
 
     Args:
         dimension: d of the embeddings.
         modalities: modalities of the embeddings.
-        points: n, the number of points between two candidates (2: the paper).
+        points: n, the number of points between two candidates; the paper uses 2.
     """
 
     prefix = "ee-"
@@ -42,10 +42,12 @@ class Expansion(Unchanged):
         self.shares = tuple(i / (points + 1) for i in range(1, points + 1))
 
     def extend(self, comparison: Comparison, direction: Direction) -> Comparison:
-        """Append interpolated negatives to the candidates; the generator of `direction` draws the partners.
+        """Append interpolated negatives to the c candidates of the comparison.
+
+        The generator of `direction` draws the second candidate of each interpolated pair.
 
         Returns:
-            The comparison with c (1 + n) candidates, the candidates of the batch first.
+            The comparison with c (1 + n) candidates for n points; the candidates of the batch come first.
 
         Raises:
             InputError: the comparison has relevance scores, or no classes.

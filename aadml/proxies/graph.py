@@ -13,12 +13,14 @@ from aadml.proxies.exact_search import Views, nearest
 
 @dataclass(frozen=True)
 class NeighborLists:
-    """Neighbors of a anchors, best first; lists of fewer than k neighbors are padded with masked entries.
+    """Lists of up to k neighbors for each of `a` anchors; the remaining entries of a list are masked.
+
+    The lists of `neighbors` and `agreeing_neighbors` are in descending order of similarity.
 
     Attributes:
         index: (a, k) int64 rows of the bank; -1 where masked.
         mask: (a, k) bool, true where there is a neighbor.
-        similarity: (a, k) float64, minus infinity where masked; 0 for random neighbors.
+        similarity: (a, k) float64; minus infinity where masked, and 0 for random neighbors.
     """
 
     index: Tensor
@@ -45,7 +47,7 @@ def neighbors(
     labels: Tensor | None = None,
     groups: Tensor | None = None,
 ) -> NeighborLists:
-    """Find the exact k nearest neighbors of every query in a bank by cosine; memory grows linearly with n.
+    """Find the k nearest bank rows of every query by exact cosine; memory grows linearly with n.
 
     In distributed training, each process finds the neighbors of its share of the queries, and returns all lists.
 
@@ -53,9 +55,10 @@ def neighbors(
         bank: (n, d) float vectors.
         queries: (a, d); by default the bank, where no row is its own neighbor.
         k: number of neighbors. Ties go to the smaller index.
-        labels: (n,) classes; neighbors come from the query's own class only (Equation 1's condition). Query i must be
-            of the same clip as bank row i.
-        groups: (n,) codes; rows of one group are never neighbors (captions of one clip). Query i has the code of row i.
+        labels: (n,) classes; neighbors come from the query's own class only (Equation 1's condition). Query i must
+            be of the same clip as bank row i.
+        groups: (n,) codes; rows of one group, such as the captions of one clip, are never neighbors. Query i has
+            the code of bank row i.
 
     Returns:
         Lists (a, k).
@@ -130,9 +133,9 @@ def random_neighbors(
 
     Args:
         count: n, the number of bank rows.
-        k: number of neighbors; small classes have fewer.
+        k: number of neighbors. If fewer than k rows may be neighbors of a row, all of these rows are drawn.
         labels: (n,) classes; neighbors come from the row's own class only.
-        groups: (n,) codes; rows of one group are never neighbors.
+        groups: (n,) codes; rows of one group are never neighbors. By default every row is its own group.
         generator: generator of the draws.
 
     Returns:
@@ -156,7 +159,10 @@ def random_neighbors(
 
 
 def united(first: NeighborLists, second: NeighborLists) -> NeighborLists:
-    """Join lists (n, k) and (n, m) of the same anchors to (n, k + m); common neighbors are masked in `second`."""
+    """Join the lists (n, k) and (n, m) of the same n anchors, and return lists (n, k + m).
+
+    A neighbor in `second` that is also in `first` is masked in the result.
+    """
     twice = ((second.index[:, :, None] == first.index[:, None, :]) & first.mask[:, None, :]).any(2)
     mask = second.mask & ~twice
     return NeighborLists(
@@ -206,7 +212,10 @@ def _largest(codes: Tensor) -> int:
 
 
 def _by_class(queries: int, count: int, labels: Tensor | None, device: torch.device) -> list[tuple[Tensor, Tensor]]:
-    """Return the queries and the bank rows of each class, ascending; without labels, all as one pair."""
+    """Return a pair of query rows and bank rows for each class; without labels, a single pair contains all rows.
+
+    The pairs are in ascending order of class, and the rows of a pair are in ascending order.
+    """
     if labels is None:
         return [(torch.arange(queries, device=device), torch.arange(count, device=device))]
     counts = torch.unique(labels, return_counts=True)[1].tolist()
@@ -220,10 +229,16 @@ def _spans(codes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _distinct_draws(ranges: Tensor, k: int, generator: torch.Generator) -> Tensor:
-    """Draw k different integers from 0 .. ranges-1 for every row, uniformly: (n,) -> (n, k).
+    """Draw integers (n, k): k different integers for each of n rows, uniformly from 0 to the row's range minus 1.
 
-    The j-th draw is first a position among the numbers not yet drawn, and then increases by 1 for each drawn number
-    that is not larger.
+    If the range r of a row is below k, only the first r draws are valid, and later draws are outside the range. The
+    j-th draw is first a position among the numbers not yet drawn. The position then increases by 1 for each drawn
+    number, in ascending order, that is not larger.
+
+    Args:
+        ranges: (n,) range of each row.
+        k: number of draws per row.
+        generator: generator of the draws.
     """
     taken = ranges.new_empty(len(ranges), 0)
     drawn = []

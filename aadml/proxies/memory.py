@@ -45,17 +45,19 @@ class Memory(Unchanged):
 
         candidates_i = { y_j : j in the batch }  and  { b_j : j in memory, not in the batch },   b without gradient
 
-    A stored clip of the anchor's class is a positive, or ignored if only an anchor's partner is a positive. Other
-    stored clips are negatives. A clip of the batch is a candidate once, with its current embedding.
+    A stored clip of the anchor's class is a positive. If only an anchor's partner is a positive, the stored clip is
+    ignored instead. Stored clips of other classes are negatives. A clip of the batch is a candidate once, with its
+    current embedding.
 
     Args:
         dimension: d of the embeddings.
         modalities: modalities of the embeddings.
-        size: "all" (the training set as embedded at the start of the epoch, like the bank of the anchor-aware proxy),
-            or the length of a queue of the last embeddings, including the batch's embeddings (the paper). At the start
-            of an epoch the queue contains random clips, embedded again.
-        batch: "live" candidates of the batch, with gradient, or "fixed" candidates without (as in
-            pytorch-metric-learning, where only anchors receive gradients).
+        size: "all" for the training set as embedded at the start of the epoch, like the bank of the anchor-aware
+            proxy; or, as in the paper, the length of a queue of the last embeddings. The queue includes the
+            embeddings of the batch. At the start of an epoch, the queue contains random clips, which are embedded
+            again.
+        batch: "live" for candidates of the batch with gradient; or "fixed" for candidates of the batch without
+            gradient, as in pytorch-metric-learning. With "fixed", only anchors receive gradients.
     """
 
     prefix = "xbm-"
@@ -73,10 +75,12 @@ class Memory(Unchanged):
         self.remembered: Remembered | None = None
 
     def refresh(self, train: TrainingSet) -> None:
-        """Store the training set, or a queue of clips drawn from the training set by `train.generator`.
+        """Store the training set for size "all"; otherwise store a queue of random clips of the training set.
+
+        `train.generator` draws the clips of the queue.
 
         Raises:
-            InputError: a queue has no generator.
+            InputError: a queue must be drawn, and `train.generator` is None.
         """
         first = next(iter(train.bank.values()))
         index = torch.arange(len(first), device=first.device)
@@ -109,11 +113,12 @@ class Memory(Unchanged):
         """Append the stored embeddings to the candidates of a batch.
 
         Returns:
-            The comparison with c candidates of the batch, then m stored candidates for each of `direction.columns`.
+            The comparison with the c candidates of the batch, followed by m stored candidates for each of
+            `direction.columns`.
 
         Raises:
-            InputError: the comparison has relevance scores or guides, or lacks classes or `within`, or `refresh` was
-                not called for `size` "all".
+            InputError: a comparison with relevance scores or guides, a comparison without classes or `within`, or a
+                missing call of `refresh` for size "all".
         """
         if comparison.relevance is not None or comparison.guides:
             raise InputError(
@@ -143,7 +148,11 @@ class Memory(Unchanged):
         )
 
     def _past(self, batch: int) -> Remembered | None:
-        """Return the stored clips that fit beside a batch; None without such clips."""
+        """Return the stored clips to compare with a batch of `batch` clips; None if there are no such clips.
+
+        With size "all", all stored clips are returned. Otherwise, at most the last `size` - `batch` stored clips
+        are returned.
+        """
         if self.size == "all":
             if self.remembered is None:
                 raise InputError("proxy: the memory is empty; call refresh before each epoch")

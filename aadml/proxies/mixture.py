@@ -17,8 +17,10 @@ class MixtureOptions:
     """Options of every proxy that mixes a clip with other clips.
 
     Attributes:
-        residual: "none" (only the mixture A of the other clips), "add" x + A, or "convex" (x + A) / 2.
-        aa_on: sides of a comparison that `Objective` replaces by proxies: "all" (Equation 8), "anchor" or "reference".
+        residual: proxy of a clip with embedding x and the mixture A of the other clips: A for "none", x + A for
+            "add", and (x + A) / 2 for "convex".
+        aa_on: sides of a comparison that `Objective` replaces by proxies: "all" (as in Equation 8), "anchor" or
+            "reference".
         aa_mix: share of the loss that `Objective` computes on proxies; the rest is computed on the embeddings.
     """
 
@@ -27,7 +29,7 @@ class MixtureOptions:
     aa_mix: Share = 0.5
 
     def joined(self, vectors: Tensor, others: Tensor) -> Tensor:
-        """Return the mixtures of the vectors (b, d) with the mixtures of other clips (b, d), as `residual` defines."""
+        """Combine the vectors (b, d) with the mixtures `others` (b, d) of other clips, as `residual` defines."""
         if self.residual == "add":
             return vectors + others
         return others if self.residual == "none" else torch.lerp(vectors, others, EVEN)

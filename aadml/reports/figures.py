@@ -22,7 +22,11 @@ _GRAYS = (14, 15)  # colors of tab20 that are not used for classes: gray marks p
 
 
 def training_curves(records: Sequence[Record], selected: int | None) -> dict[str, str]:
-    """Draw the logged curves except those of test clips, with the selected epoch marked: vertical label -> figure."""
+    """Draw the logged curves except the curves of test clips, and mark the epoch `selected` unless it is None.
+
+    Returns:
+        SVG elements by the label of the vertical axis.
+    """
     marks, lines = selection_mark(selected), training_series([*map(without_diagnosis, records)])
     return {y: curves(series, x="epoch", y=y, marks=marks) for y, series in lines.items()}
 
@@ -61,7 +65,8 @@ def class_map(
 ) -> float:
     """Draw embeddings in two dimensions: the color shows the class, and the shape shows the modality.
 
-    With more classes than colors, only the largest classes have colors. The other points are hollow.
+    If there are more classes than colors, only the classes with the most points have colors. Points without a
+    colored class are hollow.
 
     Args:
         axes: axes to draw on.

@@ -59,7 +59,10 @@ class Fact:
 
 
 def _printable(value: object) -> object:
-    """Replace characters that HTML cannot contain (lone surrogates, NUL) by escape sequences. HTML stays unchanged."""
+    """Return a value as text, with escape sequences for characters that HTML cannot contain.
+
+    The escaped characters are lone surrogates and NUL. A value of type `Markup` is returned unchanged.
+    """
     if isinstance(value, Markup):
         return value
     return str(value).encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")
@@ -101,7 +104,8 @@ def document(
         kind: kind of the page, in a few words.
         summary: HTML above the sections.
         sections: parts of the page; parts without content are left out.
-        media: for each player, by number: media type, media in base64, picture in base64.
+        media: (media type, media in base64, picture in base64) of each preview. A player refers to a preview by its
+            position in this sequence.
     """
     shown = [(f"part-{number}", section) for number, section in enumerate(sections, 1) if section.content]
     return render(
@@ -125,7 +129,8 @@ def summary(
         sentences: notes below the facts.
         verdict: headline above the facts.
         warnings: sentences between facts and notes.
-        alarm: reasons not to trust the facts, as sentences above everything else. The first sentence is the headline.
+        alarm: sentences above the verdict, with reasons not to trust the facts. The first sentence has the style of
+            the verdict.
     """
     return _part("summary", shown, sentences, verdict, warnings, alarm)
 
@@ -193,7 +198,7 @@ def drawing(svg: str, alt: str, caption: str = "") -> str:
     """Render a figure in the colors of the page, with a text alternative.
 
     Args:
-        svg: HTML of an SVG element, as returned by `figures.svg`.
+        svg: HTML of an SVG element, as returned by `aadml.feature_extraction.ground.figures.svg`.
         alt: text alternative.
         caption: a sentence below the figure.
     """

@@ -56,7 +56,14 @@ class Players:
 
 
 def find_media(manifest: Path | None, features: str | None) -> ClipMedia:
-    """Return the media that a manifest lists, by default `manifest.csv` next to the feature file; empty without media.
+    """Return the media that a manifest lists, by id.
+
+    Args:
+        manifest: path of the manifest; None for `manifest.csv` next to the feature file.
+        features: path of the feature file; None without a feature file.
+
+    Returns:
+        The media by id; empty if `manifest` is None and there is no readable `manifest.csv`.
 
     Raises:
         InputError: `manifest` cannot be read.

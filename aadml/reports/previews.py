@@ -140,7 +140,7 @@ def _first_frames(path: str, segment: Segment) -> Clip:
 
 
 def _smaller(frame: NDArray[Any]) -> NDArray[Any]:
-    """Resize a frame to at most the smallest side of a preview, with its exact aspect ratio."""
+    """Shrink a frame (height, width, 3) to at most SIDES[0] pixels for the longer side, and keep its aspect ratio."""
     import cv2
 
     scale = min(1.0, SIDES[0] / max(frame.shape[:2]))
@@ -160,7 +160,10 @@ def _frames(path: str, segment: Segment) -> Clip:
 
 
 def shape_of(height: int, width: int) -> tuple[int, int]:
-    """Return height and width of a preview, in pixels: multiples of BLOCK, close to the aspect ratio of the clip."""
+    """Return the height and width of a preview in pixels, as multiples of BLOCK.
+
+    The preview has nearly the aspect ratio of the clip, whose height and width in pixels are the arguments.
+    """
     ratio = min(height, width) / max(height, width)
     shapes = [(max(BLOCK, round(side * ratio / BLOCK) * BLOCK), side) for side in SIDES]
     short, long = min(shapes, key=lambda shape: abs(shape[0] / shape[1] - ratio))
@@ -192,7 +195,7 @@ def _aligned(sound: Clip, frames: Clip | None) -> NDArray[Any]:
 
 
 def _encoded(pictures: NDArray[Any] | None, sound: NDArray[Any] | None) -> tuple[bytes, str]:
-    """Encode with the first available encoding; return bytes and media type."""
+    """Encode the given pictures and sound with the first available encoding; return the bytes and the media type."""
     encoding = next((encoding for encoding in ENCODINGS if encoding.is_available()), None)
     if encoding is None:
         encoders = ", ".join(encoding.video for encoding in ENCODINGS)
@@ -227,7 +230,7 @@ def _set_up() -> None:
 
 
 def _rules() -> list[Any]:
-    """Return all settings that, besides the files, determine the bytes of a preview."""
+    """Return all settings that, besides the `PreviewSource` and its files, determine the bytes of a preview."""
     encodings = [asdict(encoding) for encoding in ENCODINGS]
     return [EDITION, SECONDS, list(SIDES), FRAME_RATE, RATE, _QUALITY, encodings, decoder_versions()]
 

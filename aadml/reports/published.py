@@ -1,4 +1,4 @@
-"""Reader of the YAML files that describe the papers in `aadml/papers`, and the published MAP of the AADML paper.
+"""Published MAP of the AADML paper, and the reader of the YAML files in `aadml/papers`, which describe papers.
 
 Reference: Zeng et al., Anchor-aware deep metric learning for audio-visual retrieval, ICMR 2024, https://arxiv.org/abs/2404.13789
 """

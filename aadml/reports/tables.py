@@ -55,7 +55,7 @@ class Table:
         return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
 
     def is_best(self, row: int, column: int) -> bool:
-        """Return whether a cell has the largest printed number of its column, for a column in `best`."""
+        """Return whether a column is in `best`, and the cell has the largest printed number of the column."""
         if self.columns[column] not in self.best:
             return False
         printed = [None if (n := _value(cells[column])) is None else round(n, self.digits) for cells in self.rows]
@@ -153,7 +153,7 @@ def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[
 
 
 def is_number(cell: Cell) -> bool:
-    """Return whether a cell is a number, or a number over seeds, and not NaN."""
+    """Return whether a cell is a number, possibly over several seeds, that is not NaN."""
     return _value(cell) is not None
 
 

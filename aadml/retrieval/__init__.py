@@ -1,4 +1,4 @@
-"""Retrieval: rankings, metrics that are exact for ties, significance. METRICS: registry of the metrics of a ranking."""
+"""Rankings, metrics that are exact for ties, and significance; METRICS is the registry of metrics of a ranking."""
 
 from typing import TYPE_CHECKING
 

@@ -127,7 +127,9 @@ def is_finished(folder: Path) -> bool:
 
 
 def newest_run(folder: Path) -> Path:
-    """Return the newest finished run in a folder of runs, with a warning if there are several.
+    """Return the newest finished run in a folder of runs.
+
+    If the folder contains several finished runs, a warning is logged.
 
     A model on the Hugging Face Hub ("hf:org/name") is downloaded, and its folder is returned. Any other path, such as a
     folder without finished runs, is returned unchanged.

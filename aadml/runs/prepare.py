@@ -36,7 +36,7 @@ class Prepared:
         splits: the divided data.
         sha256: SHA-256 of the data.
         model: model with fitted scaling and untrained method.
-        notes: notes for the user on choices by the size of the data.
+        notes: notes for the user on settings that were chosen by the size of the data.
     """
 
     config: Config
@@ -89,12 +89,18 @@ def _check_galleries(splits: Splits) -> None:
 
 
 def _gallery(clips: Clips) -> int:
-    """Return the size of the smallest gallery of clips; equal ids mean the same item."""
+    """Return the smaller of two counts: the distinct ids, and the clips with the rarest modality.
+
+    Clips with equal ids are the same item.
+    """
     return min([len(set(clips.ids)), *(len(clips.rows(modality)) for modality in clips.modalities)])
 
 
 def _check_criterion(criterion: str, items: int) -> None:
-    """Raise InputError if the cutoff of the criterion is above a nonzero number of validation clips."""
+    """Raise InputError if the criterion has a cutoff above `items`, the number of validation clips.
+
+    Without validation clips, no error is raised.
+    """
     cutoff = None if criterion == AUTO else split_name(criterion)[1]
     if cutoff is not None and 0 < items < cutoff:
         raise InputError(
@@ -117,7 +123,7 @@ def check_towers(config: Config) -> None:
 
 
 def untrained_model(config: Config, splits: Splits, device: torch.device) -> Model:
-    """Build the model of a config with an untrained method and a scaling fitted on the training clips.
+    """Build the model of a config: an untrained method, and a scaling fitted on the training clips.
 
     Raises:
         InputError: the method cannot be trained on these data or with this config.

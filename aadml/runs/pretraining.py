@@ -28,9 +28,11 @@ def prior_config(config: Config, prior: Prior) -> Config:
 
 
 def prior_folder(place: Path, config: Config, prior: Prior) -> Path:
-    """Return the folder of a pretrained model in `place`, named by a hash of config, weight files, device and versions.
+    """Return the folder of a pretrained model, a subfolder of `place`.
 
-    The data are not hashed: a run compares their SHA-256 before using the model.
+    The name of the folder consists of the model's name, a hash and the seed. The hash covers config, weight files,
+    type of the device, and versions of aadml and torch. The hash does not cover the data: a run compares the
+    SHA-256 of the data before using the model.
 
     Args:
         place: folder of pretrained models.

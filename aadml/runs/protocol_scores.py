@@ -97,7 +97,7 @@ def evaluate_under_each(
 
 
 def add_unit_values(folder: Path, config: Config) -> PerUnit:
-    """Return the pseudo-values of the mean MAP, one per clip or cluster, for a run of an earlier version.
+    """Return the pseudo-values of the mean MAP, one per clip or cluster, for a run of an earlier aadml version.
 
     The pseudo-values and the interval of the mean MAP are added to the run.
 
@@ -117,7 +117,7 @@ def add_unit_values(folder: Path, config: Config) -> PerUnit:
 
 
 def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
-    """Add files to a run if the run is finished. Report in a note if the files cannot be added."""
+    """Add files to a run if the run is finished. If adding fails, call `note` with a warning."""
     try:
         with open_run(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:

@@ -51,7 +51,8 @@ def _chance(evaluation: Evaluation) -> Iterator[str]:
 def _diverged(history: Sequence[Record]) -> Iterator[str]:
     """Yield a warning for each training stage whose loss diverged.
 
-    The reference is the loss of the first batch, since the loss may diverge within the first epoch.
+    The last loss of a stage is compared with the loss of the first batch of the stage, since the loss may diverge
+    within the first epoch.
     """
     for stage in dict.fromkeys(record.get("stage") for record in history):
         records = [numbers(record) for record in history if record.get("stage") == stage and "loss" in record]
@@ -62,7 +63,11 @@ def _diverged(history: Sequence[Record]) -> Iterator[str]:
 
 
 def _selected_epoch(history: Sequence[Record], facts: Facts) -> Iterator[str]:
-    """Yield a warning if the chosen epoch is the first or last epoch with a validation score."""
+    """Yield a warning if the chosen epoch is the first or last epoch with a validation score.
+
+    No warning is yielded for a config that selects the last epoch, or for fewer than `FEWEST_EPOCHS` epochs with a
+    validation score.
+    """
     scored = [record for record in history if any(key.startswith("valid ") for key in record.keys() - {"valid loss"})]
     if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training.select == "last":
         return

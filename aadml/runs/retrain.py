@@ -42,9 +42,9 @@ def fitted_without_test(run: Run, split: str) -> Finding:
         split: split whose clips are changed.
 
     Returns:
-        FAIL if the weights depend on the clips of the split. Also FAIL if the repetition on unchanged data has other
-        weights, and a MAP below the MAP of the run by more than `REPEATED`. Otherwise PASS. NOT_CHECKABLE for media and
-        captioned sound.
+        The finding. The verdict is FAIL if the weights depend on the clips of the split. The verdict is also FAIL
+        for a repetition on unchanged data with weights different from those of the run and a MAP lower by more than
+        `REPEATED`. The verdict is NOT_CHECKABLE for media and captioned sound, and PASS otherwise.
 
     Raises:
         InputError: the data cannot be read or copied, or the run cannot be trained again.

@@ -15,9 +15,9 @@ EVALUATIONS = "evaluations"
 def file_name(text: str) -> str:
     """Return a file name of at most 109 characters of `[A-Za-z0-9._-]`. Different texts have different names.
 
-    Each `=` becomes `--`, and each sequence of other characters becomes `-`. A hash is appended to names of more than
-    100 characters. The hash is also appended if the text is empty, has a character replaced by `-`, contains `--` or
-    `-=`, or begins or ends with `-` or `.`.
+    Each `=` becomes `--`, and each sequence of other characters outside this set becomes `-`. A name of more than
+    100 characters is cut to 100 characters and extended by a hash. A hash is also appended if the text is empty,
+    has a character replaced by `-`, contains `--` or `-=`, or begins or ends with `-`, `.` or `=`.
     """
     written = text.replace("=", "--")
     plain = re.sub("[^A-Za-z0-9._-]+", "-", written).strip("-.")

@@ -1,4 +1,4 @@
-"""Sample clips as default data, which are rendered and extracted once, into the cache."""
+"""Sample clips as default data. Clips and features are computed once and stored in the cache."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,9 +50,10 @@ def sample_manifest(say: Callable[[str], None]) -> Path:
 
 
 def sample_features(say: Callable[[str], None]) -> Path:
-    """Return the feature file of the default sample clips, which are extracted into the cache if absent.
+    """Return the feature file of the default sample clips.
 
-    The name of the file contains the fingerprints of the extraction settings.
+    If the cache lacks the file, the features are extracted into the cache. The name of the file contains the
+    fingerprints of the extraction settings.
 
     Raises:
         InputError: the sample clips cannot be rendered, written or read.

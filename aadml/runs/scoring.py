@@ -1,4 +1,4 @@
-"""Evaluation of the scored split, once after training."""
+"""Evaluation of the model of a run after training, or after a stage of training."""
 
 from dataclasses import dataclass, replace
 
@@ -21,8 +21,8 @@ class Scoring:
             method without epochs is fitted on the training clips, and with "test" also on the validation clips.
         queries: whether the record also contains the average precision of each query.
         metrics: metrics in addition to the metrics of every evaluation.
-        diagnosis: number of epochs between two evaluations of the test clips, which only figures show; 0 for no such
-            evaluation. See `aadml.runs.test_curve`.
+        diagnosis: number of epochs between two evaluations of the test clips; 0 for no such evaluation. Only
+            figures show the scores. See `aadml.runs.test_curve`.
         saving_share: 0 to save the state after every epoch, n to spend at most 1/n of the time on saves. See
             `RunSession`.
     """

@@ -76,7 +76,7 @@ class RunSession(Session):
         super().log(record)
 
     def add(self, name: str, data: bytes) -> None:
-        """Add a file to the run; the next `save` commits it together with the following state."""
+        """Hold a file of the run; the next `save` that commits a state also commits the file."""
         remove_leftovers(self._store.folder / name)
         self._added[name] = data
 
@@ -102,7 +102,9 @@ class RunSession(Session):
         return super().best()
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Commit the state for continuing, unless saving would exceed the share of time set by `saving_share`.
+        """Commit the state from which an interrupted run continues, with new best weights and added files.
+
+        Nothing is committed if saving would exceed the share of time set by `saving_share`.
 
         Raises:
             InputError: the folder of the run cannot be written.

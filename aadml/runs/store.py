@@ -1,9 +1,10 @@
 """Run folder as a transactional store: replacing `manifest.json` is the only commit.
 
-The manifest lists every file of the run with its size and SHA-256, and the valid length of the log. A commit writes new
-files, replaces the manifest, and then removes files that only the old manifest lists. State and best weights receive
-names that are never used again. A file with new content is removed from the run first. A process that ends at any point
-therefore leaves the last commit intact. No other file in the folder is touched.
+The manifest lists every file of the run with its size and SHA-256, and the valid length of the log. A commit writes
+new files, replaces the manifest, and then removes files that only the old manifest lists. State and best weights
+receive names that are never used again. If a commit changes the content of a file, a separate commit removes the
+file from the run first. A process that ends at any point therefore leaves the last commit intact. Files in the
+folder with names that runs do not use stay unchanged.
 """
 
 import hashlib
@@ -52,7 +53,7 @@ class RunStore:
         return max([self.manifest.generation, *used]) + 1
 
     def append(self, line: bytes) -> None:
-        """Append a line to the log, which the next commit makes valid.
+        """Append a line to the log. The next commit makes the line valid.
 
         Raises:
             InputError: the log cannot be written.
@@ -146,7 +147,7 @@ class RunStore:
         )
 
     def _flush(self, names: Iterable[str]) -> None:
-        """Flush files of the next manifest that earlier commits did not flush."""
+        """Flush the log, and each of the files `names` that no earlier commit has flushed."""
         with _writing(self.folder):
             for path in (self.folder / name for name in [*sorted(self._unflushed & set(names)), LOG]):
                 if path.is_file():
@@ -168,7 +169,7 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
 
     Args:
         folder: folder of the run.
-        made: whether this process created the folder before.
+        made: whether this process created the folder before this call.
 
     Raises:
         InputError: the folder cannot be created or written, is in use, or already contains run files or a symbolic

@@ -27,9 +27,10 @@ class Diagnosis:
     every: int
 
     def __call__(self, epoch: int, weights: EpochWeights) -> Record:
-        """Return scores after `epoch` (from 1): MAP of every direction, their mean, and the loss if defined.
+        """Return the MAP of each direction after `epoch`, the mean of these MAPs, and the loss.
 
-        The record is empty after an epoch without an evaluation.
+        `epoch` is counted from 1. A loss that is undefined is left out. The record is empty after an epoch without
+        an evaluation.
         """
         if epoch % self.every and not weights.last:
             return {}

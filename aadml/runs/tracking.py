@@ -1,4 +1,7 @@
-"""Logging of every epoch of a training run in an experiment tracker, offline unless the user sets a server."""
+"""Logging of every epoch of a training run in an experiment tracker.
+
+The tracker works offline unless the user sets a server.
+"""
 
 import os
 import re

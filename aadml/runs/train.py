@@ -1,4 +1,4 @@
-"""Training of a prepared model into the folder of its run, and the single evaluation of the test split."""
+"""Training of a prepared model into the folder of its run, and evaluation of the trained model."""
 
 from dataclasses import asdict, replace
 from functools import partial
@@ -40,7 +40,7 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
         alone: whether a method without epochs is fitted only on the training clips, without the validation clips.
 
     Raises:
-        InputError: no clip has all modalities that the method needs.
+        InputError: the method needs all modalities, but no training clip or no validation clip is complete.
     """
     model, splits = prepared.model, prepared.splits
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
@@ -71,7 +71,7 @@ def train_run(
     priors: Path | None = None,
     on_note: Note | None = None,
 ) -> Model:
-    """Train into a run's store, continuing an interrupted run, and score the model once.
+    """Train the model of a run, and score the trained model once. An interrupted run is continued.
 
     Args:
         prepared: see `prepare`.
@@ -113,7 +113,7 @@ def train_run(
 
 
 def _run_session(prepared: Prepared, store: RunStore, scoring: Scoring, callbacks: Callbacks) -> RunSession:
-    """Return the session of a run, which scores each stage of training at its end."""
+    """Return the session of a run. The session scores the model after each training stage with `scored`."""
 
     def score_stage(name: str) -> None:
         model = _with_facts(prepared.model, session)
@@ -174,7 +174,9 @@ def train_into(
     splits: Splits | None = None,
     on_note: Note | None = None,
 ) -> Model:
-    """Train a config into a folder: a new run, or the rest of an interrupted run; see `train_run`.
+    """Train the model of a config in a run folder; see `train_run`.
+
+    An interrupted run in the folder is continued. A finished run is loaded without training.
 
     Args:
         config: complete config.
@@ -244,7 +246,10 @@ def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
 
 
 def card_of_run(model: Model, manifest: RunManifest, note: Note) -> dict[str, bytes]:
-    """Return the card as a file to write; empty if the folder of the run has another or an edited card."""
+    """Return a mapping from the file name of the card to the content.
+
+    The mapping is empty if the folder of the run contains another card or an edited card.
+    """
     content, place = model.card().encode(), manifest.folder / CARD
     before = place.read_bytes() if place.exists() else content
     if before != content and manifest.files.get(CARD) != FileSum.of(before):

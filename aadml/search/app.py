@@ -66,7 +66,7 @@ class Service:
         return _json({"status": "ok"})
 
     def facts(self, _: Request) -> Response:
-        """Return facts for the page, such as the content of the index, the kinds of query and the largest upload."""
+        """Return facts for the page, such as index content, kinds of query and the size limit of uploads."""
         self._index.refresh()
         index, encoder = self._index, self._index.encoder
         kinds: dict[str, tuple[Modality, ...]] = {m: (m,) for m in ("audio", "visual")}
@@ -105,7 +105,10 @@ class Service:
         })  # fmt: skip
 
     async def map(self, request: Request) -> Response:
-        """Return the 2-D map of a modality: class names, and points [number, x, y, class index], x and y in 1/1000."""
+        """Return the 2-D map of a modality: class names, and points [number, x, y, class index].
+
+        `number` is the number of an item. x and y are integers from 0 to 1000.
+        """
         modality = _modality(request.query_params.get("of"))
         async with self._turn(self._views):
             layout = await run_in_threadpool(self._index.layout, modality)

@@ -101,7 +101,7 @@ def build(
         on_note: called with notes for the user.
 
     Returns:
-        Numbers of new, changed and removed clips, and files that could not be read.
+        The numbers of new, changed and removed clips. The result also lists the files that could not be read.
 
     Raises:
         InputError: an argument is invalid, has no effect or differs from the index. Other causes: a source, model or

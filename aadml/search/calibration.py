@@ -1,10 +1,10 @@
 """Probability that a hit is relevant, computed from its score by a curve fitted on validation clips.
 
-Validation clips query the index. If hits of the same class are relevant, the clip itself is excluded. The curve is a
-logistic function of two inputs: the score of a hit and the best score of its query. The curve is fitted to the best
-hits. The best score is an input because the level of scores differs between queries. The weight of the best score is
-fitted and may have either sign. Scores that are probabilities of a common class stay unchanged without a better fitted
-function. The index stores the curve.
+Validation clips query the index. If hits of the same class are relevant, each querying clip is excluded from its
+hits. The curve is a logistic function of two inputs: the score of a hit and the best score of its query. The curve
+is fitted to the best hits. The best score is an input because the level of scores differs between queries. The
+weight of the best score is fitted and may have either sign. Probabilities of a common class, used as scores, stay
+unchanged unless a fitted curve predicts held-out clips better. The index stores the curve.
 
 Reference: Platt, Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods,
 Advances in Large Margin Classifiers, MIT Press 1999, https://www.cs.colorado.edu/~mozer/Teaching/syllabi/6622/papers/Platt1999.pdf
@@ -55,7 +55,8 @@ class Curve:
         kind: form of the curve. With `logistic`, x is the score of the hit and b is the best score of its query. With
             `logistic of log-odds`, x and b are the log-odds of these scores. With `posterior`, the score is the
             probability.
-        by_score: weight of the score, never negative, so that a better hit of a query is never less probable.
+        by_score: weight of the score. The weight is never negative, so that a better hit is never less probable
+            than a worse hit of the same query.
         by_best: weight of the best score, of either sign.
         level: constant of the log-odds.
         margin: smallest distance of a probability from 0 and 1.

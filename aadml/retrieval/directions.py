@@ -205,7 +205,10 @@ def _of_others(ranking: Ranking) -> tuple[Values, Values]:
 
 
 def _without_partner(parts: Sequence[_DirectionPart]) -> dict[tuple[str, ...], float]:
-    """Return the MAP, chance level and number of queries without own clips; empty if no other item is relevant."""
+    """Return MAP, its chance level and the number of queries after the removal of every query's own clip.
+
+    A query whose own clip is its only relevant item is dropped. If no query remains, the result is empty.
+    """
     others = [part.others for part in parts if part.others is not None]
     precision, chance = (np.concatenate(values) for values in zip(*others, strict=True))
     if not len(precision):

@@ -69,25 +69,26 @@ def read_embeddings(
     """Read embeddings from an npz or HDF5 file.
 
     Args:
-        path: npz or HDF5 with at least two of `audio`, `visual` and `text` (n, d), or with other modalities, listed in
+        path: npz or HDF5 file with at least two modalities (n, d): `audio`, `visual`, `text`, or a name listed in
             `modalities`. Optional arrays are `label` (n,) integers or text, `id` (n,), `split` (n,), `class_names`
-            (C,), and `audio_present` (n,) if some clips lack `audio`. Beside `class_names` and the first class of each
-            clip in `label`, `labels` (n, C) marks all its classes with 1. The optional `similarity` is an array in npz
-            and an attribute in HDF5. The HDF5 attribute `once` lists the modalities in which one row per label is
-            ranked. Without `label`, only the other modality of the same row is relevant. Several captions per clip are
-            stored as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each caption. In this case
-            each clip is ranked once in the other modalities, and its captions are relevant to it. The names `labels`,
-            `ids` and `splits` are accepted too.
+            (C,), and a mask (n,) such as `audio_present` for each modality that some clips lack. With `label` and
+            `class_names`, the optional `labels` (n, C) marks all classes of each clip with 1. In this case, `label`
+            is the first of these classes. The optional `similarity` is an array in npz and an attribute in HDF5.
+            The HDF5 attribute `once` lists the modalities in which one row per label is ranked. Without `label`,
+            only the other modalities of the same row are relevant. Several captions per clip are stored as `text`
+            (n, c, d), or as `text` (m, d) with `text_row` (m,), the number of the clip of each caption. Each clip
+            with several captions is ranked once in the modalities other than `text`, and its captions are relevant
+            to the clip. The names `labels`, `ids` and `splits` are accepted for `label`, `id` and `split`.
         split: split to read, if the file has `split`; by default "test". A file without splits is read completely.
         on_note: called with messages about ignored arrays, and about clips without a class.
 
     Returns:
-        Embeddings, and the name of the split: "all" if the file has no splits. Labels are 0..C-1, and UNLABELLED where
-        `label` is -1 or empty. In a file without `label`, each clip is a class if clips have several captions.
-        Otherwise all labels are -1.
+        Embeddings, and the name of the split. The name is "all" if the file has no splits. Labels are 0..C-1, and
+        UNLABELLED where `label` is -1 or empty. In a file without `label` but with several captions per clip, each
+        clip is a separate class. In a file with neither, all labels are UNLABELLED.
 
     Raises:
-        InputError: the file is absent or malformed, lacks data or the split, or contains NaN.
+        InputError: the file is absent or malformed, lacks data or the split, or contains NaN or infinity.
     """
     place = Path(path)
     columns = read_columns(place)
@@ -180,7 +181,10 @@ def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:
 
 
 def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tuple[Modality, ...]]:
-    """Repeat each clip with several captions, and return the arrays and the repeated modalities."""
+    """Return the arrays with one row per caption, and the modalities whose rows are repeated.
+
+    Without several captions per clip, the arrays are unchanged, and no modality is repeated.
+    """
     arrays = columns.features | {key: columns.beside[key] for key in KEYS if key in columns.beside}
     others: tuple[Modality, ...] = in_order(key for key in columns.features if key != "text")
     count = len(arrays[others[0]]) if others else 0
@@ -240,7 +244,11 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
 
 
 def _classes(labels: NDArray[Any], columns: Columns) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return labels 0..C-1 and class names, from `class_names` if the labels are positions in that array."""
+    """Return labels (n,) and class names (C,). A label is in 0..C-1, or UNLABELLED for a clip without a class.
+
+    If the labels are positions in the array `class_names` of the file, the labels and this array are returned.
+    Otherwise, the class names are the sorted distinct labels.
+    """
     if columns.labels_are_positions():
         return labels.astype(np.int64), _words(columns.beside["class_names"], f"{columns.path}: class_names")
     return class_codes(labels)

@@ -33,12 +33,12 @@ def mean_average_precision(
     *,
     queries: Indices | None = None,
 ) -> float:
-    """Compute MAP of one direction over the whole gallery, with the exact expectation over ties.
+    """Compute MAP of one direction over the whole gallery: the exact expectation over all orders of tied items.
 
     Args:
         embeddings: embeddings with the two modalities of `direction`.
         direction: (queries, gallery).
-        queries: rows to use as queries; by default all.
+        queries: (q,) rows to use as queries; by default all.
 
     Raises:
         InputError: no query has a relevant item, or the embeddings lack a modality or cannot be compared.
@@ -47,13 +47,14 @@ def mean_average_precision(
 
 
 def mean_figure(embeddings: Embeddings, metric: str) -> float:
-    """Return the mean of a metric ("recall@10") over all directions; in a direction, the mean over its queries.
+    """Return the mean of a metric, such as "recall@10", over all directions.
 
-    In a direction, "median-rank" is the median over its queries.
+    The value of a direction is the mean over its queries. For "median-rank", this value is the median over the
+    queries.
 
     Raises:
-        InputError: an invalid metric or cutoff, embeddings that cannot be compared or cannot have the gallery of the
-            metric, or no query with a relevant item.
+        InputError: an invalid metric or cutoff, embeddings that cannot be compared or cannot have the gallery of
+            the metric, or no query with a relevant item.
     """
     function, directions = function_of(metric), embeddings.directions()
     if metric == "median-rank":
@@ -85,15 +86,16 @@ def evaluate(
         split: name of the split, for the record.
         extra: metrics to compute beside the metrics of every evaluation, by the names that
             `aadml.retrieval.metric_functions.requested` accepts, such as "recall@3".
-        cutoffs: K of precision@K and the other metrics at cutoffs. A K below 1 or above the gallery size is dropped. If
-            no K is left, K is the gallery size.
-        gallery: items ranked for each query: all clips ("full"), all clips except the query's own ("without-partner"),
-            or the half of the clips without the query ("disjoint").
-        queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
+        cutoffs: K of precision@K and the other metrics at cutoffs. A K below 1 or above the gallery size is
+            dropped. If no K is left, K is the gallery size.
+        gallery: items ranked for each query: all clips ("full"), all clips except the query's own
+            ("without-partner"), or the half of the clips without the query ("disjoint").
+        queries: number of queries to draw at random in each direction; None uses all queries. The gallery is not
+            sampled.
 
     Raises:
-        InputError: fewer than two modalities, vectors that cannot be compared, an argument that is unknown or out of
-            range, or no query with a relevant item.
+        InputError: fewer than two modalities, vectors that cannot be compared, an argument that is unknown or out
+            of range, or no query with a relevant item.
     """
     pairs = embeddings.directions()
     if not pairs:
@@ -171,7 +173,7 @@ class _Task:
         )
 
     def _own(self, sides: Sides) -> Indices:
-        """Return the gallery item (q,) of the clip of each query, -1 if the clip is not in the gallery."""
+        """Return the column (q,) of each query's clip in the gallery; -1 if the gallery lacks this clip."""
         column = {self.embeddings.ids[row]: number for number, row in enumerate(sides.gallery)}
         return np.array([column.get(self.embeddings.ids[row], -1) for row in sides.queries], dtype=np.int64)
 
@@ -199,10 +201,13 @@ def _with_other_galleries(task: _Task, direction: Direction, rows: Indices | Non
 
 
 def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
-    """Return the column (q,) of each query's own clip; None if an own clip is absent or irrelevant.
+    """Return the column (q,) of each query's own clip in the gallery.
+
+    The result is None if `sides.partner` is None, or if an own clip is not relevant. The own clip of a query
+    without relevant items is not checked.
 
     Raises:
-        InputError: an own clip is irrelevant with the gallery "without-partner".
+        InputError: the gallery is "without-partner", and an own clip is not relevant.
     """
     partner = sides.partner
     if partner is not None and relevant.at(partner)[relevant.some].all():
@@ -246,19 +251,19 @@ def per_query(
     rows: Indices | None = None,
     similarity: str | None = None,
 ) -> Values:
-    """Compute a metric (q,) for each of the q queries of a direction that have a relevant item.
+    """Compute a metric (q,) for each of the q queries that have a relevant item in the gallery.
 
     Args:
         embeddings: embeddings with the two modalities of `direction`.
         direction: (queries, gallery).
         metric: function of a ranking.
-        gallery: gallery of each query.
-        rows: rows to use as queries; by default all.
+        gallery: "full", "without-partner" or "disjoint"; see `evaluate`.
+        rows: (r,) rows to use as queries; by default all.
         similarity: similarity that replaces the similarity of the embeddings.
 
     Raises:
-        InputError: no query has a relevant item, or the embeddings lack a modality, cannot be compared or cannot have
-            the gallery.
+        InputError: no query has a relevant item, or the embeddings lack a modality, cannot be compared or cannot
+            have the gallery.
     """
 
     def measured(_: Indices, ranking: Ranking) -> Values:
@@ -281,15 +286,16 @@ def per_query(
 
 
 def label_space_quality(vectors: Tensor, labels: Tensor) -> tuple[float, float]:
-    """Return the accuracy and log-loss of label-space vectors as classifiers.
+    """Return the accuracy and log-loss of vectors that contain one probability or score per class.
 
     Args:
-        vectors: (n, C): probabilities (rows of non-negative values that sum to 1), or any scores for a softmax.
+        vectors: (n, C) floats. Non-negative rows with the sum 1 (up to 1e-4) contain probabilities. If one row
+            differs from this form, all rows contain scores for a softmax.
         labels: (n,) int64 in 0..C-1.
 
     Returns:
-        Accuracy (1/k for a correct class among k classes with the highest value), and log-loss in nats (probabilities
-        below 1e-12 count as 1e-12).
+        Mean accuracy and mean log-loss in nats. If the correct class and k - 1 other classes share the highest
+        value of a vector, the accuracy of this vector is 1/k. Probabilities below 1e-12 count as 1e-12.
     """
     wide = vectors.double()
     scores = wide.gather(1, labels[:, None])

@@ -29,7 +29,7 @@ class FirstRanks:
 
     @classmethod
     def of(cls, ranking: Ranking) -> "FirstRanks":
-        """Return the first group with a relevant item of each ranking."""
+        """Return, for each ranking, the first group with a relevant item."""
         first = ranking.offsets[:-1]
         return cls(ranking.above[first], ranking.size[first], ranking.hits[first])
 
@@ -58,7 +58,7 @@ class FirstRanks:
         return (self._first_above(0.5 - _ROUNDING) + self._first_above(0.5 + _ROUNDING)) / 2
 
     def _first_above(self, share: float) -> int:
-        """Return the smallest k for which more than `share` of the queries have a relevant item among the first k."""
+        """Return the smallest k at which the mean of `within` over all queries is above `share`."""
         low, high = 1, int((self.above + self.size - self.hits).max()) + 1
         while low < high:
             middle = (low + high) // 2

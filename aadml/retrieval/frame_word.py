@@ -1,8 +1,9 @@
-"""Sequences packed into rows of numbers, and their frame-by-word relevance: the similarity `frame-word`.
+"""Sequences of vectors as rows of numbers, and the frame-by-word relevance of sequences: similarity `frame-word`.
 
-A row contains [length % 1024, d, side, 16 (length // 1024), values...]. The length of the sequence is stored in two
-parts, so that half precision is exact. The dimension of the vectors is d. The side is 0 for frames and 1 for words. The
-vectors follow in order, then zeros.
+A row begins with four numbers: length % 1024, d, side, and 16 times (length // 1024). The length is the number of
+vectors of the sequence. It is stored in two parts, so that both parts are exact in half precision. The dimension of
+the vectors is d. The side is 0 for frames and 1 for words. After the four numbers, the row contains the vectors in
+order, and then zeros.
 """
 
 from collections.abc import Iterator
@@ -41,15 +42,15 @@ def pack(values: Tensor, lengths: Tensor, *, side: str) -> Tensor:
 
 
 def pack_each(sequences: list[Tensor], *, side: str, steps: int = 0) -> Tensor:
-    """Return sequences (t, d) of any length as packed rows, and empty the list to save memory.
+    """Return sequences as packed rows, and empty the list of sequences to save memory.
 
     Args:
-        sequences: one or more sequences.
+        sequences: one or more sequences (l, d). The length l may differ between sequences.
         side: see `pack`.
-        steps: minimum t of the rows.
+        steps: minimum of t.
 
     Returns:
-        (n, 4 + t d), where t is the length of the longest sequence, and at least `steps`.
+        (n, 4 + t d), where t is the larger of `steps` and the length of the longest sequence.
     """
     lengths = torch.tensor([len(sequence) for sequence in sequences])
     dimension = sequences[0].shape[1]
@@ -88,16 +89,16 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str]:
 
 @torch.no_grad()
 def frame_word_scores(queries: Tensor, gallery: Tensor, *, budget: int = BUDGET) -> Tensor:
-    """Compute the relevance (q, n) float32 of packed queries (q, ...) and packed gallery items (n, ...).
+    """Compute the relevance (q, n) float32 of n packed gallery items to q packed queries.
 
     See `aadml.comparison.frame_word` for the formula. Products and sums are computed in float64 and rounded once. A
-    score therefore does not depend on the size of blocks. A block is one sequence of frames and as many sequences of
-    words as fit the budget, at least one.
+    score therefore does not depend on the size of blocks. A block compares one sequence of frames with one or more
+    sequences of words. The number of sequences of words is limited by the budget.
 
     Args:
-        queries: frames or words.
-        gallery: packed sequences of the other side.
-        budget: bytes of products that a block may use.
+        queries: (q, 4 + t d) packed sequences of frames or of words.
+        gallery: (n, 4 + u d) packed sequences of the other side.
+        budget: maximum bytes of the products of a block, unless one sequence of words needs more.
 
     Raises:
         InputError: the inputs are not packed sequences, or are of the same side.
@@ -134,7 +135,10 @@ def _scores(frames: _Sequences, words: _Sequences, budget: int) -> Tensor:
 
 
 def _tiles(lengths: list[int], wide: int) -> Iterator[tuple[int, int]]:
-    """Yield bounds of groups of consecutive sequences with at most `wide` vectors, or of one longer sequence."""
+    """Yield the bounds (start, stop) of groups of consecutive sequences.
+
+    The sequences of a group have at most `wide` vectors in total. A sequence with more vectors is a separate group.
+    """
     start, total = 0, 0
     for number, length in enumerate(lengths):
         if number > start and total + length > wide:

@@ -39,10 +39,14 @@ class Sides:
 
 
 def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> list[Sides]:
-    """Return the queries and gallery of a direction as one entry, or as one per half for the gallery "disjoint".
+    """Return the queries and the gallery of a direction: one entry, or for "disjoint" two entries, one per half.
+
+    For "disjoint", the queries of one half have the other half as gallery. For "without-partner", a query without
+    its own clip in the gallery is skipped.
 
     Raises:
-        InputError: clips have several rows with the gallery "without-partner", or clips are too few for "disjoint".
+        InputError: for "without-partner", clips have several rows; for "disjoint", a half has no query or no
+            gallery item.
     """
     sides = [items(embeddings, modality) for modality in direction]
     if gallery == "disjoint":
@@ -70,9 +74,10 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
 
 
 def halves(ids: Sequence[str], labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Divide clips into random halves, balanced by class: 0 or 1 for each row (n,).
+    """Return the half (n,) of each row, 0 or 1. The halves are random and balanced by class.
 
-    The half depends on the name of a clip, not on its row. Rows with the same name are in the same half.
+    The half of a clip depends on its name, not on the order of the rows. Rows with the same name are in the same
+    half.
 
     Args:
         ids: names of the n rows.
@@ -122,7 +127,11 @@ def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:
 
 
 def _without_partner(grades: Grades, partner: Indices, remaining: Indices, groups: Indices) -> Grades:
-    """Return the grades without the own clip of each query, which is in the group `partner` (b,)."""
+    """Return the grades without the own clip of each query.
+
+    `partner` (b,) is the index of the group of each own clip. `remaining` and `groups` are the indices of the
+    queries and groups to keep.
+    """
     assert grades.partner is not None
     gains, ideal = grades.gains.copy(), grades.ideal.copy()
     gains[partner] -= grades.partner
@@ -132,13 +141,16 @@ def _without_partner(grades: Grades, partner: Indices, remaining: Indices, group
 
 
 def of_others(measure: Callable[[Indices, Ranking], T], index: Indices, ranking: Ranking) -> T | None:
-    """Measure the rankings of queries `index` (b,) without their own clips; None if no query is left."""
+    """Return the result of `measure` for the queries `index` (b,) after the removal of own clips.
+
+    A query whose own clip is its only relevant item is dropped. If no query remains, the result is None.
+    """
     remaining, rest = without_partner(ranking)
     return measure(index[remaining], rest) if len(remaining) else None
 
 
 def average_precision_without_partner(ranking: Ranking) -> Values:
-    """Compute AP (b,) without the own clip of the query, which is neither in the gallery nor relevant."""
+    """Compute AP (b,) without the query's own clip. This clip is neither in the gallery nor relevant."""
     return average_precision(ranking)
 
 

@@ -1,10 +1,10 @@
 """Corrections of hubs (items close to every query) by the scores of gallery items against training items.
 
-Every correction adds a bias to a score. The bias depends on the gallery item, not on the query or on other items. The
-correction is therefore inductive, and ranks items by s(q, g) + b(g). (Correcting a query by its mean score, as in
-CSLS, does not change the ranking.) Dynamic inverted softmax (Bogolin et al., QB-Norm, CVPR 2022) corrects a query only
-if the item nearest to this query is a hub. This condition depends on the whole gallery, so it is not inductive and is
-omitted.
+Every correction adds a bias to a score. The bias depends on the gallery item, not on the query or on other items.
+The correction is therefore inductive. It ranks items g for a query q by s(q, g) + b(g), with the score s and the
+bias b. (Correcting a query by its mean score, as in CSLS, does not change the ranking.) Dynamic inverted softmax
+(Bogolin et al., QB-Norm, CVPR 2022) corrects a query only if the item nearest to this query is a hub. This
+condition depends on the whole gallery. Dynamic inverted softmax is therefore not inductive, and is omitted.
 
 Reference: Bogolin et al., Cross modal retrieval with querybank normalisation, CVPR 2022, https://doi.org/10.1109/CVPR52688.2022.00513
 """
@@ -70,14 +70,15 @@ def csls(gallery: Tensor, bank: Tensor, *, k: int) -> Tensor:
 def corrected(embeddings: Embeddings, bank: Mapping[Modality, Tensor], bias: Bias) -> Embeddings:
     """Return embeddings whose inner products rank items by corrected scores, in every direction.
 
-    The bank of a modality consists of the embeddings of all other modalities. Each vector receives one coordinate per
-    modality: its bias b for its own modality, and 1 for all others. The inner product s of two vectors becomes s +
-    b(query) + b(item) + a constant. The term b(query) changes no ranking.
+    The bias of a vector is computed against the training embeddings of all other modalities. Each vector receives
+    one coordinate per modality: the bias b for the modality of the vector, and 1 for every other modality. The
+    inner product s of two vectors becomes s + b(query) + b(item) + a constant. The term b(query) changes no
+    ranking. Under "cosine", vectors are first scaled to length 1. The similarity of the result is "dot".
 
     Args:
         embeddings: (n, d) per modality.
         bank: modality -> (m, d) embeddings of the training set, with the same similarity.
-        bias: function of the gallery and the bank.
+        bias: function of gallery (n, d) and queries (k, d), which returns the bias (n,) of each gallery item.
 
     Raises:
         InputError: the similarity is not an inner product.

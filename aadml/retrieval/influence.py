@@ -96,7 +96,10 @@ def _change(hit: NDArray[np.bool_], above: Values, start: Bound, end: Bound) -> 
 
 
 def _groups(values: Scores) -> tuple[Values, Bound, Bound]:
-    """Return the weight at or above each position of sorted rows (b, n), and start and end of its group of ties."""
+    """Return the weight of the items at or above each position, and the start and end of the tied group there.
+
+    The scores `values` (b, n) are sorted in every row.
+    """
     items = values.shape[1]
     place = np.arange(items)[None]
     new = np.ones((len(values), items + 1), dtype=bool)
@@ -117,7 +120,7 @@ def _cumulated(values: NDArray[np.generic]) -> Values:
 
 
 def _at(cumulated: Values, bound: Bound) -> Values:
-    """Return cumulative sums (b, n + 1) at a bound of each position (b, n)."""
+    """Return the entries (b, n) of cumulative sums (b, n + 1) at a bound of each position."""
     return cumulated[:, bound] if isinstance(bound, slice) else np.take_along_axis(cumulated, bound, 1)
 
 

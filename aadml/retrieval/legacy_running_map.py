@@ -14,12 +14,13 @@ _CELLS = 1 << 20  # maximum size of the table of positions and hits of one group
 
 
 def running_average_precision(ranking: Ranking) -> Values:
-    """Compute the mean of AP@j over all ranks j = 1..N: (b,). AP@j is divided by the hits up to j; 0 without hits.
+    """Compute the mean (b,) of AP@j over all ranks j = 1..N.
 
-    This variant is not an average precision. It favors early ranks, and its chance level is higher (on 189 clips of 15
-    classes, 0.123 instead of 0.099). Published evaluation code of this field computes this value, which explains some
-    published tables. Ties count by their expectation. A group of n tied items, m of them relevant, takes O(n m) time.
-    The sums of a group are cached.
+    AP@j is the sum of the precisions at the relevant items up to rank j, divided by the number of these items.
+    Without such items, AP@j is 0. This variant is not an average precision. It favors early ranks, and its chance
+    level is higher than the chance level of AP (on 189 clips of 15 classes, 0.123 instead of 0.099). Published
+    evaluation code of this field computes this value, which explains some published tables. Ties count by their
+    expectation. A group of n tied items, m of them relevant, takes O(n m) time. The sums of a group are cached.
     """
     sums = precision_sums(ranking)
     before, inside = np.zeros_like(sums), np.zeros_like(sums)
@@ -37,11 +38,15 @@ def running_average_precision(ranking: Ranking) -> Values:
 
 
 def running_by_chance(relevant: Indices, items: int) -> Values:
-    """Compute the expected running variant for a random order of N items, R of them relevant: (b,) -> (b,).
+    """Compute the expectation (b,) of the running variant in a random order of N items, R of them relevant.
 
-    With X of the first j items relevant, the mean AP@j is s + (1 - s) H_j / j for s = (X - 1) / (j - 1), and 0 if X
-    is 0. This mean is linear in X for X > 0. Its expectation therefore requires only the expectation of X (j R / N) and
-    the probability of X > 0.
+    If X > 0 of the first j items are relevant, the mean of AP@j is s + (1 - s) H_j / j with s = (X - 1) / (j - 1).
+    The harmonic number H_j is 1 + 1/2 + ... + 1/j. If X is 0, AP@j is 0. The mean is linear in X for X > 0. Its
+    expectation therefore requires only the expectation j R / N of X, and the probability of X > 0.
+
+    Args:
+        relevant: (b,) number R of relevant items of each query.
+        items: number N of items of the gallery.
     """
     counts, query = np.unique(relevant, return_inverse=True)
     places = np.arange(1, items + 1)

@@ -54,7 +54,9 @@ def check_cutoff(metric: str, items: int) -> None:
 
 
 def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Return distinct metrics for table columns or a criterion, after checking that each is a single number.
+    """Return the distinct metrics among `names`, for table columns or a criterion.
+
+    Each metric must be a single number, such as "map" or "recall@10".
 
     Raises:
         InputError: a metric is unknown, or its cutoff is missing, invalid or superfluous.

@@ -14,14 +14,20 @@ Normalizer = Literal["all", "min(R,k)", "hits"]
 
 
 def average_precision(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Compute AP (b,): mean precision at the ranks of all relevant items; with a `cutoff`, 0 beyond this rank."""
+    """Compute AP (b,), the mean of the precisions at the ranks of all relevant items.
+
+    With a `cutoff`, the precision counts as 0 at ranks beyond the cutoff.
+    """
     if cutoff is not None:
         return average_precision_at(ranking, cutoff)
     return ranking.per_query(precision_sums(ranking)) / ranking.relevant
 
 
 def average_precision_over_reachable(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute AP (b,) over the first K items, divided by min(R, K) for R relevant items: 1 for the best ranking."""
+    """Compute AP (b,) over the first K items: the sum of precisions at relevant items, divided by min(R, K).
+
+    R is the number of relevant items in the gallery, and K is `cutoff`. The best ranking has AP 1.
+    """
     return average_precision_at(ranking, cutoff, "min(R,k)")
 
 
@@ -31,7 +37,9 @@ def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
 
 
 def average_precision_at_r(ranking: Ranking) -> Values:
-    """Compute AP (b,) over the first R items, for R relevant items: MAP@R (Musgrave et al., ECCV 2020).
+    """Compute AP (b,) over the first R items, for queries with R relevant items.
+
+    The mean over all queries is MAP@R (Musgrave et al., ECCV 2020).
 
     Reference: Musgrave et al., A metric learning reality check, ECCV 2020, https://doi.org/10.1007/978-3-030-58595-2_41
     """
@@ -71,7 +79,11 @@ def precision_sums(ranking: Ranking, places: Indices | None = None) -> Values:
 
 
 def average_precision_bounds(ranking: Ranking) -> tuple[Values, Values]:
-    """Return the lower and upper bound of AP, each (b,): with relevant items last, or first, in every group of ties."""
+    """Return the lower and upper bounds of AP over all orders of tied items, each (b,).
+
+    For the lower bound, the relevant items are last in every group of ties. For the upper bound, these items are
+    first.
+    """
     low = (ranking.hits_above + 1) / (ranking.above + 1)
     high = low.copy()
     tied = np.flatnonzero(ranking.size > 1)
@@ -86,10 +98,12 @@ def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: No
 
     Args:
         ranking: b queries.
-        cutoff: K of all queries, or of each (b,). With K = R and "all", the mean is MAP@R (Musgrave et al., ECCV 2020).
-        normalizer: divisor of the sum of precisions: "all" relevant items of the gallery, "min(R,k)" (1 for the best
-            ranking), or the "hits" among the K items (DSCMR's released code; 1 for a single hit at rank 1, 0 without
-            hits).
+        cutoff: one K for all queries, or one K per query, (b,). With "all", and with the number of relevant items
+            of each query as K, the mean AP is MAP@R (Musgrave et al., ECCV 2020).
+        normalizer: divisor of the sum of precisions. "all" is the number R of relevant items in the gallery.
+            "min(R,k)" is the smaller of R and K, so that the best ranking has AP 1. "hits" is the number of
+            relevant items among the first K, as in DSCMR's released code. With "hits", AP is 1 for a single hit at
+            rank 1, and 0 without hits.
     """
     limit = np.broadcast_to(np.asarray(cutoff, dtype=np.int64), (len(ranking),))
     places = np.clip(limit[ranking.query] - ranking.above, 0, ranking.size)
@@ -115,9 +129,10 @@ def _per_hit(ranking: Ranking, places: Indices, sums: Values) -> Values:
 
 
 def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
-    """Count the relevant items among the first K for increasing cutoffs (c,): (b, c).
+    """Return the expected number (b, c) of relevant items among the first K items, for increasing cutoffs K (c,).
 
-    The counts divided by K are precision@K. Divided by the number of relevant items, the counts are recall@K.
+    Divided by K, this number is precision@K. Divided by the number of relevant items in the gallery, this number is
+    recall@K.
     """
     slot = np.searchsorted(cutoffs, np.arange(ranking.items + 1))  # rank -> first cutoff that reaches it
     shape = len(ranking), len(cutoffs) + 1

@@ -148,7 +148,11 @@ def rank(
 
 
 def _graded(ranking: Ranking, scores: Scores, grades: NDArray[np.float32], partner: Indices | None) -> Grades:
-    """Return the grades of each group of tied items, which are adjacent in sorted scores."""
+    """Return the `Grades` of a ranking, computed from the grades (b, n) of all items.
+
+    Tied items are adjacent in the sorted scores. The sum of the grades of a group is therefore a difference of two
+    cumulative sums.
+    """
     values = grades.astype(np.float64)
     sorted_values = np.take_along_axis(values, np.argsort(-scores, axis=1, kind="stable"), axis=1)
     total = np.concatenate([np.zeros((len(values), 1)), np.cumsum(sorted_values, axis=1)], axis=1)
@@ -160,7 +164,10 @@ def _graded(ranking: Ranking, scores: Scores, grades: NDArray[np.float32], partn
 
 
 def _first_of_groups(hits: int, low: Indices, high: Indices) -> Indices:
-    """Return the indices (t,) of the hits that are the first of their group of ties `low`..`high`."""
+    """Return the indices (t,) of the first hit of each group of ties, and of all hits without ties.
+
+    Group g of ties contains the hits low[g] to high[g] - 1.
+    """
     later = high - low - 1
     if not later.any():
         return np.arange(hits)
@@ -240,7 +247,10 @@ def over_scores(
 
 
 def _in_threads(work: Callable[[int], T], tasks: Sequence[int]) -> Iterator[T]:
-    """Map `work` over tasks in at most 16 parallel threads, each of which limits torch to one thread."""
+    """Yield the result of `work` for each task, computed in at most 16 parallel threads.
+
+    If there are several threads, torch is limited to one thread in each.
+    """
     count = min(torch.get_num_threads(), 16, len(tasks))
     if count <= 1:
         yield from map(work, tasks)

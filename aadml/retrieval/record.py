@@ -20,7 +20,7 @@ _RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "train_map", "seco
 
 @dataclass(frozen=True)
 class ScopeCurve:
-    """Metrics at K = 10, 20, ... up to 1000 or the size of the gallery."""
+    """Metrics at K = 10, 20, 30 and so on, up to the smaller of 1000 and the size of the gallery."""
 
     k: list[int]
     precision: list[float]
@@ -74,7 +74,7 @@ class DirectionRecord:
         return self.map if metric == "map" else self.figures.get(place_of(metric))
 
     def chance_of(self, metric: str) -> float | None:
-        """Return the chance level of a metric; None if it was not computed.
+        """Return the chance level of a metric; None if this chance level was not computed.
 
         Raises:
             InputError: the text after an @ is not a cutoff.
@@ -150,7 +150,9 @@ class EvaluationRecord:
         return [place for place in first if all(place in figures for figures in others)]
 
     def figure(self, metric: str, direction: str | None = None) -> float | None:
-        """Return a metric of a direction, or its mean over all directions; None if it was not computed.
+        """Return a metric of one direction, or the mean over all directions if `direction` is None.
+
+        The result is None if a required direction lacks the metric.
 
         Raises:
             KeyError: the direction is unknown.
@@ -160,7 +162,7 @@ class EvaluationRecord:
         return _mean([record.figure(metric) for record in chosen])
 
     def chance_of(self, metric: str) -> float | None:
-        """Return the chance level of a metric as its mean over all directions; None if it was not computed.
+        """Return the mean chance level of a metric over all directions; None if a direction lacks a chance level.
 
         Raises:
             InputError: the text after an @ is not a cutoff.

@@ -137,7 +137,10 @@ class DirectionResult:
 
     @cached_property
     def unit_values(self) -> Values:
-        """Pseudo-value of MAP (m,) per unit: MAP plus m times the unit's centered influence, as query and as item."""
+        """Pseudo-values (m,) of MAP, one per unit: MAP plus m times the centered influence of the unit.
+
+        The influence of a unit is the sum of the influences of its clips, as queries and as items of the gallery.
+        """
         as_query = np.bincount(self.unit, weights=self.average_precision - self.map, minlength=len(self.units))
         influence = (as_query + self.by_item) / len(self.unit)
         values: Values = self.map + len(self.units) * (influence - influence.mean())
@@ -262,7 +265,9 @@ class Evaluation:
     def __getitem__(self, name: str) -> Any: ...
 
     def __getitem__(self, name: str) -> Any:
-        """Return the result of a direction ("audio-visual"), or the mean of a metric ("map", "recall@10").
+        """Return the result of a direction such as "audio-visual", or the value of a metric such as "recall@10".
+
+        The value of a metric is the mean over all directions.
 
         Raises:
             KeyError: the metric was not computed.

@@ -69,7 +69,7 @@ class Curve:
     margin: float = 0.0
 
     def __call__(self, scores: Values) -> Values:
-        """Compute the probabilities (..., h) of hits from their scores (..., h), best first."""
+        """Compute the probabilities (..., h) of hits from their scores (..., h), which are in descending order."""
         probabilities = scores
         if self.kind != "posterior":
             x = _inputs(scores, self.kind)
@@ -86,19 +86,19 @@ class Calibration:
         asked: modalities of the query.
         to: modality of the items.
         curve: curve that predicts held-out clips best.
-        relevance: `class` if items that share a class with the query are relevant, `pair` if only the query's own
-            partner is.
+        relevance: `class` if items that share a class with the query are relevant. `pair` if only the query's own
+            partner is relevant.
         clips: number of validation clips.
         gallery: number of gallery items per query.
         error: expected calibration error of the best hits, by cross-validation.
-        band: 95th percentile of the error of perfectly calibrated scorers with as many clips.
-        precision: requested share of relevant hits among the best hits above the threshold.
+        band: 95th percentile of the error of perfectly calibrated scorers with `clips` clips.
+        precision: requested share of relevant hits among the best hits at or above the threshold.
         threshold: probability from which a best hit counts as relevant; None if the precision is not reached.
-        reached: share of relevant hits among the best hits above the threshold, with the 95 % interval of the share;
-            None without a threshold.
+        reached: share of relevant hits among the best hits at or above the threshold, and the bounds of the 95 %
+            interval of the share; None without a threshold.
         answered: share of clips whose best hit reaches the threshold.
-        absent: AUROC of the best score for separating clips whose class is in the gallery from clips whose class is
-            not; None for relevance `pair`, or without finite scores.
+        absent: AUROC of the best score for distinguishing searches of all items from searches without the relevant
+            items. None for relevance `pair`, or if one of the two kinds of search has no finite scores.
     """
 
     asked: tuple[Modality, ...]
@@ -119,9 +119,9 @@ class Calibration:
         """Compute the probabilities (..., h) that hits are relevant.
 
         Args:
-            scores: scores of the hits of a query (..., h), best first.
-            items: number of items that are searched; None for as many as in the calibration. For relevance `pair`, the
-                odds are inversely proportional to this number.
+            scores: (..., h) scores of the hits of each query, in descending order.
+            items: number of items that are searched; None for the number `gallery` of the calibration. For
+                relevance `pair`, the odds are inversely proportional to this number.
         """
         probabilities = self.curve(scores)
         if self.relevance == "class" or not items:
@@ -166,7 +166,7 @@ def _logistic(columns: Values, hits: Sample) -> tuple[float, ...]:
 
 
 def held_out(hits: Sample, kind: str) -> Values:
-    """Predict the probabilities (q, h) that hits are relevant, by a curve fitted on the clips of the other folds."""
+    """Predict the probabilities (q, h) that hits are relevant, by five-fold cross-validation over the clips."""
     predicted = np.empty_like(hits.scores)
     folds = np.random.default_rng(0).permutation(len(hits.scores)) % _FOLDS
     for fold in range(_FOLDS):
@@ -182,7 +182,8 @@ def _negative_log_likelihood(predicted: Values, hits: Sample) -> float:
 def calibration_error(probabilities: Values, fits: Truths) -> float:
     """Compute the expected calibration error of n hits over ten bins of equal width.
 
-    The error is the mean over the bins of |mean probability - share of relevant hits|, weighted by number of hits.
+    The error of a bin is |mean probability - share of relevant hits|. The result is the mean of the errors of the
+    bins, weighted by the number of hits in each bin.
 
     Reference: Naeini et al., Obtaining well calibrated probabilities using Bayesian binning, AAAI 2015, https://doi.org/10.1609/aaai.v29i1.9602
 
@@ -219,11 +220,11 @@ def calibrate(
         asked: modalities of the queries.
         to: modality of the items.
         hits: the best hits of q validation clips.
-        posteriors: whether the scores are probabilities: inner products of posteriors.
-        relevance: `class` or `pair`.
+        posteriors: whether the scores are inner products of posteriors, and thus probabilities.
+        relevance: `class` or `pair`, see `Calibration`.
         gallery: number of gallery items per query.
-        absent: (q,) best score of each clip among items of other classes; None for relevance `pair`.
-        precision: requested share of relevant hits among the best hits above the threshold.
+        absent: (q,) best score of each clip among items that are not relevant; None for relevance `pair`.
+        precision: requested share of relevant hits among the best hits at or above the threshold.
     """
     kinds = ["logistic", *(["posterior", "logistic of log-odds"] if posteriors else [])]
     predicted = {kind: held_out(hits, kind) for kind in kinds}
@@ -237,9 +238,13 @@ def calibrate(
 
 
 def auroc(present: Values, absent: Values) -> float | None:
-    """Return the AUROC of scores (m,) and (n,): the share of pairs in which the `present` score is higher.
+    """Return the AUROC: the share of pairs in which the score of `present` is higher than the score of `absent`.
 
     Ties count half, and infinite scores are left out. The result is None if there are no pairs.
+
+    Args:
+        present: (m,) scores.
+        absent: (n,) scores.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -253,10 +258,11 @@ def auroc(present: Values, absent: Values) -> float | None:
 def _threshold(
     probabilities: Values, fits: Truths, precision: float
 ) -> tuple[float | None, tuple[float, float, float] | None, float]:
-    """Return the lowest threshold that reaches the precision with at least ten hits.
+    """Return the lowest threshold that reaches `precision` with at least ten hits, and two shares of hits.
 
-    The other results are the precision above the threshold with its 95 % interval, and the share of hits above the
-    threshold. If no threshold reaches the precision, the results are None, None and 0.
+    The first share is the share of relevant hits among the hits at or above the threshold, with the bounds of the
+    95 % interval of this share. The second share is the share of hits at or above the threshold. If no threshold
+    reaches the precision, the results are None, None and 0.
     """
     order = np.argsort(-probabilities, kind="stable")
     shares = np.cumsum(fits[order]) / np.arange(1, len(order) + 1)

@@ -46,7 +46,7 @@ def _words(clip: Item, number: int) -> str:
 
 
 def clips_of_captions(database: sqlite3.Connection) -> dict[int, int]:
-    """Read the captions of an index: number of a caption -> number of its clip."""
+    """Return a mapping from the number of each caption in an index to the number of the caption's clip."""
     if _CLIP not in columns_in(database):
         return {}
     query = f"SELECT extra.number, item.number FROM extra JOIN item ON item.id = {_CLIP} WHERE {_CLIP} != ''"

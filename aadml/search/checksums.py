@@ -1,9 +1,10 @@
 """Checksums of the content of an index, written in the transaction of each change.
 
-The table `checksum` stores one SHA-256 for each block of 256 items, vectors or points of a map, and for the moments of
-each item in each modality. One more SHA-256 covers the metadata: schema, `meta`, numbers of blocks, and a table `cells`
-of earlier versions. Metadata and vectors are verified at the opening of an index, and every other block before any use
-of its rows. An index of version 1 has no checksums and is not verified.
+The table `checksum` stores one SHA-256 for each block of 256 items, vectors or points of a map. The moments of each
+item in each modality are a separate block with one SHA-256. One more SHA-256 covers the metadata: schema, `meta`,
+numbers of blocks, and a table `cells` of earlier versions. Metadata and vectors are verified at the opening of an
+index. Blocks of other content are verified before any use of their rows. An index of version 1 has no checksums and
+is not verified.
 """
 
 import hashlib
@@ -40,10 +41,11 @@ _WORD = re.compile(
 
 
 def matrix_of(blobs: Sequence[object], modality: str) -> NDArray[np.float32]:
-    """Return stored vectors, n values of 4 d bytes, as a matrix (n, d).
+    """Return n stored vectors of d float32 values as a matrix (n, d).
 
     Raises:
-        sqlite3.DatabaseError: a value is not of bytes, or the values have different lengths.
+        sqlite3.DatabaseError: a stored value is not bytes, or the lengths of the values differ or are not multiples
+            of 4.
     """
     content = [blob for blob in blobs if isinstance(blob, bytes)]
     if len(content) != len(blobs) or len({*map(len, content)}) > 1 or any(len(blob) % 4 for blob in content[:1]):
@@ -52,13 +54,13 @@ def matrix_of(blobs: Sequence[object], modality: str) -> NDArray[np.float32]:
 
 
 def check_schema(database: sqlite3.Connection) -> None:
-    """Check that a database has only plain tables and indexes of their columns, with the names used by aadml.
+    """Check that a database has only plain tables, and indexes of the columns of these tables.
 
-    Views, triggers, virtual tables, checks and computed values are refused, because SQLite would run their possibly
-    endless statements.
+    Unquoted names must be names that aadml uses. Views, triggers, virtual tables, checks and computed values are
+    refused, because SQLite would run the possibly endless statements in their definitions.
 
     Raises:
-        sqlite3.DatabaseError: the schema has another statement.
+        sqlite3.DatabaseError: the schema contains a statement or a name that is not allowed.
     """
     for name, statement in database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"):
         text = _QUOTED.sub(" quoted ", str(statement).lower())
@@ -126,7 +128,7 @@ def seal_table(database: sqlite3.Connection, part: str) -> None:
 
 
 def seal_facts(database: sqlite3.Connection) -> None:
-    """Write the checksum of the metadata, after all other changes of a transaction."""
+    """Write the checksum of the metadata. Call this function after all other changes of a transaction."""
     if has_checksums(database):
         _write(database, _FACTS, 0, _facts(database))
 
@@ -217,10 +219,11 @@ def verified_rows(database: sqlite3.Connection, part: str) -> Iterator[list[tupl
 
 
 def verified_blocks(database: sqlite3.Connection, part: str, blocks: Iterable[int]) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows of each block, ordered by number; a block of a table of moments is one item.
+    """Yield the rows of each block, ordered by number.
 
-    Use only these rows. If the search tree of the table is damaged, another statement may return other rows. The rows
-    of an index without checksums are not verified.
+    In a table of moments, a block contains the rows of one item. Use only the yielded rows of the table. If the
+    search tree of the table is damaged, another statement may return different rows. The rows of an index without
+    checksums are not verified.
 
     Raises:
         sqlite3.DatabaseError: a block does not match its checksum.
@@ -278,7 +281,11 @@ def _facts(database: sqlite3.Connection) -> bytes:
 
 
 def _digest(rows: Sequence[Sequence[Any]]) -> bytes:
-    """Return the SHA-256 of rows as Python text. If every row ends with bytes, the bytes follow the text unchanged."""
+    """Return the SHA-256 of the Python text of rows.
+
+    If every row ends with bytes, the text contains the lengths of the bytes in place of the bytes. The unchanged
+    bytes of all rows follow this text.
+    """
     blobs = [row[-1] for row in rows if isinstance(row[-1], bytes)]
     if len(blobs) < len(rows):
         return hashlib.sha256(ascii(rows).encode()).digest()

@@ -21,12 +21,12 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
 
     Args:
         encoder: encoder of the index.
-        inputs: `audio`, `visual`, `clip` and `text`; exactly one input is not None.
+        inputs: name -> input, for `audio`, `visual`, `clip` and `text`; exactly one input is not None.
         to: modality of the items.
 
     Returns:
-        Modality of the query -> vector (1, e). A clip has the modalities of its file that can be read and compared with
-        the items.
+        Modality of the query -> vector (1, e). The modalities of a clip are the modalities that can be read from
+        its file and compared with the items.
 
     Raises:
         InputError: not exactly one input is passed, or the input cannot be read or compared with the items.

@@ -59,7 +59,7 @@ class ModelEncoder:
         return {modality, to} <= set(self.model.modalities)
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality (n, d) -> (n, e) float32."""
+        """Embed the features (n, d) of n items of one modality, and return the vectors (n, e) in float32."""
         return self.model.embed_features(features, modality)
 
     def record(self, folder: Path) -> ModelReference:
@@ -78,15 +78,16 @@ class ModelEncoder:
 
 @dataclass(frozen=True)
 class PlainEncoder:
-    """Extractors without a model. Features are scaled, and each modality is searched separately.
+    """Extractors without a model.
 
-    Features of the towers of one pretrained model (CLAP, CLIP, SigLIP, PE-AV) are in one space. These features are not
-    scaled, and their modalities are compared with each other. Text can be a query in this space even if no item has
-    text.
+    Features of the towers of one pretrained model (CLAP, CLIP, SigLIP, PE-AV) are in one space. The modalities of
+    these towers are compared with each other, and their features are not scaled. Text can be a query in this space
+    even if no item has text. All other features are scaled, and their modalities are searched separately.
 
     Attributes:
         facts: extractors and their widths.
-        scaling: fitted when the index was built, so that vectors of later items are comparable.
+        scaling: scaling of the features, fitted when the index was built. Vectors of later items are scaled
+            equally.
         similarity: similarity of the vectors, by name.
         built: query extractors loaded so far, by modality of the query and of the items.
     """
@@ -109,10 +110,10 @@ class PlainEncoder:
         return shared_space(self.facts.features.get(modality) or {}, modality)
 
     def other_tower(self, modality: Modality, to: Modality) -> Extractor:
-        """Build the tower of a modality without items, from the model that embedded the items of `to`.
+        """Build the tower of a modality that no item has, from the pretrained model of the features of `to`.
 
         Raises:
-            InputError: the model is not found, or its weights have changed.
+            InputError: the pretrained model is not found, or the weights of the model have changed.
         """
         space = self.space(to)
         source = nested(self.facts.features[to], "source")
@@ -125,7 +126,10 @@ class PlainEncoder:
         return built
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Scale n items of one modality (n, d) -> (n, d) float32; vectors of a shared space are not scaled."""
+        """Scale the features (n, d) of n items of one modality, and return the vectors (n, d) in float32.
+
+        Features in a shared space are returned without scaling.
+        """
         if modality not in self.facts.modalities or self.space(modality) is not None:
             assert isinstance(features, Tensor)
             return features.float()
@@ -149,11 +153,11 @@ def load_encoder(
     Args:
         record: record of the encoder in the index.
         folder: folder of the index.
-        model: the model or its current path, if the model was moved.
+        model: the model of the index, or the current path of a model that was moved; None for the recorded path.
 
     Raises:
-        InputError: a model that cannot be loaded, an index that was built with another model or without a model, or a
-            damaged record.
+        InputError: a model that cannot be loaded or is not the model of the index, a model for an index that was
+            built without a model, or a damaged record.
     """
     if isinstance(record, PlainRecord):
         if model is not None:
@@ -211,7 +215,13 @@ def plain_encoder(features: Mapping[str, JsonObject], dimensions: Mapping[str, i
 
 
 def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str], to: Modality) -> Tensor:
-    """Embed n media files or captions as queries for items of `to`; return (n, e).
+    """Embed n media files, or n captions, as queries for items of `to`, and return the vectors (n, e).
+
+    Args:
+        encoder: encoder of the index.
+        modality: modality of the queries.
+        paths: n paths of media files; n captions if the modality is text.
+        to: modality of the items.
 
     Raises:
         InputError: a file cannot be read, or an extractor cannot be built.
@@ -236,7 +246,10 @@ def _built(encoder: IndexEncoder, key: tuple[Modality, Modality], build: Callabl
 
 
 def extractors_of(encoder: IndexEncoder, *, texts: bool) -> list[Extractor]:
-    """Build the extractors of an encoder's features; with `texts`, also the text extractor if the facts record one."""
+    """Build the extractors of an encoder's features.
+
+    The text extractor is built only with `texts`, and only if the facts record a text extractor.
+    """
     facts = encoder.facts
     with trusting(_is_trusted(encoder)):
         modalities = [
@@ -260,8 +273,8 @@ _ADDED: Mapping[str, JsonObject] = {
 def digest_of(model: Model) -> str:
     """Return the SHA-256 of all parts of a model that determine its vectors.
 
-    The checksum includes removed options and excludes added options at their defaults. Models therefore match indexes
-    of earlier versions.
+    Options that later versions removed are included with fixed values. Options that later versions added are
+    included only with values other than their defaults. Models therefore match indexes that earlier versions built.
     """
     facts = dict(model.facts.to_json())
     for key in facts.keys() & _REMOVED.keys():

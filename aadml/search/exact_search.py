@@ -1,7 +1,8 @@
 """Exact search in one modality: a fast product selects candidates, and the scores of `aadml.retrieval` rank them.
 
-The error of the product in float32 has a known bound. Every item that may be among the best k, within twice the bound,
-is scored again in float64. The result equals that of scoring every item in float64.
+The error of the product in float32 has a known bound. An item is a candidate unless its product is below the k-th
+largest product by more than twice the bound. The scores of the candidates are computed in float64. The result
+equals the result of an exhaustive search in float64.
 """
 
 from collections.abc import Callable, Iterator
@@ -59,7 +60,7 @@ class Gallery:
         return part
 
     def scores(self, queries: Tensor) -> NDArray[np.float64]:
-        """Compute the scores of the items (n,) in the unit of the similarity, averaged over queries.
+        """Compute the scores (n,) of the items in the unit of the similarity, averaged over queries.
 
         Args:
             queries: (q, d), for example the sound and the picture of one clip.
@@ -67,14 +68,15 @@ class Gallery:
         return self._scores(queries[None], np.zeros(len(self), dtype=np.int64), np.arange(len(self)))
 
     def best(self, queries: Tensor, k: int) -> tuple[Indices, NDArray[np.float64]]:
-        """Return the k best items, or all if there are fewer.
+        """Return the k best items, or all items of a gallery with fewer than k items.
 
         Args:
             queries: (q, d) float32. The score of an item is the mean over the queries.
             k: at least 1.
 
         Returns:
-            Rows and scores, best first. Items of equal score are ordered by second key (`second_keys`), then by row.
+            Rows (m,) and scores (m,) of the best items, best first, with m = min(k, n). Items of equal score are
+            ordered by second key, then by row. The function `second_keys` computes the second keys.
 
         Raises:
             InputError: a query contains NaN or infinity.
@@ -84,12 +86,13 @@ class Gallery:
     def best_of_each(
         self, queries: Tensor, k: int, hidden: Hidden | None = None
     ) -> Iterator[tuple[Indices, NDArray[np.float64]]]:
-        """Yield the rows and scores of `best` for each of many queries.
+        """Yield the rows and scores of `best` for each of b queries.
 
         Args:
             queries: (b, q, d) float32.
             k: at least 1.
-            hidden: number of a query -> whether each item (n,) is excluded; None excludes no item.
+            hidden: function from the number of a query to (n,) booleans, true for excluded items; None excludes no
+                item.
 
         Raises:
             InputError: a query contains NaN or infinity.
@@ -176,7 +179,7 @@ class Gallery:
 
     @cached_property
     def _range(self) -> tuple[float, float]:
-        """Smallest and largest norm of the nonzero vectors; (1, 0) without nonzero vectors."""
+        """Minimum of 1 and all nonzero norms, and maximum of all norms; (1, 0) without nonzero vectors."""
         nonzero = self._lengths[self._lengths > 0]
         return float(nonzero.min(initial=1)), float(nonzero.max(initial=0))
 
@@ -191,16 +194,16 @@ class Gallery:
 
 
 def _largest(values: Floats, k: int, margin: float, hidden: NDArray[np.bool_] | None) -> Indices:
-    """Return the ascending indices of the values that are at least the k-th largest value minus 2 margins.
+    """Return the ascending indices of the values that are at least the k-th largest value minus twice the margin.
 
-    Excluded entries do not count. For at most k other values, or an infinite margin, the indices of all these values
-    are returned.
+    Excluded values are left out first. For at most k remaining values, or an infinite margin, the indices of all
+    remaining values are returned.
 
     Args:
         values: (n,).
         k: at least 1.
         margin: not negative.
-        hidden: (n,) whether an entry is excluded; None for none.
+        hidden: (n,) whether a value is excluded; None excludes no value.
     """
     shown = len(values) if hidden is None else len(values) - int(hidden.sum())
     if k >= shown or not np.isfinite(margin):

@@ -23,8 +23,9 @@ class SourceRecord:
     """Source of the items.
 
     Attributes:
-        path: the feature file, manifest or folder; relative to the folder of the index if inside.
-        media: the manifest with the media of a feature file, relative like `path`; None without a manifest.
+        path: path of the feature file, manifest or folder, or an address. A path inside the folder of the index is
+            relative to this folder.
+        media: path of the manifest with the media of a feature file, relative like `path`; None without a manifest.
         moments: `kept` if the index has features over time; None otherwise.
     """
 
@@ -138,7 +139,7 @@ def write_facts(database: sqlite3.Connection, facts: IndexFacts) -> None:
 def near(path: str | Path, folder: Path) -> str:
     """Return the relative path of a file inside `folder`, or the absolute path of any other file.
 
-    Addresses stay unchanged, but lose user, query and fragment, which may contain secrets.
+    An address is returned without user, query and fragment, which may contain secrets.
     """
     if is_address(path):
         return shown_address(path)

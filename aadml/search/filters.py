@@ -29,7 +29,7 @@ _READ = {"item", "extra"}
 def matching(
     database: sqlite3.Connection, where: str, parameters: Sequence[Value] = (), *, seconds: float = SECONDS
 ) -> NDArray[np.int64]:
-    """Return the numbers of the items (m,) that meet a condition, ascending.
+    """Return the numbers (m,) of the items that meet a condition, in ascending order.
 
     Args:
         database: the index, in an open transaction.
@@ -38,7 +38,8 @@ def matching(
         seconds: limit of processor time, in seconds.
 
     Raises:
-        InputError: the condition is invalid, contains an unknown column or a forbidden function, or exceeds a limit.
+        InputError: the condition is invalid, contains an unknown column or a forbidden function, or exceeds a
+            limit.
     """
     if len(where) > LONGEST:
         raise InputError(

@@ -214,12 +214,12 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
 def _curves(
     index: IndexContent, queries: ValidationQueries, precision: float, name: str, note: Note
 ) -> list[Calibration]:
-    """Fit a calibration for every kind of query that the clips can form, and report each by `note`.
+    """Fit a calibration for every kind of query that the clips can form, and report each calibration by `note`.
 
-    Too few validation clips are reported too; the list is then empty.
+    Fewer than FEWEST validation clips are reported too, and the result is then an empty list.
 
-    Clips query the items of the index that have classes. If only the clips have classes, the clips query each other.
-    If the clips have no classes, only the partner of a clip is relevant.
+    Clips with classes query the items with classes. If no item has a class, the clips query each other. Clips
+    without classes query all items, and only the partner of a clip is relevant.
     """
     classes = any(queries.labels)
     if len(queries) < FEWEST:
@@ -242,7 +242,10 @@ def _curves(
 
 
 def _drawn(clips: NDArray[np.int64], labels: Sequence[str], index: IndexContent) -> NDArray[np.int64]:
-    """Return the clips with a class, or all if no clip has a class; a sample if the calibration would take too long."""
+    """Return the clips with a class, or all clips if no clip has a class.
+
+    If a calibration with these clips would take too long, a random sample of the clips is returned.
+    """
     labelled = np.asarray([label != "" for label in labels], dtype=np.bool_)
     clips = clips[labelled] if labelled.any() else clips
     largest = max(len(gallery) for _, gallery in index.galleries.values())
@@ -263,7 +266,10 @@ def _each_other(index: IndexContent, queries: ValidationQueries) -> tuple[IndexC
 
 
 def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) -> Iterator[Query]:
-    """Yield the kinds of query that the encoder can compare; without classes, only queries to another modality."""
+    """Yield the kinds of query for which the encoder can compare the query with the items.
+
+    Without classes, the modality of the items differs from the modalities of the query.
+    """
     singles: list[tuple[Modality, ...]] = [(m,) for m in queries.vectors]
     both: list[tuple[Modality, ...]] = [("audio", "visual")] if {"audio", "visual"} <= set(queries.vectors) else []
     for modalities in singles + both:

@@ -1,4 +1,7 @@
-"""Fusion of the results of one query in several modalities, whose scores have different meanings."""
+"""Fusion of the results of one query in several modalities.
+
+The scores of different modalities have different meanings.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +50,10 @@ def fused(found: Sequence[Found], k: int) -> Found:
 
 
 def _fused_hit(ranked: list[_Ranked], *, calibrated: bool) -> Hit:
-    """Return the best hit of a clip, with the fused score and the rank in each modality, best first."""
+    """Return the best hit of a clip, with the fused score and the rank of the clip in each modality.
+
+    The ranks are in descending order of probability if `calibrated`, and in ascending order otherwise.
+    """
     chances = {each.modality: each.hit.probability or 0.0 for each in ranked}
     order = sorted(ranked, key=lambda each: (-chances[each.modality] if calibrated else 0.0, each.rank))
     best, ranks = order[0].hit, {each.modality: each.rank for each in order}

@@ -102,7 +102,11 @@ def _read_pages(database: sqlite3.Connection) -> _Pages:
 
 
 def _queries(vectors: Mapping[Modality, Tensor], gallery: Gallery) -> Tensor:
-    """Join the vectors of a query to (q, e). Raise InputError for no vectors, or vectors of a wrong type or width."""
+    """Return the vectors of a query as a matrix (q, e).
+
+    Raises:
+        InputError: there are no vectors, or a vector has a wrong type or width.
+    """
     if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
         raise InputError(
             f"vectors (type {type(vectors).__name__}) does not map modalities to matrices; pass "
@@ -231,7 +235,8 @@ class Index:
         """Encoder of the queries, loaded at its first use, and again if a changed index has another encoder.
 
         Raises:
-            InputError: the model cannot be loaded, or the index was built with another model or without a model.
+            InputError: the model cannot be loaded or is not the model of the index, or a model was passed for an
+                index without a model.
         """
         with self._search.lock:
             record = self._state.facts.encoder
@@ -256,14 +261,15 @@ class Index:
         """Return the k items that match a query best.
 
         Args:
-            audio: a sound: the path of a file, or features (d,).
-            visual: a picture or a video: the path of a file, or features (d,).
-            clip: a video; the scores of its modalities that can be compared are averaged.
-            text: words, if the index can be searched by words, or features (d,).
-            to: modality of the items; optional if the index has only one modality. Words without `to` search every
-                modality that can be compared with words, also modalities of different pretrained models. With several
-                such modalities, clips are ranked by their largest probability, or by reciprocal rank fusion if a
-                modality has no probabilities.
+            audio: path of a sound file, or features (d,).
+            visual: path of a picture or video, or features (d,).
+            clip: path of a video. The score of an item is the mean over the modalities of the video that can be
+                compared with the items.
+            text: words, or features (d,). Words require an index that can be searched by words.
+            to: modality of the items; optional if the index has only one modality. A text query without `to`
+                searches every modality that can be compared with text, also modalities of different pretrained
+                models. With several such modalities, clips are ranked by their largest probability, or by
+                reciprocal rank fusion if a modality has no probabilities.
             k: number of items.
             where: an SQL condition on the columns of the items, such as "label = 'dog'".
             parameters: a value for each `?` in the condition.
@@ -290,18 +296,19 @@ class Index:
     ) -> Found:
         """Return the k items that match an item of the index best. The results may contain that item.
 
-        For a modality that the item lacks, a caption is replaced by its clip, and a clip by its first caption.
+        If the item lacks `modality`, another item is the query: the clip of a caption, or the first caption of a
+        clip.
 
         Args:
             clip: id or number of the item.
-            modality: modality of the item that is compared.
+            modality: modality of the query.
             to: modality of the hits.
             k: number of hits.
             where: an SQL condition on the columns of the items.
 
         Raises:
-            InputError: an absent item, an item without a vector of the modality, modalities that cannot be compared, or
-                an invalid condition.
+            InputError: an absent item, an item without a vector of the modality, modalities that cannot be
+                compared, or an invalid condition.
         """
         with self._search.lock:
             with self._reading() as database:
@@ -482,7 +489,10 @@ class Index:
         return self._state.galleries[modality]
 
     def _compared_with(self, modality: Modality) -> list[Modality]:
-        """Return the modalities that queries of a modality can search, or else the first modality."""
+        """Return the modalities that queries of `modality` can search.
+
+        If queries can search no modality, return the first modality of the index.
+        """
         comparable = [target for target in self.modalities if self.encoder.can_query(modality, target)]
         return comparable or [self._target(next(iter(self.modalities), None))]
 

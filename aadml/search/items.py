@@ -55,7 +55,10 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
 
 
 def _is_item(row: Sequence[object]) -> bool:
-    """Return whether the values of an item have their types: id, audio, visual, split, label, further columns."""
+    """Return whether the values of an item have the right types.
+
+    The values are id, audio, visual, split, label and further columns, in this order.
+    """
     name, audio, visual, split, label, *columns = row
     return (
         all(isinstance(value, str) for value in (name, split, label))

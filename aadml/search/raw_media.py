@@ -1,4 +1,4 @@
-"""Embedding of media by a model that decodes files itself, in batches whose vectors are cached."""
+"""Embedding of media files in batches, by a model that also decodes the files. The vectors are cached."""
 
 import hashlib
 import json
@@ -30,10 +30,12 @@ _BATCH, _TEXTS = 16, 256
 
 
 def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> IndexSource:
-    """Embed the media of a manifest or a folder. Vectors of known content are read from the cache.
+    """Embed the media of a manifest or a folder.
+
+    A file is not embedded again if the cache has the vector of its content.
 
     Raises:
-        InputError: no media, an invalid manifest, a model without a folder, or no clip that can be read.
+        InputError: no media, an invalid manifest, a model that is only in memory, or no clip that can be read.
     """
     manifest, items = listed(place, index)
     name = json.dumps(asdict(encoder.record(index.parent)), sort_keys=True)
@@ -58,7 +60,7 @@ def _vector_cache(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the cache of vectors, which is created if needed.
 
     Raises:
-        InputError: the cache is damaged, has statements of its own, or cannot be written.
+        InputError: the cache is damaged, cannot be written, or contains more than plain tables and indexes.
     """
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as cache:
@@ -71,7 +73,10 @@ def _vector_cache(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _with_texts(source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder) -> IndexSource:
-    """Return the source with the embedded texts of a manifest, if the model reads words."""
+    """Return the source with the embedded texts of the rows of a manifest.
+
+    Without texts, or with a model that does not embed text, the source is returned unchanged.
+    """
     texts = [
         (n, words) for n, row in enumerate(rows) for name, words in row.media.items() if is_text(name) and words.strip()
     ]

@@ -24,7 +24,8 @@ class Hit:
         media: modality -> path of the file; empty if unknown.
         moment: interval that matches the query best; None if the index stores fewer than two intervals of the clip.
         second_key: tie-breaker for hits of equal score, see `aadml.retrieval.posteriors`; None if unused.
-        ranks: modality -> rank of the clip, best first; empty after a search of one modality.
+        ranks: modality -> rank of the clip, with the modality of the best match first; empty after a search of one
+            modality.
     """
 
     item: Item

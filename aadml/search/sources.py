@@ -133,8 +133,8 @@ def of_features(
     """Read a feature file of any layout.
 
     Args:
-        place: path of the file.
-        index: path of the index.
+        place: path or address of the file, or the name of synthetic data.
+        index: path of the index. Paths of media in its folder are stored relative to this folder.
         media: a manifest with the media of the clips, or of the recordings whose windows are the clips.
         moments: whether features over time are read.
 
@@ -176,11 +176,12 @@ def accepted(
         source: clips of the feature file.
         encoder: encoder of the index.
         place: path of the feature file, for messages.
-        allow: accept features of an extractor other than that of the model's training features.
+        allow: accept features of a different extractor than the extractor of the model's training features.
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the encoder embeds none of the modalities, or its model was trained on different features.
+        InputError: no modality that the encoder embeds, features of a different width than the training features,
+            or features of a different extractor without `allow`.
     """
     present = {m: some for m, some in source.present.items() if m in encoder.facts.modalities}
     if not present:
@@ -201,7 +202,10 @@ def accepted(
 
 
 def _present(content: FeatureFile, modality: Modality, *, moments: bool) -> Present:
-    """Return the items that have a modality, with their features over time if `moments`."""
+    """Return the features of a modality, for the items that have the modality.
+
+    Without `moments`, or without stored times, features over time are left out.
+    """
     rows = np.flatnonzero(content.has(modality)).astype(np.int64)
     timeline = content.sequences.get(modality) if moments else None
     if timeline is not None:
@@ -248,7 +252,9 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
-    """List the media of a manifest or a folder without reading them; return the manifest and an item per row.
+    """List the media of a manifest or a folder; return the manifest and an item per row.
+
+    The media files are not read.
 
     Raises:
         InputError: the folder has no media, or the manifest is invalid.
@@ -315,7 +321,10 @@ def _files(folder: Path) -> list[Path]:
 
 
 def may_have(path: str, modality: str) -> bool:
-    """Return whether a file may have a modality, judging by its suffix. A text must be non-empty."""
+    """Return whether a file may have a modality, according to the suffix of the file.
+
+    For the modality text, `path` is the text itself. An empty `path` has no modality.
+    """
     if modality == "text":
         return bool(path)
     lacking = PICTURE_SUFFIXES if modality == "audio" else SOUND_SUFFIXES

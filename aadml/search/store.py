@@ -60,7 +60,7 @@ class Caption:
     Attributes:
         clip: id of the clip.
         number: number of the caption among the captions of the clip, from 1.
-        text: words; empty if the index does not know the words.
+        text: words; empty if the index does not store the words.
     """
 
     clip: str
@@ -74,10 +74,11 @@ class Item:
 
     Attributes:
         id: unique in the index.
-        media: modality -> path of the file, relative to the folder of the index if inside.
+        media: modality -> path of the file. The path of a file inside the folder of the index is relative to this
+            folder.
         split: `train`, `valid`, `test`, or empty.
         label: class of the clip, or several classes joined by "|"; "" for a clip without a class.
-        columns: column -> value, for all other columns of the item.
+        columns: name of a further column -> value.
     """
 
     id: str
@@ -102,7 +103,7 @@ class Item:
 
     @property
     def clip(self) -> str:
-        """Id of the clip: the item itself, or the clip of a caption."""
+        """Id of the item if the item is a clip; otherwise, id of the clip of the caption."""
         return self.id if self.caption is None else self.caption.clip
 
 
@@ -112,7 +113,9 @@ class Entry:
 
     Attributes:
         item: the clip or caption.
-        digest: SHA-256 of the columns, media and features of the item. An item with an equal digest is not rewritten.
+        digest: SHA-256 of the id, split, label, media, columns and features of the item, and of the SQL types of
+            all columns. The digest of a clip includes the features of its captions. An update does not rewrite an
+            item whose stored digest equals the new digest.
         vectors: modality -> (d,) float32.
         moments: modality -> vectors over time, if the index has moments.
     """
@@ -127,8 +130,8 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open an index.
 
     Raises:
-        InputError: the file cannot be opened, is not an index, has an unknown version, or would run statements of its
-            own.
+        InputError: the file cannot be opened, is not an index, has an unknown version, or contains more than plain
+            tables and indexes.
     """
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is not a file; pass the file of an index")
@@ -291,8 +294,8 @@ def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[st
     Args:
         path: path of the index.
         facts: facts to write.
-        columns: columns of the table `extra`, and their SQL types. If the index has other columns, `entries` must
-            contain every item.
+        columns: columns of the table `extra`, and their SQL types. If these columns or types differ from those in
+            the index, `entries` must contain every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
 
@@ -377,7 +380,10 @@ def stored_columns(database: sqlite3.Connection) -> dict[str, str]:
 
 
 def tables_of(database: sqlite3.Connection) -> str:
-    """Return the SQL expression for the tables of the items with all columns."""
+    """Return the SQL expression of the table of items, joined with the table `extra` of further columns.
+
+    Without further columns, the table of items is not joined.
+    """
     return "item JOIN extra USING (number)" if columns_in(database) else "item"
 
 

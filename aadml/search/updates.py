@@ -78,7 +78,10 @@ def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEnco
 
 
 def _digests(source: IndexSource, columns: str) -> list[bytes]:
-    """Return the digest of the columns, media and features of each item; a clip's digest includes its captions."""
+    """Return a SHA-256 digest of the attributes and features of each item, and of the SQL types of all columns.
+
+    The digest of a clip includes the features of its captions. Features over time are recorded only as present.
+    """
     digests = [hashlib.sha256(columns.encode()) for _ in source.items]
     for digest, item in zip(digests, source.items, strict=True):
         content = [item.id, item.split, item.label, sorted(item.media.items()), sorted(item.columns.items())]

@@ -31,7 +31,7 @@ class VectorMap:
 
     Attributes:
         numbers: (m,) numbers of the items, ascending.
-        places: (m, 2) coordinates within 0..1.
+        places: (m, 2) coordinates between 0 and 1.
         labels: m classes; "" for an item without a class.
     """
 
@@ -41,7 +41,7 @@ class VectorMap:
 
 
 def map_index(path: Path) -> None:
-    """Store the maps that an index lacks, in a separate transaction.
+    """Compute and store the maps that an index lacks, in a transaction separate from the update of the index.
 
     Raises:
         InputError: the index is damaged or cannot be written.
@@ -96,7 +96,10 @@ def _computed(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray
 
 
 def principal(vectors: Tensor) -> NDArray[np.float32]:
-    """Project the directions of vectors (n, d) onto their first two principal components, scaled to 0..1 (n, 2)."""
+    """Return the coordinates (n, 2) of vectors (n, d) on the first two principal components of their directions.
+
+    Each coordinate is scaled to the range from 0 to 1. A constant coordinate is 0.
+    """
     directions = torch.nn.functional.normalize(vectors.double(), dim=1)
     centered = directions - directions.mean(0)
     _, axes = torch.linalg.eigh(centered.T @ centered)

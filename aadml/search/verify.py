@@ -70,7 +70,11 @@ def _verify_index(path: Path) -> bool:
 
 
 def _verify_blocks(path: Path) -> bool:
-    """Verify an HDF5 file or read a feature file without checksums. Return whether there are checksums."""
+    """Verify a file with checksums, or read a feature file without checksums.
+
+    Returns:
+        Whether the file has checksums.
+    """
     is_sealed = has_checksums(path)
     if not is_sealed and not h5py.is_hdf5(path):
         raise InputError(f"{path} is a file of another kind; pass a run, a model, a file of aadml or a ledger")

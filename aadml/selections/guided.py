@@ -1,7 +1,7 @@
-"""Negatives chosen by similarity within one modality: text-based and audio-based strategies (Xie et al., ICASSP 2023).
+"""Negatives chosen by similarity within one modality: text-based and audio-based (Xie et al., ICASSP 2023).
 
-If text j resembles text i, the audio of j is also a hard negative of audio i. Both directions therefore select the same
-negatives.
+The similarity of two items within a modality does not depend on the direction of retrieval. An item therefore has
+the same negative item from audio to text and from text to audio.
 
 Reference: Xie et al., On negative sampling for contrastive audio-text retrieval, ICASSP 2023, https://doi.org/10.1109/ICASSP49357.2023.10095319
 """
@@ -17,7 +17,8 @@ def text_based_hard(comparison: Comparison, generator: torch.Generator) -> Compa
     """Select the negative whose text is most like the anchor's: argmax_j T_ij.
 
     Args:
-        comparison: with `guides["text"]`, (a, c) similarities of the items' texts.
+        comparison: a anchors against c candidates, with the guide T in `guides["text"]`: (a, c) similarities of
+            the texts of anchors and candidates.
         generator: not used.
 
     Raises:
@@ -30,7 +31,8 @@ def text_based_easy(comparison: Comparison, generator: torch.Generator) -> Compa
     """Select the negative whose text is least like the anchor's: argmin_j T_ij.
 
     Args:
-        comparison: with `guides["text"]`, (a, c) similarities of the items' texts.
+        comparison: a anchors against c candidates, with the guide T in `guides["text"]`: (a, c) similarities of
+            the texts of anchors and candidates.
         generator: not used.
 
     Raises:
@@ -43,7 +45,8 @@ def audio_based_hard(comparison: Comparison, generator: torch.Generator) -> Comp
     """Select the negative whose audio is most like the anchor's: argmax_k A_ik.
 
     Args:
-        comparison: with `guides["audio"]`, (a, c) similarities of the items' audio.
+        comparison: a anchors against c candidates, with the guide A in `guides["audio"]`: (a, c) similarities of
+            the audio of anchors and candidates.
         generator: not used.
 
     Raises:
@@ -56,7 +59,8 @@ def audio_based_easy(comparison: Comparison, generator: torch.Generator) -> Comp
     """Select the negative whose audio is least like the anchor's: argmin_k A_ik.
 
     Args:
-        comparison: with `guides["audio"]`, (a, c) similarities of the items' audio.
+        comparison: a anchors against c candidates, with the guide A in `guides["audio"]`: (a, c) similarities of
+            the audio of anchors and candidates.
         generator: not used.
 
     Raises:

@@ -26,14 +26,15 @@ def semi_hard(
 ) -> Comparison:
     """Select a random positive per anchor, and one or all of the farther negatives (Schroff et al., CVPR 2015).
 
-    Farther negatives have d_an > d_ap. An anchor without such negatives has no terms, as in FaceNet.
+    A negative is farther if its distance d_an to the anchor is larger than the distance d_ap of the positive. An
+    anchor without farther negatives has no terms, as in FaceNet.
 
     Args:
         comparison: a anchors against c candidates.
         generator: generator that draws the positives.
         score: measure of nearness, a key of SCORES.
-        margin: largest excess of a negative's distance over d_ap; 0: no limit.
-        keep: keep the "nearest" of these negatives, or "all" of them.
+        margin: largest excess of d_an over d_ap; 0: no limit.
+        keep: keep the "nearest" of the farther negatives, or "all" of them.
 
     Raises:
         InputError: `score` is unknown, or is a distance for a comparison with relevance scores instead of vectors.

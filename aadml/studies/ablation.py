@@ -47,8 +47,8 @@ def ablate(
 
     Args:
         over: config key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Several keys, passed one by one
-            or as a mapping, form a grid. Settings of a loss, such as the margin, apply to every loss of the grid. So do
-            settings of the proxy, the selection and the directions, which a loss otherwise implies.
+            or as a mapping, form a grid. Settings of a loss, such as the margin, apply to every loss of the grid.
+            Settings of the proxy, the selection and the directions override the settings that each loss implies.
         data: a feature file in any layout; None uses the data of the config, or the sample clips if the config has no
             data.
         method: method of `aadml list methods`, with the preset configs/METHOD.yaml.
@@ -58,7 +58,7 @@ def ablate(
         trust_code: import the code from outside aadml that the config file or a run in the folder names as
             `module:name`.
         baseline: settings that turn a cell into its baseline; "none" omits the comparison. By default, the baseline is
-            the cell without the anchor-aware proxy, or the first cell.
+            the cell without the anchor-aware proxy, or the first cell if no cell has this proxy.
         seeds: number of seeds per cell.
         metrics: metrics that have columns in addition to MAP, such as recall@10.
         workers: number of worker processes; 0 is this process. By default one per core, or a single one on a GPU.

@@ -45,11 +45,11 @@ def plan_ablation(
         baseline: settings that turn a cell into its baseline, which is added to the cells; empty for no comparisons.
             None: the baseline of a cell with an anchor-aware proxy is the same cell without proxy. If no cell has an
             anchor-aware proxy, the baseline is the first cell.
-        changed: settings that `base` already has. Settings that an axis replaces are repeated (`set_again`).
+        changed: settings that `base` already has. `set_again` selects the settings that every cell repeats.
 
     Raises:
-        InputError: a key or value that the config rejects, a repeated key in `axes`, or the seed or a key of `axes` in
-            `changed`.
+        InputError: a key or value that the config rejects, a repeated key in `axes`, or a key in `changed` that is
+            the seed or a key of `axes`.
     """
     again = set_again(changed, axes)
     crossed = points(base, axes, again)

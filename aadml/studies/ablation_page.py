@@ -163,7 +163,7 @@ def _line_name(cell: CellScores, key: str) -> str:
 
 
 def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]:
-    """Select cells for the lines over epochs and K: name -> (color, whether the cell is a baseline)."""
+    """Return, by name, the cells to draw over epochs and K: color, and whether the cell is a baseline."""
     groups: dict[str, list[str]] = {}
     for cell in ablation.cells:
         if scores[cell.name].runs and cell.name in ablation.baselines:
@@ -188,7 +188,7 @@ def _best_valid(cell: CellScores) -> float:
 
 
 def _bands(ablation: Ablation, scores: Scores) -> dict[tuple[str, str], dict[str, Band]]:
-    """Return the lines of selected cells: (section, label of the vertical axis) -> name of a cell -> line."""
+    """Return the lines of the selected cells, by section and label of the vertical axis, then by name of the cell."""
     figures: dict[tuple[str, str], dict[str, Band]] = {}
     for key, title in (("loss", "training loss"), ("valid map_mean", "validation MAP")):
         for name, (color, dashed) in _selected(ablation, scores).items():

@@ -59,17 +59,18 @@ def compare(
 
     Args:
         data: a feature file in any layout; None uses the sample clips.
-        methods: "all", or methods and presets, as a list or separated by commas. Each has its own config.
+        methods: "all", or methods and presets, as a list or separated by commas. Each method has its own config.
         losses: "all", or losses, as a list or separated by commas. Each loss is run with and without anchor-aware
             proxies.
-        config: config whose metric loss each loss replaces.
+        config: config in which each compared loss replaces the metric loss; by default the config of aadml.
         modalities: modalities of the data to compare, as a list or separated by commas; None for all.
         settings: config keys and values, as "key=value". A note lists the rows that do not use a setting.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: add the control rows of every anchor-aware row.
         with_rivals: add rows of simpler replacements of the proxy to every anchor-aware row: cross-batch memory,
             class means, the uniform mean of the neighbors, an affine map of the anchor.
-        baseline: row that all other rows are compared with; by default aadml, or the first row.
+        baseline: row that all other rows are compared with; by default aadml, or the first row of a table without
+            aadml.
         trials: largest number of configs that are compared on validation clips for every row: the row's config, and
             points of the `tuning` section of this config. Keys of `settings` are not tried. The row is run with the
             best config. A row is not run if the process of a trial ended early; a repeated call runs this trial again.
@@ -142,7 +143,10 @@ def compare(
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
-    """Return the names of the methods and losses to compare. "all" selects each that trains on features."""
+    """Return the names of the methods and losses to compare.
+
+    "all" selects every loss, or every method that trains on any features.
+    """
     plain = []
     for name in listed(losses):
         prefix = proxy_prefix_of(name)

@@ -50,7 +50,8 @@ def write_comparison(
         scores: scores by name of the cell.
         seeds: seeds of every row.
         execution: execution of the study, with folder and command.
-        baseline: row that the other rows are compared with; by default the default method, or the first row of a table.
+        baseline: row that the other rows are compared with; by default the default method, or the first row of a
+            table without this method.
         notes: notes on the rows.
         metrics: metrics that have columns in addition to MAP.
 
@@ -87,7 +88,7 @@ def write_comparison(
 
 
 def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow | None:
-    """Return the row that the other rows of a table are compared with; None without a row `baseline`.
+    """Return the row that the other rows of a table are compared with; None if no row is named `baseline`.
 
     Args:
         rows: rows of one table.

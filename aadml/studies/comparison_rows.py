@@ -99,7 +99,10 @@ class RowSettings:
 
 
 def method_names() -> list[str]:
-    """Return the names of the methods that train on any features (zero-shot needs features of one model)."""
+    """Return the names of the methods that train on any features.
+
+    Zero-shot is excluded, because this method needs features of one model.
+    """
     return [name for name in METHODS if name != ZERO_SHOT and not sound_only([name])]
 
 
@@ -193,7 +196,10 @@ def named_rows(
 
 
 def _rows(table: str, item: str, configs: Mapping[str, Config], space: Space) -> list[ComparisonRow]:
-    """Return the rows of an item from its configs (name of a control -> config; "" is the name for the item itself)."""
+    """Return the rows of an item, one row per config.
+
+    `configs` has the config of each control by name. The config of the item itself has the name "".
+    """
     labels = {control: f"{item} {control}".strip().replace(", ", " ").replace(" ", "-") for control in configs}
     return [
         ComparisonRow(table, item, control, Cell(labels[control], config), space) for control, config in configs.items()
@@ -223,7 +229,10 @@ def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[Compa
 
 
 def _brought_by(loss: str) -> Collection[str]:
-    """Return the config keys set by a recipe besides the loss ("selection"); empty if `loss` is not a recipe."""
+    """Return the config keys, such as "selection", that a recipe sets besides the loss.
+
+    The result is empty if `loss` is not a recipe.
+    """
     sections = expand_loss({"loss": loss}).keys() - {"loss", "recipe", "proxy"} if loss in RECIPES else ()
     return [key for section in sections for key in (section, f"{section}.name")]
 

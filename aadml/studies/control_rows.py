@@ -21,12 +21,12 @@ MIXED = ("residual", "aa_on", "aa_mix")
 
 
 def controls(config: Config) -> dict[str, Config]:
-    """Return the controls of a config with an anchor-aware proxy, by name; empty for other configs.
+    """Return the controls of a config with a proxy, by name.
 
-    One control is the loss without proxy. For a proxy over neighbors, another control uses random neighbors of the
-    class, to isolate the effect of the graph. With a label loss, there are two further controls without proxy: half the
-    weight of the metric loss, and no metric loss. These controls show whether a proxy helps only by weakening a harmful
-    loss.
+    A config without a proxy, or with the identity as proxy, has no controls. One control is the loss without proxy.
+    For a proxy over neighbors, another control uses random neighbors of the class, to isolate the effect of the
+    graph. With a label loss, there are two further controls without proxy: half the weight of the metric loss, and
+    no metric loss. These two controls show whether a proxy helps only by weakening a harmful loss.
     """
     proxy = config.section("proxy")
     if proxy is None or not config.prefix:
@@ -43,9 +43,10 @@ def controls(config: Config) -> dict[str, Config]:
 def rivals(config: Config) -> dict[str, Config]:
     """Return configs with simpler replacements of the anchor-aware proxy, by name; empty without this proxy.
 
-    Cross-batch memory isolates the effect of a bank of training clips. Two replacements are the mean of the clip's
-    class, and the mean of the same neighbors with nearly equal weights. Unless the option `attention` is "free", the
-    last replacement is attention with the anchor as every value: an affine map with as many parameters.
+    One replacement is cross-batch memory, which isolates the effect of a bank of training clips. Two replacements
+    are the mean of the clip's class, and the mean of the same neighbors with nearly equal weights. Unless the
+    option `attention` is "free", a fourth replacement is attention with the anchor as every value. This attention
+    is an affine map with as many parameters as the attention of the proxy.
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":

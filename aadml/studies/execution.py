@@ -1,4 +1,4 @@
-"""Execution of the runs of a study over processes and machines (shards), and merges of the shards."""
+"""Execution of the runs of a study in processes or in shards on several machines, and merges of the shards."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +61,9 @@ class SweepResult:
         return tables[0] if len(tables) == 1 else tables
 
     def plot(self) -> "Figure":
-        """Draw the mean MAP of every row as a matplotlib figure: seeds, mean and standard deviation, and chance.
+        """Draw the mean MAP of every row with finished runs as a matplotlib figure.
+
+        The figure shows a dot per seed, the mean and standard deviation of each row, and the chance level.
 
         Raises:
             InputError: no run finished, or matplotlib is not installed.
@@ -103,7 +105,7 @@ class Execution:
         return list(jobs[self.shard[0] :: self.shard[1]]) if self.shard else list(jobs)
 
     def train(self, jobs: Sequence[Job], order: Callable[[list[Job]], list[Job]] = list) -> list[SweepOutcome]:
-        """Train the runs of this shard, or all runs without shards. A merge trains no runs.
+        """Train the runs of this shard; without shards, train all runs. A merge trains no runs.
 
         Args:
             jobs: all runs of the study.
@@ -113,8 +115,8 @@ class Execution:
             One outcome per run, including the runs of needed pretrained models.
 
         Raises:
-            InputError: missing runs in a merge, a folder with another run, or a config that requires an unusable
-                pretrained network.
+            InputError: a merge with unfinished runs, a folder with a damaged run or a run of a different config, or
+                a config with an unusable pretrained network.
         """
         if self.merge:
             complete = with_needed(jobs)
@@ -147,7 +149,11 @@ def shard_of(shard: str | None, *, merge: bool) -> tuple[int, int] | None:
 
 
 def check_complete(jobs: Sequence[Job]) -> None:
-    """Raise InputError, with the number of runs and the first names, if runs are not finished."""
+    """Raise InputError if runs are not finished.
+
+    The message has the number of unfinished runs, the number of all runs, and the folders of the first five
+    unfinished runs.
+    """
     missing = [job.folder for job in jobs if not is_done(job)]
     if missing:
         some = ", ".join(f"{folder.parent.parent.name}/{folder.name}" for folder in missing[:_SHOWN])

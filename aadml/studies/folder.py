@@ -1,4 +1,7 @@
-"""Folder of a study. One process uses the folder at a time, and all its runs are on the same data."""
+"""Folders of studies. Only one process at a time uses a folder.
+
+All runs in the same folder of runs use the same data.
+"""
 
 import hashlib
 import json
@@ -27,14 +30,15 @@ WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
 
 @contextmanager
 def sole_owner(folder: Path, data: Mapping[Path, str | Sequence[str]] | None = None) -> Iterator[None]:
-    """Lock a folder against other processes, and check that all its runs are on the same data.
+    """Lock a folder against other processes, and check the data of the runs in each folder of runs.
 
-    If there are no runs at the end, new folders and records of data are removed.
+    After use, `data.json` is removed from a folder of runs that contains only this file. New folders are removed if
+    they are empty.
 
     Args:
         folder: folder of a study, or of a shard in a study.
-        data: folder of runs -> all data of the runs. A folder of runs is `folder`, or is in `folder`, or contains the
-            folder of the shard.
+        data: folder of runs -> all data of the runs. A folder of runs is `folder`, or is in `folder`, or contains
+            the folder of the shard.
 
     Raises:
         InputError: a folder that is in use or cannot be created, a symbolic link in the study, missing data, or a
@@ -106,7 +110,7 @@ def _keep_to(folder: Path, data: str | Sequence[str]) -> None:
 
 
 def _noted(path: Path) -> dict[str, str] | None:
-    """Read `data.json`; None if the file is missing or damaged, or has other keys."""
+    """Read `data.json`; None for a missing, damaged or incomplete file, or for unknown keys."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

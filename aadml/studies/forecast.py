@@ -42,7 +42,7 @@ class Rate:
         step: seconds of a training step.
         epoch: seconds of an epoch in addition to its steps, for scores of training and validation clips.
         look: seconds to score the test clips.
-        fixed: fixed seconds per run, for the start, and for the fit of a method in closed form.
+        fixed: seconds per run for the start, and for the complete fit of a method without epochs.
     """
 
     clips: int = 0
@@ -121,14 +121,16 @@ def forecast(
 ) -> Forecast:
     """Estimate the time of the runs that are not finished.
 
-    The first run of every kind is measured. As many processes as in training measure at the same time, because parallel
-    processes slow each other down.
+    The first unfinished run of every kind is measured. If this run needs a pretrained model, the model is measured
+    instead. The measurements use as many parallel processes as training, because parallel processes slow each other
+    down.
 
     Args:
         jobs: all runs, including finished runs.
         workers: number of processes; several processes use one thread each.
-        note: called with a line before measuring, and with the names of runs that cannot be trained.
-        kinds: folder of a run -> kind. Runs of the same kind take the same time per step. By default `kind_of`.
+        note: called with a line before the measurements, and with the names of runs that cannot be trained.
+        kinds: folder of a run -> kind. Runs of the same kind take the same time per step. By default, kinds are
+            computed by `kind_of`.
         kept: file of earlier measurements, which are not repeated. New measurements are added to this file.
 
     Raises:
@@ -153,7 +155,11 @@ def forecast(
 
 @dataclass(frozen=True)
 class _Measured:
-    """Content of a measurements file: digest of a kind and the number of processes -> rate."""
+    """Content of a file of measurements.
+
+    Attributes:
+        rates: digest -> rate. A digest is computed from the kind and the number of processes.
+    """
 
     rates: Mapping[str, Rate]
 
@@ -193,7 +199,7 @@ def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note
 
 
 def _measured_or_reason(example: tuple[Hashable, Config], report: Callable[[object], None]) -> Rate | str:
-    """Measure a kind and its config; return the rate, or the reason of a failure.
+    """Measure the config of a kind; return the rate, or the reason of a failure.
 
     Raises:
         InputError: the data cannot be read.
@@ -229,7 +235,10 @@ def measure(config: Config, splits: Splits) -> Rate:
 
 
 def _some(clips: Clips) -> tuple[Clips, float]:
-    """Return the clips to embed (a few for sound and captions), and the ratio of all clips to these clips."""
+    """Return the clips to embed, and the number of all clips divided by the number of the returned clips.
+
+    If a modality is sound or captions, only the first `_CAPTIONS` clips are returned.
+    """
     if all(isinstance(features, Matrix) for features in clips.features.values()):
         return clips, 1.0
     few = clips.select(torch.arange(min(len(clips), _CAPTIONS)))
@@ -255,7 +264,10 @@ class _Watch(Session):
     def rate(self, seconds: float) -> Rate:
         """Return the rate from the times of the last epoch.
 
-        For a fit without epochs, the rate contains only `seconds`, the duration of the fit, and the time of the start.
+        For a fit without epochs, the rate contains only the time of the start plus the duration of the fit.
+
+        Args:
+            seconds: duration of the fit.
         """
         if not self.history:
             return Rate(fixed=_STARTING + seconds)

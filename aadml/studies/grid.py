@@ -63,9 +63,10 @@ class Overrides:
         return Overrides(values) | later
 
     def within(self, base: ConfigFile) -> ConfigFile:
-        """Return a config file with these values: the loss first, and sections before their options.
+        """Return a config file with these values.
 
-        Options that only other proxies have are ignored if the proxy follows from the loss or proxy of these values.
+        The loss is set first, and sections are set before their options. An option that belongs only to proxies
+        other than the chosen proxy is ignored. This rule requires a loss or a proxy among these values.
 
         Raises:
             InputError: a part of a key is not a mapping, or the loss is unknown.
@@ -107,12 +108,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Cell:
-    """A named config, shared by all points of a grid or rows of a comparison with this config.
+    """Named config of points of a grid, or of rows of a comparison.
+
+    Points or rows with equal configs share a cell.
 
     Attributes:
         name: name, unique among the cells.
         config: resolved config; each run sets its own seed.
-        settings: values of the axes; None if the key has no effect.
+        settings: values of the axes; None for a key without effect.
     """
 
     name: str
@@ -143,10 +146,13 @@ def axes_of(over: Mapping[str, Sequence[object]] | Sequence[str]) -> list[Axis]:
 
 
 def parse_axis(text: str) -> Axis:
-    """Parse "key=1..7" or "key=a,b,c" of `--over`. The values are YAML, and a range includes both ends.
+    """Parse a text of `--over`, such as "key=a,b,c", "key=1..7" or, with step 2, "key=1..7..2".
+
+    The values are YAML. A range includes its start, and also its end if a step reaches the end.
 
     Raises:
-        InputError: a text in neither of these forms, an invalid value, or a key or values that `Axis` rejects.
+        InputError: a text without key, "=" or values, an invalid value, an empty range, or a key or values that
+            `Axis` rejects.
     """
     key, sign, listed = (part.strip() for part in text.partition("="))
     if not sign or not key or not listed:
@@ -185,7 +191,7 @@ def points(base: Config | ConfigFile, axes: Sequence[Axis], again: Overrides) ->
 def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
     """Return the settings to repeat in every cell, because an axis replaces their section.
 
-    An axis over losses resets the options of the loss, such as the margin, and the proxy, selection and directions.
+    An axis over losses resets the proxy, the selection, the directions, and options of the loss such as the margin.
 
     Raises:
         InputError: `changed` contains the seed or the key of an axis.

@@ -90,15 +90,15 @@ def _missing_protocols(job: Job) -> tuple[str, ...]:
 
 
 def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs: None) -> str:
-    """Start or continue a run; if the run fails, return the reason.
+    """Start or continue a run, and return the reason of a failure.
 
     Args:
         job: the run.
         report: called with (epochs done, epochs) after every epoch.
 
     Returns:
-        Reason of a failure, or "". The reason is also written to `failure.txt`, with the traceback of an unexpected
-        error.
+        Reason of a failure; "" for a finished run. The reason is also written to `failure.txt`, with the traceback
+        of an unexpected error.
     """
     total = job.config.training.epochs
 

@@ -26,7 +26,7 @@ class RunScores:
     Attributes:
         record: content of `evaluation.json`, with the metrics that were added later.
         epochs: content of `metrics.jsonl`.
-        units: names of the n test clips, or of their clusters.
+        units: names of the n units, which are the test clips or their clusters.
         values: pseudo-values (n,) of the mean MAP, one per unit. The mean of these values is the mean MAP.
     """
 
@@ -82,10 +82,11 @@ class CellScores:
         return np.array([run.map_mean for run in self.runs.values()])
 
     def cost(self, column: str) -> TableCell:
-        """Return one kind of cost of the cell, averaged over its seeds; None if there are no values.
+        """Return one kind of cost of the cell as the mean over its runs; None if there are no values.
 
         Args:
-            column: "train MAP", "epochs", "steps", "seconds" (of fitting), "parameters", or "seeds" for their number.
+            column: "train MAP" (returned with its standard deviation), "epochs", "steps", "seconds" (of fitting) or
+                "parameters". "seeds" is the number of runs instead of a mean.
         """
         if column == "seeds":
             return len(self.runs)
@@ -139,11 +140,13 @@ def read_run(job: Job) -> RunScores:
 
 
 def difference(first: CellScores, second: CellScores) -> Difference | None:
-    """Compare two cells on their common seeds, over seeds and test clips, or only over seeds.
+    """Compare the mean MAP of two cells on their common seeds.
+
+    The test is over seeds and test clips. For runs with different test clips, or with only one clip or cluster, the
+    test is over the means of the seeds only. Test clips differ, for example, if classes are drawn by seed.
 
     Returns:
-        First minus second; None if there are no common seeds. If the test clips differ (classes drawn by seed), only
-        the means of the seeds are compared. With a single common seed, that comparison has p = NaN.
+        First minus second; None if there are no common seeds. With a single common seed, p is NaN.
     """
     pairs = [(first.runs[seed], second.runs[seed]) for seed in first.runs if seed in second.runs]
     if not pairs:
@@ -174,7 +177,11 @@ def differences(scores: Mapping[str, CellScores], pairs: Iterable[Pair]) -> dict
 
 
 def in_words(tested: Difference | None) -> str:
-    """Return a difference as text: mean, 95 % interval, p value and marks; only the mean if not tested; "" for None."""
+    """Return a difference as text; "" for None.
+
+    The text has the mean, the 95 % interval, the p value and the marks. If the difference is not tested, the text
+    has the mean and the words "not tested".
+    """
     if tested is None:
         return ""
     mean = signed(tested.mean)

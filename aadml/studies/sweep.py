@@ -131,7 +131,10 @@ def worker_count(workers: int | None, jobs: Sequence[Job]) -> int:
 
 
 def _check_same_config(job: Job) -> None:
-    """Raise InputError, with the first key that differs, if the folder contains a run of a different config."""
+    """Raise InputError if the folder of a job contains a run of a different config.
+
+    The message has the first key with a different value.
+    """
     if not is_run(job.folder) or CONFIG not in read_manifest(job.folder).files:
         return
     stored = read_config(job.folder)

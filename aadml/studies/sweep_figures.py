@@ -54,7 +54,10 @@ def epoch_band(runs: Iterable[RunScores], key: str, color: int = 0, *, dashed: b
 def scope_band(
     cell: CellScores, direction: str, color: int = 0, *, dashed: bool = False, widest: float = float("inf")
 ) -> Band | None:
-    """Return precision-scope@K up to K = `widest`; None without runs, or for runs with different K."""
+    """Return the precision-scope@K of a direction, for each seed and each K up to `widest`.
+
+    None is returned without runs, or if the lists of K differ between runs.
+    """
     curves = [run.record.directions[direction].scope for run in cell.runs.values()]
     if not curves or any(curve.k != curves[0].k for curve in curves):
         return None
@@ -101,7 +104,7 @@ def spread_curve(
 def difference_curve(
     axes: "Axes", lines: Mapping[str, Sequence[tuple[float, float, float]]], *, x: str, y: str
 ) -> float:
-    """Draw paired differences with their standard errors around a line at zero.
+    """Draw a line at zero, and paired differences with error bars of one standard error.
 
     Args:
         axes: axes to draw on.
@@ -124,7 +127,7 @@ def draw_spread(
         axes: axes to draw on.
         values: name -> values, (seeds,).
         x: label of the horizontal axis.
-        marks: name -> position of a dashed line (chance).
+        marks: name -> position of a dashed line, such as the chance level.
 
     Returns:
         Height of the figure in inches.
@@ -186,7 +189,13 @@ def bands_over(
 
 
 def _bars(axes: "Axes", lines: Mapping[str, Sequence[NDArray[np.float64]]], colors: Sequence[int]) -> None:
-    """Draw lines with error bars, shifted horizontally to avoid overlap: name -> (x, mean, error)."""
+    """Draw lines with error bars. Each line is shifted horizontally to avoid overlap.
+
+    Args:
+        axes: axes to draw on.
+        lines: name -> x (n,), means (n,) and errors (n,).
+        colors: number of a color for each line.
+    """
     values = sorted({float(value) for x, _, _ in lines.values() for value in x})
     step = 0.012 * (values[-1] - values[0]) if len(values) > 1 else 0.0
     for number, ((name, (x, mean, error)), color) in enumerate(zip(lines.items(), colors, strict=True)):

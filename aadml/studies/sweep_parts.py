@@ -68,7 +68,16 @@ class ResultColumns(dict[str, list[Cell]]):
         self.update({name: [cell.cost(name) for cell in self._cells] for name in names})
 
     def add_published(self, kind: str, items: Sequence[str], data_set: str, prefix: str = "") -> None:
-        """Add the published results of methods or losses on a data set; empty for items without published results."""
+        """Add columns of published results of methods or losses on a data set.
+
+        The entries of a method or loss without published results are empty.
+
+        Args:
+            kind: "methods" or "losses".
+            items: method or loss of each row.
+            data_set: name of the data set.
+            prefix: first words of the names of the columns.
+        """
         printed = [PAPER.published[kind].get(item, {}).get(data_set) for item in items]
         for figure in PublishedMap._fields:
             column = [None if maps is None else getattr(maps, figure) for maps in printed]
@@ -154,7 +163,11 @@ def write_study(
 
 
 def failures(rows: Mapping[str, CellScores]) -> list[str]:
-    """Return a sentence for each failed run, and for each row (name -> scores) that cannot be trained on the data."""
+    """Return a sentence for each failed run, and a sentence for each row that cannot be trained on the data.
+
+    Args:
+        rows: name -> scores.
+    """
     sentences = [
         f"{name}: {reason}" if reason.startswith(NOT_POSSIBLE) else f"{name}, seed {seed}, failed: {reason}"
         for name, cell in rows.items()
@@ -282,7 +295,9 @@ def verdict(differences: Mapping[str, Difference], what: str) -> str:
 
 
 def result_tables(shown: Table, key_columns: int = 1, figure: str = "") -> str:
-    """Return a wide table as several tables in HTML: the results, the published results next to ours, and the cost.
+    """Return a wide table as several tables in HTML.
+
+    The tables contain the results, the published results beside the mean MAP of the study, and the cost.
 
     Args:
         shown: the table.

@@ -43,11 +43,12 @@ def tuned_rows(
 ) -> tuple[list[ComparisonRow], dict[str, str], dict[str, str]]:
     """Run the trials of every row, and return the rows with their best config.
 
-    A failed trial, for example with unsuitable options, does not stop the comparison. A row with a lost trial has no
-    best config yet, because the process of the trial ended early.
+    A failed trial, for example with unsuitable options, does not stop the comparison. A trial is
+    lost if its process ended early. The best config of a row with a lost trial is provisional.
 
     Returns:
-        The rows, and two mappings by name of a cell: the record of its trials as JSON, and the reason of a lost trial.
+        The rows, and two mappings by name of a cell: the record of its trials as JSON, and the reason of a lost
+        trial.
 
     Raises:
         InputError: the config of a row rejects a value of its search space, or the score of a trial cannot be read.

@@ -338,7 +338,11 @@ class Evaluation:
         return float(np.mean([result.tie_rate for result in self.directions]))
 
     def record(self, *, queries: bool = False) -> EvaluationRecord:
-        """Return the content of `evaluation.json`; with `queries`, also the AP of each query and all pseudo-values."""
+        """Return the content of `evaluation.json`, without the facts about the run.
+
+        Args:
+            queries: whether to add the AP of each query and all pseudo-values.
+        """
         return EvaluationRecord(
             protocol=self.protocol,
             split=self.split,

@@ -23,7 +23,7 @@ class QuerySample:
     Attributes:
         queries: number drawn in each direction, uniformly and without replacement.
         seed: seed of the draw. Directions with the same query clips draw the same sample.
-        of: name of a direction -> number of its queries.
+        of: name of a direction -> number of queries from which the sample is drawn.
     """
 
     queries: int

@@ -71,10 +71,11 @@ class VectorScores:
 
     Attributes:
         shape: numbers of queries and gallery items (q, n).
-        dimension: d, the dimension of the vectors.
-        queries: mapped queries.
-        gallery: mapped gallery.
-        copies: indices (c,) of the gallery items that equal an earlier item, and indices (c,) of these earlier items.
+        dimension: dimension d of the vectors before the mapping.
+        queries: function that returns some of the mapped queries; see `Rows`.
+        gallery: function that returns some of the mapped gallery vectors; see `Rows`.
+        copies: indices (c,) of the gallery items that equal an earlier item, and indices (c,) of these earlier
+            items.
         precision: type of the scores. Scores that are equal in this type are ties.
     """
 
@@ -125,25 +126,29 @@ def _digest(vectors: Tensor) -> Indices:
 
 
 def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return queries (q, d) and gallery (n, d) as rows whose inner products are cosines; 0 for a zero vector."""
+    """Return queries (q, d) and gallery (n, d) as `Rows` whose inner products are cosines.
+
+    The inner products of a zero vector are 0.
+    """
     q, g = _nonzero(_lengths(queries)), _nonzero(_lengths(gallery))
     return (lambda a, b: queries[a:b].double() / q[a:b]), (lambda a, b: gallery[a:b].double() / g[a:b])
 
 
 def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return queries (q, d) and gallery (n, d) as rows whose inner products are scaled by a power of two to at most 1.
+    """Return queries (q, d) and gallery (n, d) as `Rows` whose inner products are scaled by a power of two.
 
-    The inner product of two posteriors is the probability of a common class.
+    The absolute value of a scaled inner product is at most 1. The unscaled inner product of two posteriors is the
+    probability of a common class.
     """
     q, g = _power(_lengths(queries).max()), _power(_lengths(gallery).max())
     return (lambda a, b: queries[a:b].double() * q), (lambda a, b: gallery[a:b].double() * g)
 
 
 def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return queries (q, d) and gallery (n, d) as rows whose inner products are scaled negative squared distances.
+    """Return queries (q, d) and gallery (n, d) as `Rows` whose inner products are negative squared distances.
 
-    The factor is a power of two, and every inner product is at least -1. The mean of the gallery is subtracted from
-    both sets. This changes no distance and keeps small distances exact.
+    The squared distances are scaled by a power of two to at most 1. The mean of the gallery is subtracted from both
+    sets. The subtraction changes no distance, and reduces the rounding errors of small distances.
     """
     center, scale = _center_and_scale(queries, gallery)
 
@@ -170,9 +175,10 @@ def _center_and_scale(queries: Tensor, gallery: Tensor) -> tuple[Tensor, float]:
 
 
 def hamming(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return queries (q, d) and gallery (n, d) as sign codes, 1 where `x > 0` and -1 elsewhere.
+    """Return queries (q, d) and gallery (n, d) as `Rows` of sign codes.
 
-    The inner products are d minus twice the Hamming distance, scaled by a power of two.
+    The code of a positive value is 1, and the code of any other value is -1. The inner products are d minus twice
+    the Hamming distance, scaled by a power of two.
     """
     scale = _power(torch.tensor(float(queries.shape[1])))
 
@@ -210,16 +216,17 @@ def _power(value: Tensor) -> float:
 
 
 def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -> ScoreSource:
-    """Return the source of scores of two sets of vectors, or of packed sequences (`frame-word`).
+    """Return the source of the scores of two sets of vectors, or of two sets of packed sequences.
 
     Args:
         queries: (q, d) finite floats.
         gallery: (n, d) finite floats.
-        similarity: key of SIMILARITIES, or "frame-word" for rows of `aadml.retrieval.frame_word`.
+        similarity: key of SIMILARITIES, or "frame-word" for packed sequences; see `aadml.retrieval.frame_word`.
 
     Raises:
-        InputError: an input other than a non-empty matrix of finite numbers, different dimensions, an unknown
-            similarity, or rows for "frame-word" that are not packed sequences of different sides.
+        InputError: an input is empty, is not a matrix, or contains NaN or infinity. Other causes: an unknown
+            similarity, vectors of different dimensions, or inputs for "frame-word" other than packed frames for one
+            input and packed words for the other input.
     """
     maps = lookup(SIMILARITIES | {FRAME_WORD: cosine}, similarity, "similarity")
     sides = {"queries": queries, "gallery": gallery}
@@ -249,7 +256,7 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
 def pair_scores(queries: Tensor, items: Tensor, similarity: str) -> NDArray[np.float64]:
     """Compute the scores of p pairs of a query and an item, in the unit of the similarity.
 
-    The score of a pair is the score of `score_source` without the power of two, and depends only on the pair.
+    `score_source` scales these scores by a power of two. The score of a pair depends only on the pair.
 
     Args:
         queries: (p, d) finite floats.
@@ -257,8 +264,8 @@ def pair_scores(queries: Tensor, items: Tensor, similarity: str) -> NDArray[np.f
         similarity: key of SIMILARITIES.
 
     Returns:
-        (p,) cosines, inner products, negative squared distances or inner products of sign codes, rounded to 24 binary
-        digits.
+        (p,) cosines, inner products, negative squared distances or inner products of sign codes, rounded to 24
+        binary digits.
     """
     scores = np.empty(len(queries))
     step = max(1, TILE // queries.shape[1])

@@ -18,7 +18,10 @@ NEGLIGIBLE = 0.01
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation (n - 1 in the denominator; NaN for one value) of n values."""
+    """Mean and standard deviation of n values.
+
+    The denominator of the variance is n - 1. The standard deviation of one value is NaN.
+    """
 
     mean: float
     sd: float
@@ -35,12 +38,13 @@ class Difference:
     Attributes:
         mean: mean of the differences, first minus second.
         error: standard error of the mean.
-        p: two-sided probability of a difference at least this large if the true difference is 0.
+        p: two-sided probability of a mean at least as far from 0 as `mean`, if the true difference is 0.
         over: random factors: "both" (seeds and clips), "seeds", or "one seed".
-        low: lower end of the 95 % interval.
-        high: upper end of the interval.
-        equal: probability of a difference at most this large if the true difference is `NEGLIGIBLE` or more (two
-            one-sided tests).
+        low: lower end of the interval of the mean. The interval is a 95 % interval unless `at_level` changed the
+            level.
+        high: upper end of this interval.
+        equal: p value of two one-sided tests: probability of a mean at most as far from 0 as `mean`, if the true
+            absolute difference is at least `NEGLIGIBLE`.
         freedom: degrees of freedom of the interval.
         seeds: number of seeds.
     """
@@ -87,13 +91,14 @@ def spread(values: ArrayLike) -> Spread:
 
 
 def mean_interval(values: Values) -> tuple[float, float]:
-    """Return the 95 % interval (Student's t) of the mean of `values` (n,), within 0 and 1.
+    """Return the 95 % interval of the mean of `values`, by Student's t distribution.
 
     Args:
         values: (n,) pseudo-values of clips, or of clusters of clips.
 
     Returns:
-        Lower and upper end; both equal the value if there is one value.
+        Lower and upper end. The interval is cut at 0 and at 1. If there is only one value, both ends equal this
+        value.
     """
     mean = float(values.mean())
     if len(values) < 2:
@@ -103,11 +108,13 @@ def mean_interval(values: Values) -> tuple[float, float]:
 
 
 def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
-    """Compare pairs of values by Student's t test, which is valid for few pairs, such as seeds.
+    """Compare two methods by Student's paired t test.
+
+    The test is valid for few pairs of values, such as one pair per seed.
 
     Args:
-        first: (n,) at least two values.
-        second: (n,) values of the same seeds, data and splits.
+        first: (n,) values of the first method, at least two.
+        second: (n,) values of the second method, for the same seeds, data and splits.
     """
     d = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     error = float(d.std(ddof=1) / np.sqrt(len(d)))
@@ -117,23 +124,24 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
 def seeds_and_clips(first: Values, second: Values) -> Difference:
     """Compare two methods with seeds and test clips as random factors.
 
-    The differences d (s, n) are decomposed by a two-way analysis of variance. The variance of their mean is the seed
-    component over s, plus the clip component over n, plus the residual over s n. The degrees of freedom are
-    Satterthwaite's (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). If the component of seeds or clips
-    is negative, only the larger of the two mean squares is used.
+    The differences d (s, n) are decomposed by a two-way analysis of variance. The variance of the mean of d is a
+    sum of three terms: the seed component over s, the clip component over n, and the residual over s n. The degrees
+    of freedom are Satterthwaite's (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). If the component
+    of seeds or clips is negative, only the larger of the mean squares of seeds and of clips is used.
 
-    Two seeds estimate the variance of seeds poorly. The p value and interval are then those of this test or of the t
-    test over seeds, whichever has the larger p value. The larger `equal` of these tests is returned. With one seed
-    there is no test.
+    Two seeds estimate the variance of seeds poorly. With two seeds, the t test over seeds is therefore computed
+    too. Of these two tests, the test with the larger p value determines the p value and the interval. `equal` is
+    the larger of the two values of `equal`. With one seed there is no test.
 
     Reference: Dorfman et al., Receiver operating characteristic rating analysis: generalization to the population of
     readers and patients with the jackknife method, Investigative Radiology 1992,
     https://doi.org/10.1097/00004424-199209000-00015
 
     Args:
-        first: (s, n) pseudo-value of MAP of each clip (or cluster of clips) under each seed; see
-            `aadml.retrieval.results.DirectionResult.unit_values`. The clips and their order are the same.
-        second: (s, n) values of the same seeds and clips.
+        first: (s, n) pseudo-values of MAP of the first method for each seed and each clip (or cluster of clips);
+            see `aadml.retrieval.results.DirectionResult.unit_values`. All seeds have the same clips in the same
+            order.
+        second: (s, n) pseudo-values of the second method for the same seeds and clips.
     """
     d = first - second
     if len(d) == 1:
@@ -151,7 +159,10 @@ def seeds_and_clips(first: Values, second: Values) -> Difference:
 
 
 def _error(d: Values) -> tuple[float, float]:
-    """Return the standard error of the mean of differences (s, n), both factors random, and its degrees of freedom."""
+    """Return the standard error of the mean of differences (s, n), and the degrees of freedom of this error.
+
+    Seeds and clips are random factors.
+    """
     s, q = d.shape
     mean, by_seed, by_query = d.mean(), d.mean(axis=1), d.mean(axis=0)
     rest = d - by_seed[:, None] - by_query[None, :] + mean
@@ -179,12 +190,15 @@ def _by_student(mean: float, error: float, freedom: float, over: str, seeds: int
 
 
 def holm(probabilities: Mapping[K, float]) -> dict[K, float]:
-    """Correct p values of many comparisons (Holm, 1979), so that at most 5 % of tables have a false positive at 5 %.
+    """Correct p values of many comparisons (Holm, 1979).
+
+    At level 5 %, the probability of at least one false positive among the comparisons is then at most 5 %.
 
     Reference: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979, https://www.jstor.org/stable/4615733
 
     Args:
-        probabilities: comparison -> p value. Untested comparisons are NaN, stay NaN and do not count.
+        probabilities: comparison -> p value; NaN for an untested comparison. A NaN is returned unchanged, and an
+            untested comparison does not count.
 
     Returns:
         comparison -> corrected p value, in the order of `probabilities`.
@@ -197,7 +211,10 @@ def holm(probabilities: Mapping[K, float]) -> dict[K, float]:
 
 
 def _steps(probabilities: Mapping[K, float]) -> list[tuple[K, int]]:
-    """Return the tested comparisons, the smallest p value first, each with the number of comparisons left."""
+    """Return the tested comparisons by increasing p value, each with the number of comparisons left.
+
+    The number counts the comparison and all later comparisons.
+    """
     ordered = sorted((name for name, p in probabilities.items() if not np.isnan(p)), key=lambda n: probabilities[n])
     return list(zip(ordered, range(len(ordered), 0, -1), strict=True))
 

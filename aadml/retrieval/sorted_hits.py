@@ -55,7 +55,10 @@ def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
 
 
 def _of_few_rows(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, Indices]:
-    """Return the positions of relevant items, and of items tied with the next item, possibly of the next row."""
+    """Return the positions of relevant items, and the positions of items tied with the next item.
+
+    The last item of a row is followed by the first item of the next row.
+    """
     values = _keys(scores)
     keys = _bits(values)
     keys |= relevant
@@ -92,8 +95,9 @@ def _bits(values: Scores) -> Bits:
 def _ones(flags: NDArray[np.uint8]) -> Indices:
     """Return the indices of the ones among zeros and ones (m,).
 
-    If at most a tenth of the flags are 1, NumPy searches for each 1 separately. Just below a tenth, the search takes
-    three times as long as above a tenth. Flags of 1 are therefore appended until the share is above a tenth.
+    If at most a tenth of the flags are 1, NumPy searches for each 1 separately. Just below a tenth, the search
+    takes three times as long as above a tenth. For a share of 5 % to 12.5 %, flags of 1 are therefore appended, so
+    that the share is above a tenth.
     """
     count = np.count_nonzero(flags)
     if not len(flags) < 20 * count < 2.5 * len(flags):

@@ -84,7 +84,10 @@ def figures_of(evaluation: Evaluation) -> dict[str, list[float]]:
 
 
 def _others(rows: Iterable[str], requested: Iterable[str]) -> list[str]:
-    """Return the rows of the short table below MAP: chance level, other galleries and requested metrics."""
+    """Return the names of some rows of the short table: chance level, other galleries and requested metrics.
+
+    These rows are below the row of MAP.
+    """
     fixed = ("precision@", "recall@", "hit rate@", "median rank", "mean rank", "chance level", "MAP@R")
     shown = {_ROW_OF.get(metric, metric.replace("-", " ")) for metric in requested}
     wanted = {name for name in rows if name in shown or name.partition("@")[0] in shown}
@@ -93,7 +96,7 @@ def _others(rows: Iterable[str], requested: Iterable[str]) -> list[str]:
 
 
 def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:
-    """Return the rows of intervals and bounds of MAP."""
+    """Return the row of intervals of MAP. If `everything` is true, also return the row of bounds of MAP."""
     intervals = ["{:.4f}..{:.4f}".format(*result.map_interval) for result in evaluation.directions]
     bounds = ["{:.4f}..{:.4f}".format(*result.map_bounds) for result in evaluation.directions]
     units = f"{len(evaluation.directions[0].units)} clusters" if evaluation.clustered else "test sets"

@@ -22,7 +22,10 @@ _SUMMED = 64  # harmonic numbers are summed up to this bound; above, they are as
 
 
 def harmonic_between(low: Indices, high: Indices) -> Values:
-    """Compute the sum of 1 / i over low < i <= high, entry by entry (g,), accurately for large bounds too."""
+    """Compute the sum of 1 / i over low < i <= high, for each pair of entries of `low` (g,) and `high` (g,).
+
+    The sum is accurate for large bounds too.
+    """
     table = _harmonic_numbers()
     a, b = np.maximum(low, _SUMMED).astype(np.float64), np.maximum(high, _SUMMED).astype(np.float64)
     near = table[np.minimum(high, _SUMMED)] - table[np.minimum(low, _SUMMED)]
@@ -67,9 +70,10 @@ def ordered_precision_sum(above: Indices, hits_above: Indices, hits: Indices) ->
 
 
 def chance(relevant: Indices, items: int) -> Values:
-    """Compute the expected AP of a random order of N items, R of them relevant: (b,) -> (b,).
+    """Compute the expected AP (b,) of a random order of `items` items with `relevant` (b,) relevant items.
 
-    (R-1)/(N-1) + (1 - (R-1)/(N-1)) H_N / N, with the harmonic number H_N = 1 + 1/2 + ... + 1/N
+    With N = `items` and R = `relevant`, the expected AP is (R-1)/(N-1) + (1 - (R-1)/(N-1)) H_N / N. The harmonic
+    number H_N is 1 + 1/2 + ... + 1/N.
     """
     nothing, everything = np.zeros_like(relevant), np.full_like(relevant, items)
     return precision_sum(nothing, nothing, everything, relevant, everything) / relevant
@@ -101,9 +105,10 @@ def no_hit(size: Indices, hits: Indices, places: Indices) -> Values:
 
 
 def hypergeometric(size: Indices, hits: Indices, places: Indices, successes: Indices) -> Values:
-    """Compute the probability that exactly `successes` of the `hits` are among the first `places` of `size` items.
+    """Compute the probability of exactly `successes` relevant items among the first `places` of `size` items.
 
-    The items are in random order. All arguments broadcast to one shape, that of the result.
+    The `size` items contain `hits` relevant items and are in random order. All arguments broadcast to the shape of
+    the result.
     """
     possible = (successes >= 0) & (successes <= hits) & (successes <= places) & (places - successes <= size - hits)
     log = _log_choose(hits, successes) + _log_choose(size - hits, places - successes) - _log_choose(size, places)
@@ -118,11 +123,12 @@ def _log_choose(n: Indices, k: Indices) -> Values:
 def hits_normalized(
     above: Indices, hits_above: Indices, size: Indices, hits: Indices, places: Indices
 ) -> tuple[Values, Values]:
-    """Compute the expectations of two quotients by the number of hits, for groups of ties split by a cutoff.
+    """Compute the expectations of two quotients for groups of ties that a cutoff splits.
 
-    Let r be `hits_above`, X the number of relevant items among the first `places` of a group, and P the sum of their
-    precisions. The results are E[P / (r + X)] and E[1 / (r + X)]. A quotient counts as 0 where r + X is 0. Each
-    argument and result is (g,).
+    Let r be `hits_above`, and let X be the number of relevant items among the first `places` items of a group. The
+    number of relevant items up to the cutoff is r + X. Let P be the sum of the precisions at the X items. The
+    results are E[P / (r + X)] and E[1 / (r + X)]. A quotient counts as 0 where r + X is 0. Each argument and each
+    result has shape (g,).
     """
     successes = np.arange(int(np.minimum(hits, places).max(initial=0)) + 1)[None, :]
     t, r, n, m, k = (values[:, None] for values in (above, hits_above, size, hits, places))

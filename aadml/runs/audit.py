@@ -46,25 +46,28 @@ def audit(
     """Audit a run on its own data, a model on `data`, an external encoder, or a retrieval task.
 
     Every check of embeddings runs in fresh processes. The first call of a process embeds noise, except in the check
-    `history`. A check passes, fails, or cannot be made. An external encoder that has a name is started in a new
-    interpreter for each process. The Linux kernel isolates that interpreter from the network, from other processes, and
-    from files other than libraries and the encoder's files.
+    `history`. A check passes, fails, or cannot be made. A command, or a function that has a name, is started in a
+    new interpreter for each process. The Linux kernel isolates that interpreter from the network, from other
+    processes, and from files other than libraries and the encoder's files.
 
     Args:
         run: a run or a model folder; a model needs `data`.
-        data: feature file of any layout, for an external encoder or a model; in Python also data in memory. All clips
-            of `Clips` are scored, and no check compares them with training clips.
-        encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
-            or its name, "module:function". The module may be next to the data or in the current folder. A lambda, a
-            local function or a function of a script has no name, so the verdict on inference is unknown.
-        command: a command line with {input} and {output}, executed without a shell.
-        train_command: a command line with {train} (a feature file of the training clips alone) and {output} (a folder)
-            that trains the encoder in isolation, twice. The folder is linked as `trained` into the current folder of
-            the encoder.
-        mteb: a retrieval task to audit without an encoder: a folder with corpus, queries and qrels, FOLDER#a2v for a
-            table of clips (sounds query videos), or the name of a task in mteb.
-        allow: files and folders that the encoder or command reads, besides its module or the files in its command line:
-            weights, further modules. Each is also linked into the empty current folder of the encoder.
+        data: feature file of any layout, for an external encoder or a model; in Python also data in memory. All
+            clips of `Clips` are scored, and no check compares them with training clips.
+        encoder: a function, or the name "module:function" of a function. The function receives two arguments:
+            features as modality -> (n, d) array, and labels (n,). The function returns modality -> (n, e) array.
+            The module may be next to the data or in the current folder. A lambda, a local function or a function of
+            a script has no name, so the verdict on inference is unknown.
+        command: a command line, executed without a shell. {input} is the path of a feature file, and {output} is
+            the path of an HDF5 file for the embeddings.
+        train_command: a command line that trains the encoder. {train} is the path of a feature file of the training
+            clips alone, and {output} is the path of a folder. The command runs twice, in isolation. The folder is
+            linked as `trained` into the current folder of the encoder.
+        mteb: a retrieval task to audit without an encoder. The task is a folder with corpus, queries and qrels, the
+            name of a task in mteb, or FOLDER#a2v for a table of clips whose sounds are queries for the videos.
+        allow: files and folders that the encoder reads, such as weights or further modules. The module of a
+            function and the files in a command line need no entry. Each entry is also linked into the empty current
+            folder of the encoder.
         protocol: protocol of a run or model (`aadml list protocols`), or several legacy protocols joined by "+"; by
             default the model's own.
         split: split to score.
@@ -76,13 +79,13 @@ def audit(
             unchanged clips.
 
     Returns:
-        A finding for each check, with verdicts on inference and on training. For a finished run on its own data and
-        test split, under its own protocol, the findings are added to the run as `audit.json`, and their verdict to the
-        card of the run, unless the card was edited.
+        A finding for each check, with verdicts on inference and on training. After an audit of a finished run on
+        its own data, test split and protocol, the findings are added to the run as `audit.json`. Their verdict is
+        then added to the card of the run, unless the card was edited.
 
     Raises:
-        InputError: not exactly one of run, encoder, command and mteb, a file or encoder that cannot be read or run, or
-            an argument that is invalid or does not apply.
+        InputError: none or several of run, encoder, command and mteb are passed. Other causes: a file that cannot
+            be read, an encoder that cannot be run, or an argument that is invalid or does not apply.
     """
     require_seconds("time limit", time_limit)
     note = on_note or (lambda message: None)
@@ -132,7 +135,7 @@ class _External:
     def audited(
         self, data: str | Path | Splits, split: str, seconds: float, checks: Callable[[Pipeline, Splits], AuditReport]
     ) -> AuditReport:
-        """Audit the encoder, which `train_command` trains first, if set."""
+        """Audit the encoder. If `train_command` is set, this command trains the encoder first."""
         splits, allow, findings = _splits(data), list(self.allow), list[Finding]()
         with tempfile.TemporaryDirectory() as folder:
             if self.train_command is not None:

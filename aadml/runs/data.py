@@ -140,7 +140,7 @@ class Rules:
     cluster: str | None = None
 
     def applied(self, splits: Splits, source: str | Path | None = None) -> Splits:
-        """Apply the rules that are not None to data.
+        """Return the data with the rules applied. A rule that is None changes nothing.
 
         Args:
             splits: the data.
@@ -161,7 +161,9 @@ OF_RUN = Rules()
 
 
 def with_clusters(splits: Splits, column: str, source: str | Path | None = None) -> Splits:
-    """Return data with groups of clips, which intervals resample. Clips with equal values in a column form a group.
+    """Return data with groups of clips. Clips with equal values in a column form a group.
+
+    Intervals resample the groups.
 
     Args:
         splits: the data.
@@ -218,7 +220,9 @@ def each_split(splits: Splits, change: Callable[[Clips], Clips], *notes: str) ->
 
 
 def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
-    """Return data with only the named modalities, and a note on the omitted modalities; None keeps all.
+    """Return data with only the modalities `names`. A note lists the omitted modalities.
+
+    If `names` is None, the data are returned unchanged.
 
     Raises:
         InputError: a modality is absent, or fewer than two modalities are named.
@@ -305,9 +309,10 @@ class TrainingSource:
         return load_splits(config, content)
 
     def _labels(self, data: str | Path | Splits | Clips) -> tuple[bool, bool]:
-        """Return two flags: classes with at most one per clip, and some training clips without a class.
+        """Return two flags on the classes of clips.
 
-        Synthetic data and captioned sound are not read and count as (True, False).
+        The first flag is true for data with classes and at most one class per clip. The second flag is true if some
+        training clip has no class. Synthetic data and captioned sound are not read and count as (True, False).
         """
         if isinstance(data, Splits | Clips):
             clips = data.train if isinstance(data, Splits) else data
@@ -373,15 +378,16 @@ def read(
         validation: share of the training clips set aside for validation if the data have no validation split. Clips
             with one class each are drawn class by class.
         seed: seed of the draw of validation clips.
-        cleaning: rules that clean the captions, "mei" or "xie"; pass the option `cleaning` of the method to train.
+        cleaning: rules that clean the captions, "mei" or "xie". Before training a method, pass the value of the
+            option `cleaning` of this method.
         captions: largest number of captions per clip.
 
     Returns:
         `Splits` with `train`, `valid` and `test`, each of them `Clips`.
 
     Raises:
-        InputError: an unreadable file, an unknown layout, inconsistent content, or an argument that is invalid or does
-            not apply to the file.
+        InputError: an unreadable file, an unknown layout, inconsistent content, or an argument that is invalid or
+            does not apply to the file.
 
     Example:
         >>> splits = aadml.read("synthetic:ave")

@@ -41,14 +41,16 @@ def embed_file(
     trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> tuple[int, str]:
-    """Embed every clip of a feature file, each item of each modality separately.
+    """Embed every clip of a feature file.
 
-    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split` and `/class_names`. A row is a
-    clip, or one of its captions. Optional arrays are `/<modality>_present` for a modality that some clips lack,
-    `/label` for labels, `/labels` (n, C) for clips of several classes, and `/modalities` for modalities besides audio,
-    visual and text. Classes are numbered as in the model if the model has all of them. The attributes are `format`,
-    `similarity`, `model` (the model's facts), and `once` if sound is repeated for each caption of a clip. `aadml
-    evaluate --embeddings` reads this file.
+    Each item of a modality is embedded independently of all other items.
+
+    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split` and `/class_names`. A row
+    is a clip, or one of its captions. Optional arrays are `/<modality>_present` for a modality that some clips
+    lack, `/label` for labels, `/labels` (n, C) for clips of several classes, and `/modalities` for modalities
+    besides audio, visual and text. Classes are numbered as in the model if the model has all of them. The
+    attributes are `format`, `similarity`, `model` (the model's facts), and `once` if sound is repeated for each
+    caption of a clip. `aadml evaluate --embeddings` reads this file.
 
     Args:
         model: a model, or the path of a run or a model folder.

@@ -75,27 +75,31 @@ def evaluate(
 
     Args:
         model: a model, or the path of a run or a model folder.
-        embeddings: npz or HDF5 file to score instead of a model: at least two of audio, visual and text (n, d), and
-            optionally label, id and split (n,). Several captions of a clip are text (n, c, d), or (m, d) with text_row
-            (m,). In Python also `Embeddings`, or `Clips` of embedded vectors.
+        embeddings: npz or HDF5 file to score instead of a model. The file contains at least two of audio, visual
+            and text (n, d), and optionally label, id and split (n,). Several captions per clip are stored as text
+            (n, c, d), or as text (m, d) with the clip of each caption in text_row (m,). In Python, `Embeddings` or
+            `Clips` of embedded vectors are accepted too.
         data: data to score the model on, instead of the data of the run. All clips of `Clips` are scored.
-        split: split to score: "train", "valid" or "test"; by default test. `Clips` and embeddings without splits are
-            scored completely.
-        protocol: protocol of `aadml list protocols`, or several legacy protocols joined by "+"; by default the model's
-            own. For embeddings, the name of the protocol that made the embeddings, which are scored unchanged.
+        split: split to score: "train", "valid" or "test"; by default test. `Clips` and embeddings without splits
+            are scored completely.
+        protocol: protocol of `aadml list protocols`, or several legacy protocols joined by "+"; by default the
+            protocol of the model. Embeddings are scored unchanged, and this argument is only the name of the
+            protocol that made the embeddings.
         allow_other_features: score features of a different extractor than that of the training features.
         similarity: "cosine", "dot", "euclidean" or "hamming", instead of the similarity of the embeddings.
-        metrics: further metrics of `aadml list metrics`, such as recall@3; without K, all cutoffs of the printed table.
-            Several metrics are separated by commas, or passed one by one.
-        relevance: relevance rule: own (only the partner), label, labels (a shared class), labels-graded, or a file of
-            judgments (query,item,grade, or TREC qrels). The default is the rule of the run or of the data.
+        metrics: further metrics of `aadml list metrics`, such as recall@3. A metric without a cutoff, such as
+            recall, is computed at all cutoffs of the printed table. Several metrics are separated by commas, or
+            passed as a list.
+        relevance: relevance rule: "own" for the partner alone, "label" for the class of the query, "labels" or
+            "labels-graded" for items that share a class with the query, or a file of judgments. The format of the
+            file is query,item,grade or TREC qrels. The default is the rule of the run or of the data.
         exclude_partner: remove each query's own clip from the gallery and from the relevant items.
-        disjoint: halve the clips by one fixed draw, if possible class by class. Queries of each half rank the other
-            half.
-        queries: number of random queries of each direction, to estimate MAP in less time; by default all. Each query
-            ranks the whole gallery.
-        cluster: column of the data (speaker, recording) whose groups of clips are resampled for the intervals of MAP.
-            The default is the choice of the run, or single clips.
+        disjoint: divide the clips into halves by one fixed draw, balanced by class where possible. Queries of each
+            half rank the other half.
+        queries: number of random queries of each direction, to estimate MAP in less time; by default all. Each
+            query ranks the whole gallery.
+        cluster: column of the data (speaker, recording) whose groups of clips are resampled for the intervals of
+            MAP. The default is the column chosen in the run. Without a column, single clips are resampled.
         trust_code: import the code from outside aadml that the model names as `module:name`.
         on_note: called with notes for the user.
 
@@ -104,8 +108,8 @@ def evaluate(
         `evaluations/<protocol>-<split>.json`, with every changed option in the name.
 
     Raises:
-        InputError: a model, data or embeddings that cannot be read, an argument that is invalid or does not apply, or
-            no clips to score.
+        InputError: a model, data or embeddings that cannot be read, an argument that is invalid or does not apply,
+            or no clips to score.
 
     Example:
         >>> model = aadml.fit("synthetic:ave", method="cca")

@@ -57,44 +57,49 @@ def fit(
     on_step: Callable[[int], None] | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Model:
-    """Train a method, choose the epoch on validation clips, and score the test split once.
+    """Train a method, and score the test split once. The epoch is chosen on validation clips.
 
     The same arguments produce byte-identical weights from Python and from the command line, in memory and in a run
     folder.
 
     Args:
-        data: a feature file of any layout, captioned sound, or the result of `aadml.read`, which has a separate seed
-            for drawing a missing validation split. A share of `Clips` is set aside for validation. None trains on the
-            data of the config, or on the sample clips if the config has no data.
+        data: a feature file of any layout, captioned sound, or the result of `aadml.read`. A separate argument
+            `seed` of `aadml.read` determines the draw of a missing validation split. A share of `Clips` is set
+            aside for validation. By default, the method is trained on the data of the config, or on the sample
+            clips if the config has no data.
         method: method of `aadml list methods`; its preset, configs/METHOD.yaml, is the starting point.
         loss: loss of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
         k: number of neighbors of the anchor-aware proxy.
         config: a YAML file or the name of a preset; the default is the preset of the method. Without a method, the
-            default depends on the labels: "pairs" for data without classes or with clips of several classes,
-            "few_labels" if only some clips have a class, else "aadml" ("sample" for the sample clips).
+            default depends on the data: "pairs" for data without classes or with clips of several classes,
+            "few_labels" for data in which only some clips have a class, "sample" for the sample clips, and "aadml"
+            for all other data.
         settings: values of any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
         seed: seed of weights, order of clips, random draws, and of a validation split drawn from train.
         epochs: passes over the training clips.
-        criterion: validation metric that selects the epoch, for example "recall@10"; by default the method's metric.
-        relevance: relevance rule of the scores: "own", "label", "labels", "labels-graded", or a file of
-            judgments; by default the rule of the data.
+        criterion: validation metric that selects the epoch, for example "recall@10"; by default the method's
+            metric.
+        relevance: relevance rule of the scores: "own", "label", "labels", "labels-graded", or a file of judgments;
+            by default the rule of the data.
         modalities: modalities of the data to read, ["audio", "visual"] or "audio,visual"; by default all.
         device: "auto", "cpu" or "cuda".
-        track: installed tracker that logs every epoch: "tensorboard" (into the folder tensorboard), "wandb" (offline
-            unless $WANDB_MODE sets another mode), "mlflow" or "trackio".
+        track: installed tracker that logs every epoch: "tensorboard" (into the folder tensorboard), "wandb"
+            (offline unless $WANDB_MODE sets another mode), "mlflow" or "trackio".
         trust_code: import the code from outside aadml that the config file names as `module:name`. Names among the
             arguments need no consent.
-        runs: folder for the new run folder, whose training can be resumed. In Python, None trains only in memory.
-        on_note: called with notes for the user; by default they go to the logger "aadml".
+        runs: folder in which the new run folder is created. The training of a run in a folder can be resumed. In
+            Python, the method is by default trained only in memory.
+        on_note: called with notes for the user; by default the notes go to the logger "aadml".
         on_run: called with the folder of the run once it exists.
-        on_plan: called before training, and before a pretraining, with the numbers of epochs and of finished epochs.
+        on_plan: called before training, and before a pretraining, with the numbers of epochs and of finished
+            epochs.
         on_epoch: called with the record of every epoch.
         on_step: called with the number of each step within its epoch.
         on_warning: called with every warning during training.
 
     Returns:
-        The model, with its scores in `model.evaluation` (None without test clips) and its run in `model.folder` (None
-        in memory).
+        The model, with its scores in `model.evaluation` (None without test clips) and its run in `model.folder`
+        (None in memory).
 
     Raises:
         InputError: data, names or settings are invalid or do not match, or the run folder or the tracker cannot be
@@ -192,8 +197,8 @@ def resume_run(
         The trained model; see `fit`.
 
     Raises:
-        InputError: the folder is not a run, is damaged or in use, was stopped before training, or its data are missing
-            or changed. No file is changed in these cases.
+        InputError: the folder is not a run, is damaged or is in use. Other causes: the run was stopped before
+            training, or the data of the run are missing or changed. No file is changed in these cases.
     """
     place, note = Path(folder), on_note or _log.info
     manifest = read_manifest(place)

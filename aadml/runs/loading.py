@@ -107,22 +107,24 @@ class Run:
 
 @with_consent("path")
 def load(path: str | Path, *, revision: str | None = None, device: str = "auto", trust_code: bool = False) -> Model:
-    """Load a model from a run or a model folder, without the training data and the paths of the config.
+    """Load a model from a run or a model folder. The training data and the paths in the config are not needed.
 
-    A loss, selection or proxy from outside aadml is not needed for embedding and not built. A method or an extractor
-    from outside aadml is built only with consent.
+    A loss, selection or proxy from outside aadml is not needed for embedding and not built. A method or an
+    extractor from outside aadml is built only with consent.
 
     Args:
-        path: a run folder of `aadml train`, a folder of runs (for its newest finished run), a folder of `Model.save`,
-            or "hf:ORGANIZATION/NAME" for a model on the Hugging Face Hub. No code from the hub is run.
-        revision: branch, tag or commit of a model on the hub. With a revision, the name of the model needs no "hf:".
+        path: a run folder of `aadml train`, a folder of runs, a folder of `Model.save`, or "hf:ORGANIZATION/NAME"
+            for a model on the Hugging Face Hub. Among the runs of a folder, the newest finished run is loaded. No
+            code from the hub is run.
+        revision: branch, tag or commit of a model on the hub. With a revision, the name of the model needs no
+            "hf:".
         device: "auto", "cpu" or "cuda".
         trust_code: import the code that the model names as `module:name`.
 
     Raises:
         UntrustedCodeError: the model names a method from outside aadml, and `trust_code` is False.
-        InputError: the folder is neither a trained run nor a model, or is damaged, or the model or the device is not
-            available.
+        InputError: the folder is damaged, or is neither a trained run nor a model. Other causes: the model or the
+            device is not available.
 
     Example:
         >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
@@ -218,7 +220,7 @@ def read_audit(manifest: RunManifest) -> AuditRecord | None:
     """Read the last audit of a run; None if the run was not audited.
 
     Raises:
-        InputError: the audit is missing or damaged.
+        InputError: the file of the audit is missing or damaged.
     """
     if AUDIT not in manifest.files:
         return None

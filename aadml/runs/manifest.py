@@ -33,7 +33,7 @@ class RunManifest:
     """Manifest of a run as of one commit.
 
     Attributes:
-        folder: folder of the run, which is not part of the file.
+        folder: folder of the run. The folder is not stored in `manifest.json`.
         run: unique name of the run.
         generation: number of the commit, from 1.
         log: size and SHA-256 of the valid part of `metrics.jsonl`.

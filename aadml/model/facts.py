@@ -15,7 +15,7 @@ from aadml.methods.training.settings import Training
 
 @dataclass(frozen=True)
 class MethodFacts:
-    """Name and arguments from which the method of a model is built again.
+    """Class name and arguments from which the method of a model is built again.
 
     Attributes:
         name: a key of METHODS.

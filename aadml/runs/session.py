@@ -76,7 +76,7 @@ class RunSession(Session):
         super().log(record)
 
     def add(self, name: str, data: bytes) -> None:
-        """Hold a file of the run; the next `save` that commits a state also commits the file."""
+        """Store a file of the run in memory; the next `save` that commits a state also commits the file."""
         remove_leftovers(self._store.folder / name)
         self._added[name] = data
 

@@ -83,11 +83,11 @@ class Found:
         return {**self.facts_to_json(), "hits": hits}
 
     def facts_to_json(self) -> JsonObject:
-        """Return the facts of the search as JSON values, without the hits."""
+        """Return the facts of the search as JSON values, without the hits; `looked_at` equals `among`."""
         by = self.calibration
         calibration = None if by is None else {"threshold": by.threshold, "precision": by.precision, "clips": by.clips}
         return {
-            "asked": list(self.asked), "to": self.to, "among": self.among,
+            "asked": list(self.asked), "to": self.to, "among": self.among, "looked_at": self.among,
             "similarity": self.similarity, "nothing_fits": self.nothing_fits, "calibration": calibration,
         }  # fmt: skip
 

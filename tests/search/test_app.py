@@ -138,7 +138,7 @@ def test_answers_in_full(site):
     hit = {key: value for key, value in clip.items() if key != "has"}
     found = json.loads(site.ask("/like?number=3&from=audio&to=audio&k=1")[1])
     assert found == {
-        "asked": ["audio"], "to": "audio", "among": 35, "similarity": "cosine", "nothing_fits": None,
+        "asked": ["audio"], "to": "audio", "among": 35, "looked_at": 35, "similarity": "cosine", "nothing_fits": None,
         "calibration": None, "uncalibrated": "the index has 5 of the 30 validation clips that are needed",
         "hits": [
             {**hit, "clip": clip["id"], "has": [], "rank": 1, "score": pytest.approx(1), "second_key": None,

@@ -33,7 +33,7 @@ def test_nothing_fits_below_the_threshold(probability, threshold, nothing_fits):
 def test_the_json_holds_facts_and_hits():
     content = json.loads(json.dumps(found(0.7, 0.6, Moment(1.5, 0.8)).to_json()))
     assert content == {
-        "asked": ["audio"], "to": "visual", "among": 100, "similarity": "cosine",
+        "asked": ["audio"], "to": "visual", "among": 100, "looked_at": 100, "similarity": "cosine",
         "nothing_fits": False, "calibration": {"threshold": 0.6, "precision": 0.9, "clips": 40},
         "hits": [
             {"rank": 1, "id": "rain", "score": 0.5, "second_key": None, "probability": 0.7, "label": "weather",

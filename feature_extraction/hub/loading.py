@@ -44,8 +44,8 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
             else "download the model again, or choose another model"
         )
         if isinstance(error, torch.OutOfMemoryError):
-            problem, advice = "does not fit into the memory of the device", "free some memory, or use another device"
-        raise InputError(f"{snapshot.model} {problem} ({_first_line(error)}); {advice}") from error
+            problem, advice = "the model does not fit into the memory of the device", "free some memory, or use another device"
+        raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error
 
 
 def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
@@ -56,7 +56,7 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
     """
     network_class, config = class_of(snapshot, tower)
     names = {rf"^{tower.within}_model\.": ""} if tower.within else None
-    with refused(snapshot, "cannot be loaded"), silent(transformers_for(f"hf:{snapshot.model}")):
+    with refused(snapshot, "the model cannot be loaded"), silent(transformers_for(f"hf:{snapshot.model}")):
         network, report = network_class.from_pretrained(
             snapshot.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32,
             use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, config=config,

@@ -37,7 +37,7 @@ def relevance(
         frame_lengths: (a,) int64, number of frames before the padding.
         words: (c, w, d), padded at the end.
         word_lengths: (c,) int64, number of words before the padding.
-        normalize: scale every frame and word to unit length first, as in the released code; the paper omits this
+        normalize: scale every frame and word to unit length first, as in the released code; Xie et al. omit this
             step.
         legacy_padding: average over the padding too, as the released code does in training.
         block: maximum number of products in memory; a single pair of sequences may have more.

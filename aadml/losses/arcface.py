@@ -37,8 +37,8 @@ class ArcFace(nn.Module):
     Args:
         dimension: width d of the vectors (set from the data, not by the user).
         classes: number C of classes (set from the data).
-        margin: margin of the angle in degrees (28.6, which is 0.5 radians: the paper).
-        scale: factor of the cosines (64: the paper).
+        margin: margin of the angle in degrees (28.6, which is 0.5 radians: Deng et al.).
+        scale: factor of the cosines (64: Deng et al.).
 
     Raises:
         InputError: the data have no classes.

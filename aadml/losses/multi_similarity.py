@@ -22,9 +22,9 @@ def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale 
 
     Args:
         comparison: a anchors against c candidates.
-        alpha: sharpness of the soft maximum over positives (2: the paper).
-        beta: sharpness of the soft maximum over negatives (50: the paper; the authors' code also has 40).
-        base: lambda, the target cosine: positives above, negatives below (0.5: the authors' code; 1: the paper).
+        alpha: sharpness of the soft maximum over positives (2: Wang et al.).
+        beta: sharpness of the soft maximum over negatives (50: Wang et al.; the authors' code also has 40).
+        base: lambda, the target cosine: positives above, negatives below (0.5: the authors' code; 1: Wang et al.).
 
     Returns:
         One term per anchor that has positives, negatives or both. The loss of an anchor with neither is 0.

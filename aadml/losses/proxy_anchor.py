@@ -33,8 +33,8 @@ class ProxyAnchor(nn.Module):
     Args:
         dimension: width d of the vectors (set from the data, not by the user).
         classes: number C of classes (set from the data).
-        margin: margin of the cosines, delta in the paper (0.1: the paper).
-        alpha: sharpness of the soft maximum over items (32: the paper).
+        margin: margin of the cosines, delta of Kim et al. (0.1, as there).
+        alpha: sharpness of the soft maximum over items (32: Kim et al.).
 
     Raises:
         InputError: the data have no classes.

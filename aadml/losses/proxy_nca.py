@@ -26,7 +26,7 @@ class ProxyNca(nn.Module):
     Args:
         dimension: width d of the vectors (set from the data, not by the user).
         classes: number C of classes (set from the data).
-        temperature: T (1: the paper of 2017; Proxy-NCA++ has 1/9).
+        temperature: T (1: Movshovitz-Attias et al.; Proxy-NCA++ has 1/9).
 
     Raises:
         InputError: the data have no classes.

@@ -28,14 +28,14 @@ def ranking(
         hinge_then_mean:  total_i = sum over p in P_i of  mean over n in N_i of  max(0, S_in - S_ip + margin)
         mean_then_hinge:  total_i = sum over p in P_i of  max(0, mean over n in N_i of S_in - S_ip + margin)
 
-    With one negative per anchor, both forms equal Equation 4. Seven of the paper's eight strategies select one
+    With one negative per anchor, both forms equal Equation 4. Seven of the eight strategies of Xie et al. select one
     negative per anchor (see SELECTIONS; examples are random, hardest, semi-hard-two-sided and text-based-hard).
-    With the whole mini-batch, the paper averages the scores. The released code averages the hinges, and the mean of
+    With the whole mini-batch, Xie et al. average the scores. The released code averages the hinges, and the mean of
     the hinges is never below the hinge of the mean. The result is exact, in O(a c log c) time.
 
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
-        margin: required difference of the scores (1.0: the paper; the published configuration has 0.5). For the
+        margin: required difference of the scores (1.0: Xie et al.; the published configuration has 0.5). For the
             frame-word relevance of vectors of length 1, S is in [0, 1]. With a margin of 1, the hinge then cuts no
             term.
         score: "dot", "cosine", "euclidean" or "squared-euclidean". A frame-word relevance replaces "dot" and

@@ -36,10 +36,10 @@ class SoftTriple(nn.Module):
     Args:
         dimension: width d of the vectors (set from the data, not by the user).
         classes: number C of classes (set from the data).
-        centers: K, number of centers per class (10: the paper).
-        scale: factor of the similarities, lambda in the paper (20: the paper).
-        margin: margin of the similarity to the anchor's class, delta in the paper (0.01: the paper).
-        merge: weight of the penalty, tau in the paper (0.2: the paper).
+        centers: K, number of centers per class (10: Qian et al.).
+        scale: factor of the similarities, lambda of Qian et al. (20, as there).
+        margin: margin of the similarity to the anchor's class, delta of Qian et al. (0.01, as there).
+        merge: weight of the penalty, tau of Qian et al. (0.2, as there).
 
     Raises:
         InputError: the data have no classes.

@@ -29,7 +29,7 @@ class Results:
 
     Attributes:
         vectors: embeddings of each request, by modality.
-        channels: descriptions of channels, besides the input, through which the encoder could have received data.
+        channels: descriptions of possible channels of data to the encoder, besides the input.
     """
 
     vectors: list[dict[str, Tensor]]

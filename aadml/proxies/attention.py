@@ -27,7 +27,7 @@ class AttentionOptions:
         attention: "mha" is multi-head attention with Xavier initialization. "identity-start" is the same attention,
             initialized as the softmax of dot products (W_q = W_k = 2I, W_v = W_o = I). "free" is the softmax of cosine
             / temperature, without parameters.
-        heads: number of heads, or "auto" for the largest divisor of d not above 5 (the paper states no number).
+        heads: number of heads, or "auto" for the largest divisor of d not above 5 (AADML states no number).
         temperature: temperature of free attention (0.1: the value in the experiments of this library).
     """
 

@@ -30,7 +30,7 @@ class Expansion(Unchanged):
     Args:
         dimension: d of the embeddings.
         modalities: modalities of the embeddings.
-        points: n, the number of points between two candidates; the paper uses 2.
+        points: n, the number of points between two candidates; Ko and Gu use 2.
     """
 
     prefix = "ee-"

@@ -53,7 +53,7 @@ class Memory(Unchanged):
         dimension: d of the embeddings.
         modalities: modalities of the embeddings.
         size: "all" for the training set as embedded at the start of the epoch, like the bank of the anchor-aware
-            proxy; or, as in the paper, the length of a queue of the last embeddings. The queue includes the
+            proxy; or, as Wang et al. do, the length of a queue of the last embeddings. The queue includes the
             embeddings of the batch. At the start of an epoch, the queue contains random clips, which are embedded
             again.
         batch: "live" for candidates of the batch with gradient; or "fixed" for candidates of the batch without

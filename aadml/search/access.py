@@ -188,7 +188,7 @@ def team_token(host: str, path: str | Path | None) -> str:
 
 
 def checked_root(path: str) -> str:
-    """Return the path below which a reverse proxy serves the page, without a slash at the end.
+    """Return the path prefix of the page behind a reverse proxy, without a slash at the end.
 
     Raises:
         InputError: the path does not begin with a slash, has an empty part, or contains characters besides letters,

@@ -19,7 +19,7 @@ def multi_similarity(comparison: Comparison, generator: torch.Generator, *, marg
     Args:
         comparison: a anchors against c candidates.
         generator: not used.
-        margin: epsilon, tolerance of both bounds (0.1: the paper).
+        margin: epsilon, tolerance of both bounds (0.1: Wang et al.).
     """
     cosine, positives, negatives = comparison.cosine.detach(), comparison.positives, comparison.negatives
     least_alike = cosine.masked_fill(~positives, torch.inf)

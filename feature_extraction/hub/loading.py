@@ -44,7 +44,8 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
             else "download the model again, or choose another model"
         )
         if isinstance(error, torch.OutOfMemoryError):
-            problem, advice = "the model does not fit into the memory of the device", "free some memory, or use another device"
+            problem = "the model does not fit into the memory of the device"
+            advice = "free some memory, or use another device"
         raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error
 
 

@@ -16,7 +16,9 @@ METHOD = (
 )
 READOUT = "define a readout as (*, options) -> list of Readout"
 METRIC = "define a metric as (ranking, *, options) -> an array with one number for each query (see docs/extending.md)"
-PROTOCOL = "define a protocol as an object Protocol(before, mix, correct, keep, metric, needs, trains) (see docs/extending.md)"
+PROTOCOL = (
+    "define a protocol as an object Protocol(before, mix, correct, keep, metric, needs, trains) (see docs/extending.md)"
+)
 EXTRACTOR = "define an audio extractor as (*, options) -> Extractor("
 
 WRONG = """

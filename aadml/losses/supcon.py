@@ -21,8 +21,8 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
 
     Args:
         comparison: a anchors against c candidates.
-        temperature: tau (0.07: the authors' code, with a factor tau / base temperature of 1; 0.1: Khosla et al. in their
-            ImageNet runs and pytorch-metric-learning).
+        temperature: tau (0.07: the authors' code, with a factor tau / base temperature of 1; 0.1: Khosla et al.
+            on ImageNet, and pytorch-metric-learning).
 
     Returns:
         One term per anchor; no terms for anchors without positives. Without negatives, several positives still compete

@@ -135,7 +135,8 @@ def _present(train: Clips, modality: Modality) -> Matrix:
     rows = train.rows(modality)
     if not len(rows):
         raise InputError(
-            f"no training clip has {modality} features; omit the modality (list the others: --set modalities=A,B)"
+            f"no training clip has {modality} features; omit the modality (list the others: --set modalities=A,B), or "
+            f"pass training clips with {modality} features"
         )
     features = train.vectors(modality)
     if len(rows) == len(train):

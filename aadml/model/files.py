@@ -175,7 +175,7 @@ def _mismatch_in(folder: Path) -> Iterator[None]:
         raise
     except (ValueError, TypeError, KeyError, RuntimeError, AttributeError, IndexError, MemoryError) as error:
         raise DamagedFileError(
-            f"{folder / FACTS}: describes another model than {WEIGHTS} contains ({mismatch(error)}); restore both "
+            f"{folder / FACTS} describes another model than {WEIGHTS} contains ({mismatch(error)}); restore both "
             "files from a copy"
         ) from error
 

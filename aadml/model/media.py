@@ -109,7 +109,8 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     actual = fingerprint({"extractor": built.name, "parameters": built.parameters, "about": built.about})
     if other := difference(expected, actual):
         raise InputError(
-            f"{modality}: the installed extractor differs from the model's ({other}); pass features instead of files"
+            f"{modality}: the installed extractor differs from the extractor of the model's features ({other}); pass "
+            "features instead of files"
         )
     return built
 

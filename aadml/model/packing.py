@@ -42,7 +42,7 @@ def unpack_tensors(data: bytes, place: Path) -> Checkpoint:
         return Checkpoint(load_tensors(data), json.loads(header.get("__metadata__", {}).get("facts", "{}")))
     except (SafetensorError, ValueError, AttributeError) as error:
         raise DamagedFileError(
-            f"{place} is not a complete safetensors file ({error}); restore the file from a copy, or create it again"
+            f"{place} is not a complete safetensors file ({error}); restore the file from a copy, or create a new file"
         ) from error
 
 

@@ -117,7 +117,7 @@ class LossSection(EntrySection):
         if "features" in parameters and not space.features:
             raise InputError(
                 f"loss: {self.name} generates features of a last layer, which this method does not have; choose the "
-                "method aadml"
+                "method aadml with at least one layer in network.hidden"
             )
         return bound(**{key: value for key, value in vars(space).items() if key in parameters})
 

@@ -28,7 +28,7 @@ def unseen_classes(subject: Subject, split: str) -> Subject:
     if both:
         raise InputError(
             f"unseen-classes: the model was trained on the classes {', '.join(both[:5])} of the {split} split; "
-            "train with --set unseen_classes=0.3, or pass clips of other classes"
+            "train with --set unseen_classes=0.3 and score the test split, or pass clips of other classes"
         )
     return subject
 

@@ -185,7 +185,7 @@ def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[st
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InputError(f"{flag} {command[:80]!r} cannot be parsed ({error}); check the quotes") from error
+        raise InputError(f"{flag} {command[:80]!r} cannot be parsed ({error}); check quotes and backslashes") from error
     if not words or not all(any(name in word for word in words) for name in places):
         raise InputError(f"{flag} {command[:80]!r} lacks {' or '.join(places)}; write both into the command")
     words[0] = shutil.which(words[0]) or words[0]  # the isolated environment has another PATH

@@ -60,7 +60,7 @@ def in_fresh_process(
     sender.close()
     try:
         if not receiver.poll(seconds):
-            raise InputError(f"the encoder took longer than {seconds:g} s; raise --time-limit")
+            raise InputError(f"a process of the audit took longer than {seconds:g} s; raise --time-limit")
         received = unpack_tensors(receiver.recv_bytes(), Path("embeddings"))
     except EOFError:
         raise InputError(

@@ -116,11 +116,7 @@ def score_direction(
     measured = over_rankings(source, relevant, measure, partner=partner)
     parts = [part for part in measured if part is not None]
     if not parts:
-        other = " other than its own clip" if exclude_partner else ""
-        raise InputError(
-            f"{direction}: no query has a relevant item{other}; pass clips with common labels, or judgments with the "
-            "ids of these clips"
-        )
+        raise nothing_relevant(direction, exclude_partner=exclude_partner)
     index, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "relevant"))
     count = len(index)
     units = named.units or Units.apart(*source.shape)
@@ -147,6 +143,20 @@ def score_direction(
         curves=Curves(wanted, *(np.sum([part.curves for part in parts], axis=0) / count)),
         cutoffs=tuple(int(k) for k in shown),
         figures=figures if partner is None or exclude_partner else figures | _without_partner(parts),
+    )
+
+
+def nothing_relevant(direction: str, *, exclude_partner: bool) -> InputError:
+    """Return the error for a direction without a relevant item for any query."""
+    other = " other than its own clip" if exclude_partner else ""
+    last = (
+        "omit exclude_partner and the metric map-without-partner"
+        if exclude_partner
+        else "pass clips with both modalities"
+    )
+    return InputError(
+        f"{direction}: no query has a relevant item{other}; pass clips with common labels, pass judgments with the ids "
+        f"of these clips, or {last}"
     )
 
 

@@ -15,7 +15,7 @@ from aadml.comparison.relevance import LABEL, Relevant
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import require_entry
 from aadml.retrieval import metrics
-from aadml.retrieval.directions import CUTOFFS, Queries, Units, score_direction
+from aadml.retrieval.directions import CUTOFFS, Queries, Units, nothing_relevant, score_direction
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.retrieval.galleries import Sides, of_others, sides_of
 from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
@@ -225,8 +225,8 @@ def _source(embeddings: Embeddings, direction: Direction, sides: Sides, similari
         require_entry(embeddings.vectors, modality, "modality among the embeddings")
     if embeddings.similarity == FRAME_WORD != similarity:
         raise InputError(
-            f"similarity '{similarity}' cannot compare sequences of frames and words; omit the similarity for the "
-            f"similarity of the embeddings, {FRAME_WORD}"
+            f"similarity '{similarity}' cannot compare sequences of frames and words; omit similarity to use "
+            f"{FRAME_WORD}, the similarity of the embeddings"
         )
     queries = embeddings.of(direction[0], torch.from_numpy(sides.queries))
     gallery = embeddings.of(direction[1], torch.from_numpy(sides.gallery))
@@ -278,10 +278,7 @@ def per_query(
         parts = over_rankings(source, relevant, measure, partner=partner)
         values += [part for part in parts if part is not None]
     if not values:
-        raise InputError(
-            f"{'-'.join(direction)}: no query has a relevant item; pass clips with common labels, or judgments with "
-            "the ids of these clips"
-        )
+        raise nothing_relevant("-".join(direction), exclude_partner=gallery == "without-partner")
     return np.concatenate(values)
 
 

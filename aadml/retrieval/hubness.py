@@ -84,7 +84,10 @@ def corrected(embeddings: Embeddings, bank: Mapping[Modality, Tensor], bias: Bia
         InputError: the similarity is not an inner product.
     """
     if embeddings.similarity not in ("cosine", "dot"):
-        raise InputError(f"hubness: similarity {embeddings.similarity} is not an inner product; use cosine or dot")
+        raise InputError(
+            f"hubness: similarity {embeddings.similarity} is not an inner product; choose another protocol, or pass "
+            "embeddings with the similarity cosine or dot"
+        )
     prepare = partial(F.normalize, dim=1, eps=TINY) if embeddings.similarity == "cosine" else Tensor.double
     items = {m: prepare(values.double()) for m, values in embeddings.vectors.items()}
     banks = {m: prepare(bank[m].double()) for m in items}

@@ -56,7 +56,8 @@ def read_judgments(path: str | Path) -> Judgments:
         if grade is None:
             raise InputError(
                 f"{path}: line {number} is not a judgment ({as_yaml(lines[number - 1])}); write a CSV with the header "
-                "'query,item,grade', or qrels with lines 'QUERY 0 ITEM GRADE', and grades above 0 from 1e-6 to 1e6"
+                "'query,item,grade', or qrels with lines 'QUERY 0 ITEM GRADE', where each grade is 0 or from "
+                "1e-6 to 1e6"
             )
         query, item, _ = row
         if item in grades.setdefault(query, {}):

@@ -67,6 +67,7 @@ def restricted(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:
     ]
     if not remaining:
         raise InputError(
-            f"queries: none of the {len(rows)} drawn queries has both modalities of the direction; draw more queries"
+            f"queries: none of the {len(rows)} drawn queries has both modalities of the direction; draw more queries, "
+            "or omit the metric map-without-partner"
         )
     return remaining

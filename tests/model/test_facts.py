@@ -181,7 +181,7 @@ def test_media_are_refused_where_their_features_cannot_be_made_again(model, cont
     clip.write_bytes(b"x")
     for origin, message in {
         "an extractor that is not here": ({"extractor": "clap", "parameters": {}}, "clap, is not installed"),
-        "another setting of it": (VISUAL, "the installed extractor differs from the model's .hog-color"),
+        "another setting of it": (VISUAL, "differs from the extractor of the model's features .hog-color"),
         "fitted matrices": (
             origin_of("visual", "inception-v3", {"weights": "untrained", "reduction": "own-pca"}),
             "fitted to the training clips",

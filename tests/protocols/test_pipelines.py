@@ -173,7 +173,7 @@ def test_a_function_that_can_be_imported_is_isolated_with_consent_and_others_are
     [
         (
             "embed 'open {input} {output}",
-            r"^--command \"embed 'open .*\" cannot be parsed \(No closing quotation\); check the quotes$",
+            r"^--command \"embed 'open .*\" cannot be parsed \(No closing quotation\); check quotes and backslashes$",
         ),
         ("embed {input}", r"^--command 'embed \{input\}' lacks \{input\} or \{output\}; write both into the command$"),
         ("", "lacks"),

@@ -84,7 +84,7 @@ def test_a_pass_without_time_is_ended_before_it_has_done_its_work(tmp_path):
         time.sleep(1)
         (tmp_path / "done").touch()
 
-    with pytest.raises(InputError, match=r"the encoder took longer than 0 s; raise --time-limit"):
+    with pytest.raises(InputError, match=r"a process of the audit took longer than 0 s; raise --time-limit"):
         in_fresh_process(work, seconds=0.0)
     assert [*tmp_path.iterdir()] == []
 

@@ -167,7 +167,7 @@ def _learner(
     audio, text = build_tower("audio", towers, freezing, context), build_tower("text", towers, freezing, context)
     if context.architecture is None and not any(p.requires_grad for tower in (audio, text) for p in tower.parameters()):
         raise InputError(
-            "method.heads is none, and both networks are frozen, so nothing can be trained; set method.heads to "
-            "layers, or train a network (method.freeze, method.blocks)"
+            "method.heads is none with both networks frozen, so nothing can be trained; set method.heads to layers, or "
+            "train a network (method.freeze, method.blocks)"
         )
     return TwoTowers(audio, text, objective, towers.recall, captioned.loading, curriculum)

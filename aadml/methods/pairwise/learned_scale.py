@@ -38,13 +38,13 @@ class LearnedScale(nn.Module):
         """
         if not 0.01 <= temperature <= 1:
             raise InputError(
-                f"loss.temperature is {temperature:g}, but this method learns a temperature between 0.01 and 1, which "
-                "starts at this value; choose a number from 0.01 to 1"
+                f"loss.temperature is {temperature:g}, but the learned temperature of this method starts between 0.01 "
+                "and 1; choose a number from 0.01 to 1"
             )
         if any(not isinstance(loss, LeftOut) for loss in objective.owned):
             raise InputError(
-                "loss: this method learns the option temperature and passes it in each call, but the loss is an "
-                "nn.Module, which receives its options once; choose a loss that is a function"
+                "loss: the loss is an nn.Module, which cannot receive the learned temperature of this method in each "
+                "call; choose a loss that is a function"
             )
         self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
         objective.losses = tuple(partial(self._scaled, loss) for loss in objective.losses)

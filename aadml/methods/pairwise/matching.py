@@ -184,19 +184,22 @@ def same_clips(clips: Clips) -> Tensor:
 
 
 def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
+    equal = (
+        "" if neighbors.positives == "all" else "set neighbors.weights to equal, or "
+    )  # equal weights of all clips are refused
     if not neighbors.alike and loss not in WEIGHS_POSITIVES:
         raise InputError(
-            f"neighbors.weights is {neighbors.weights}, but the loss {loss} weights all positives equally; set "
-            f"neighbors.weights to equal, or choose a loss from {', '.join(WEIGHS_POSITIVES)}"
+            f"neighbors.weights is {neighbors.weights}, but the loss {loss} weights all positives equally; {equal}"
+            f"choose a loss from {', '.join(WEIGHS_POSITIVES)}"
         )
     if not neighbors.alike and isinstance(proxy, Extending):
         raise InputError(
-            f"neighbors.weights is {neighbors.weights}, but the proxy appends candidates, which have no weights; set "
-            "neighbors.weights to equal, or choose another proxy"
+            f"neighbors.weights is {neighbors.weights}, but the proxy appends candidates, which have no weights; "
+            f"{equal}choose another proxy"
         )
     if neighbors.candidates == "bank" and isinstance(proxy, Extending):
         raise InputError(
-            "neighbors.candidates is bank, so all training clips are candidates, but the proxy appends further "
+            "with neighbors.candidates=bank, all training clips are candidates, but the proxy appends further "
             "candidates; choose another proxy, or set neighbors.candidates to batch"
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":

@@ -64,9 +64,7 @@ def _base_of(saved: SavedTower, modality: Kind) -> OpenedTower:
     try:
         tower = open_tower(saved.base, modality, torch.device("cpu"))
     except InputError as error:
-        raise InputError(
-            f"the model has adapters of {saved.model} and needs the weights of {saved.base}, but {error}"
-        ) from error
+        raise InputError(f"the adapters of {saved.model} need the weights of {saved.base}, but {error}") from error
     if tower.architecture.weights != saved.weights:
         raise InputError(
             f"the model has adapters of {saved.model} with weights {saved.weights[:16]}..., but the weights found are "

@@ -112,7 +112,7 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
     [
         (
             {"neighbors": NeighborOptions(positives="own", weights="affine"), "loss": "triplet"},
-            "weights all positives equally",
+            "weights all positives equally; set neighbors.weights to equal, or choose a loss from nt-xent",
         ),
         ({"loss": {"name": "nt-xent", "temperature": 0.001}}, r"loss\.temperature is 0\.001, .* from 0\.01 to 1"),
         ({"loss": f"{__name__}:OfModule"}, "the loss is an nn.Module"),
@@ -127,7 +127,7 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
         *(
             (
                 {"neighbors": NeighborOptions(positives="all", weights="affine"), "loss": "supcon", "proxy": proxy},
-                "the proxy appends candidates, which have no weights; set neighbors.weights to equal",
+                "the proxy appends candidates, which have no weights; choose another proxy",
             )
             for proxy in ("expansion", "memory")
         ),

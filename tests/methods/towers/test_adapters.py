@@ -89,7 +89,7 @@ def test_a_saved_model_holds_adapters_and_finds_the_network(videos, own, tmp_pat
     whole = merged.save(tmp_path / "whole")
     shutil.move(tmp_path / "own", tmp_path / "elsewhere")
     np.testing.assert_allclose(embedded(aadml.load(whole), videos), expected, rtol=0, atol=1e-6)
-    with pytest.raises(InputError, match=r"adapters of own and needs the weights of .*never used .* or have been"):
+    with pytest.raises(InputError, match=r"adapters of own need the weights of .*never used .* or have been"):
         aadml.load(folder)
     with pytest.raises(InputError, match="the model has no adapters to merge"):
         aadml.load(whole).merged()

@@ -172,7 +172,7 @@ def _audit_task(mteb: str, data: object, split: str, seconds: float) -> AuditRep
     from aadml.protocols.task_audit import audit_task
 
     if data is not None:
-        raise InputError("audit: a task has its own data; leave out --data")
+        raise InputError(f"audit: the task {mteb} has its own data; leave out --data")
     if split != "test":
         raise InputError(f"audit: the split is '{split}', but all splits of a task are audited; leave out --split")
     if seconds != TIME_LIMIT:
@@ -211,6 +211,6 @@ def _check_readable(order: Order, data: str | Path | Splits) -> None:
         readable = Path(place).resolve()
         if labels.is_relative_to(readable) or readable.is_relative_to(labels):
             raise InputError(
-                f"audit: the encoder may read {place}, which contains the data with the labels, or is part of the "
-                "data; leave out this path, or move the data to another folder"
+                f"audit: the encoder may read {place}, which contains the data with the labels or is part of these "
+                "data; leave out this path, or keep this path and the data in separate folders"
             )

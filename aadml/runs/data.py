@@ -202,8 +202,8 @@ def require_clusters(splits: Splits, split: str) -> None:
     clusters = splits.clusters
     if clusters is not None and (empty := [name for name in splits[split].ids if not clusters[name]]):
         raise InputError(
-            f"cluster: {splits.name}: {len(empty)} {split} clips have no value in the column of clusters (the first is "
-            f"{empty[0]}); fill the column, or choose another column"
+            f"cluster: {len(empty)} {split} clips of {splits.name or 'the data'} have no value in the column of "
+            f"clusters (the first is {empty[0]}); fill the column, or choose another column"
         )
 
 
@@ -236,7 +236,7 @@ def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
     if len(set(names)) < 2:
         raise InputError(
             f"modalities: [{', '.join(names)}] does not name two modalities; "
-            f"choose at least two of {', '.join(modalities)} of {place}"
+            f"choose at least two of the modalities of {place}: {', '.join(modalities)}"
         )
     omitted = [name for name in modalities if name not in names]
     notes = [f"the key modalities leaves out these modalities of the data: {', '.join(omitted)}"] if omitted else []

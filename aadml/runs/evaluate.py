@@ -139,7 +139,10 @@ def evaluate(
         )
     rule = relevance_name(relevance)
     if cluster is not None and model is None:
-        raise InputError(f"evaluate: cluster '{cluster}' is a column of data, but embeddings are scored; pass a model")
+        raise InputError(
+            f"evaluate: cluster '{cluster}' is a column of data, but embeddings are scored; pass a model instead of "
+            "embeddings, or leave out cluster"
+        )
     if model is None:
         evaluation = _of_embeddings(embeddings, split, protocol, note, options, rule)
     else:
@@ -151,7 +154,7 @@ def evaluate(
         if (chance := float(result.chance.mean())) >= TRIVIAL_CHANCE:
             note(
                 f"warning: {result.name}: the chance level of MAP is {chance:.4f}, because nearly all clips are"
-                " relevant to each query; this MAP says nothing about the embeddings, so score clips of several classes"
+                " relevant to each query; this MAP does not measure the embeddings, so score clips of several classes"
             )
     return evaluation
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from shlex import quote
 
 from aadml.comparison.clips import Splits
 from aadml.configuration.config import Config
@@ -145,8 +144,7 @@ def load_trained(manifest: RunManifest, device: str = "auto") -> Model:
     """
     folder = manifest.folder
     if FACTS not in manifest.files:
-        command = f"aadml train --resume {quote(str(folder))}"
-        raise InputError(f"{folder}: training was not finished; continue it with `{command}`")
+        raise InputError(f"{folder}: training was not finished; {manifest.continuation}")
     manifest.read(FACTS)  # the manifest must agree with the checksums of the model
     model = load_model(folder, chosen_device(device, "load"))
     model = replace(model, records=partial(read_curves, folder))

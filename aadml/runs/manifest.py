@@ -48,6 +48,13 @@ class RunManifest:
     files: Mapping[str, FileSum] = field(default_factory=dict)
     seconds: float = 0.0
 
+    @property
+    def continuation(self) -> str:
+        """Hint for a run that is not finished. A run without a config cannot be resumed."""
+        if CONFIG not in self.files:
+            return "start a new run"
+        return f"continue the training with `aadml train --resume {quote(str(self.folder))}`"
+
     def to_bytes(self) -> bytes:
         """Return the content of `manifest.json`."""
         content = asdict(replace(self, files=dict(sorted(self.files.items()))))
@@ -71,10 +78,7 @@ class RunManifest:
         """
         path = self.folder / name
         if name not in self.files:
-            raise InputError(
-                f"{path} does not exist, because training was not finished; continue with "
-                f"`aadml train --resume {quote(str(self.folder))}`"
-            )
+            raise InputError(f"{path} does not exist, because training was not finished; {self.continuation}")
         data = _bytes_of(path)
         self.files[name].check(data, path)
         return data

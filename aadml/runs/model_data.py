@@ -98,7 +98,7 @@ def check_features(
         origin = fingerprint(content.provenance.get(modality, {}))
         if expected and origin and not allow and (other := difference(expected, origin)):
             raise InputError(
-                f"{place}: its {modality} features were computed by {other}, but the model was not trained on such "
+                f"{place}: the {modality} features were computed by {other}, but the model was not trained on such "
                 "features; pass features of the training extractor, or (except in an audit) --allow-other-features"
             )
         if expected and not origin and on_note:

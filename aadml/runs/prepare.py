@@ -83,8 +83,8 @@ def _check_galleries(splits: Splits) -> None:
         for modality, flags in splits[split].present.items():
             if len(flags) and not flags.any():
                 raise InputError(
-                    f"{splits.name or 'the data'}: no {split} clip has {modality}, so there is nothing to rank; add "
-                    f"clips with {modality} to {split}, or omit the modality (--set modalities=A,B)"
+                    f"{splits.name or 'the data'}: no clip of the split '{split}' has {modality}, so there is nothing "
+                    f"to rank; add clips with {modality} to this split, or omit the modality (--set modalities=A,B)"
                 )
 
 
@@ -137,11 +137,13 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     )
     if splits.train.drawn_by is not None and (reason := method.needs_same_texts):
         raise InputError(
-            f"texts is 'drawn', so the texts change in each epoch, but {config.method} {reason}; use first or all"
+            f"texts is 'drawn' (the texts change in each epoch), but {config.method} {reason}; "
+            "set texts to first or all"
         )
     if not method.takes_statistics and config.inputs.scaling not in ("none", "l2"):
         raise InputError(
-            f"inputs.scaling is {config.inputs.scaling}, but {config.method} fits no statistics; use none or l2"
+            f"inputs.scaling is {config.inputs.scaling}, but {config.method} fits no statistics; "
+            "set inputs.scaling to none or l2"
         )
     return Model(method, fit_scaling(splits.train, config.inputs), facts)
 

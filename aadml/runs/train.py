@@ -253,6 +253,6 @@ def card_of_run(model: Model, manifest: RunManifest, note: Note) -> dict[str, by
     content, place = model.card().encode(), manifest.folder / CARD
     before = place.read_bytes() if place.exists() else content
     if before != content and manifest.files.get(CARD) != FileSum.of(before):
-        note(f"warning: {place} was not written by this run, or was edited, and is kept; no card was written")
+        note(f"warning: {place} is not the card that this run wrote; the file is kept, and no card was written")
         return {}
     return {CARD: content}

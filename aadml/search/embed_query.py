@@ -45,7 +45,9 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
     if errors and not vectors:
         raise errors[0]
     if not vectors:
-        raise InputError(f"{value} has no modality that can be compared with {to}; pass another file")
+        raise InputError(
+            f"{value} has no modality that can be compared with {to}; pass another file, or search another modality"
+        )
     return vectors
 
 

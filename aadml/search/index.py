@@ -118,7 +118,7 @@ def _queries(vectors: Mapping[Modality, Tensor], gallery: Gallery) -> Tensor:
     if other := [vector.shape[1] for vector in vectors.values() if vector.shape[1] != width]:
         raise InputError(
             f"the query has {other[0]} dimensions, but the items of the index have {width}; pass "
-            "features of the extractor of the index"
+            "vectors of the model or the extractors of the index"
         )
     return torch.cat([vector.float() for vector in vectors.values()])
 
@@ -320,7 +320,7 @@ class Index:
                     self._state.items.check([number, *numbers[place].tolist()])  # the mapping was read unverified
             if not len(place):
                 name = repr(clip[:80]) if isinstance(clip, str) else f"number {clip}"
-                raise InputError(f"clip {name} is not in this index or has no {modality}; pass a clip with {modality}")
+                raise InputError(f"this index has no clip {name} with {modality}; pass a clip with {modality}")
             check(self.encoder, modality, to)
             return self.nearest({modality: gallery.vectors[place]}, to, k=k, where=where)
 
@@ -498,7 +498,12 @@ class Index:
 
     def _target(self, to: Modality | None) -> Modality:
         if to is None and len(self.modalities) != 1:
-            raise InputError(f"the modality to search is missing; choose `to` from {', '.join(self.modalities)}")
+            known = ", ".join(self.modalities)
+            raise InputError(
+                f"the modality to search is missing; choose `to` from {known}"
+                if known
+                else "this index has no vectors; build the index again from items that can be read"
+            )
         target = to or self.modalities[0]
         self._gallery(target)
         return target

@@ -48,7 +48,9 @@ class JudgmentsFile:
             grades = self._read()
             grades[query, item] = "1" if fits else "0"
             if len(grades) > MOST:
-                raise InputError(f"{self.path} contains {MOST} judgments already; move the file to begin a new one")
+                raise InputError(
+                    f"{self.path} contains {MOST} judgments already; move the file, so that a new file is written"
+                )
             with atomic_path(self.path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows(
                     [HEADER, *([*key, grade] for key, grade in grades.items())]

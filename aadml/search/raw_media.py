@@ -69,7 +69,10 @@ def _vector_cache(path: Path) -> Iterator[sqlite3.Connection]:
             cache.execute("CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, content BLOB NOT NULL)")
             yield cache
     except sqlite3.DatabaseError as error:
-        raise DamagedFileError(f"{path} cannot be used as a cache of vectors ({error}); remove this file") from error
+        raise DamagedFileError(
+            f"{path} cannot be used as a cache of vectors ({error}); remove this file, or check its folder "
+            "for free space and permissions"
+        ) from error
 
 
 def _with_texts(source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder) -> IndexSource:

@@ -246,7 +246,7 @@ def only_writer(path: Path) -> Iterator[Path]:
         handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         raise InputError(f"{work} cannot be written ({error.strerror}); choose another path") from error
-    busy = f"{path}: another process is updating this index; try again when it has finished"
+    busy = f"{path}: another process is updating this index; try again when that process has finished"
     try:
         with locked(handle, work / "lock.host", busy):
             if not os.fstat(handle).st_nlink:  # the process that held the lock has removed the file

@@ -103,7 +103,8 @@ def compare(
     names = _wanted(methods, losses)
     if config is not None and not names[1]:
         raise InputError(
-            f"--config {config} applies only to losses, as each method has its own config; pass --losses as well"
+            f"--config {config} applies only to losses, as each method has its own config; pass --losses as well, "
+            "or leave out --config"
         )
     place = data_location(data) if data else _sample(note)
     chosen = [] if modalities is None else [("modalities", listed(modalities))]

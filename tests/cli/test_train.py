@@ -349,5 +349,6 @@ def test_one_modality_alone_is_refused(aadml, features, tmp_path):
     code, _, err = aadml("train", "--data", features, "--modalities", "audio", "--runs", tmp_path / "runs")
     assert (code, err) == (
         2,
-        f"modalities: [audio] does not name two modalities; choose at least two of audio, visual of {features}",
+        f"modalities: [audio] does not name two modalities; choose at least two of the modalities "
+        f"of {features}: audio, visual",
     )

@@ -205,7 +205,7 @@ def test_an_edited_card_is_kept(asked, run):
     notes = []
     aadml.audit(run, on_note=notes.append)
     assert card.read_text() == edited
-    assert notes == [f"warning: {card} was not written by this run, or was edited, and is kept; no card was written"]
+    assert notes == [f"warning: {card} is not the card that this run wrote; the file is kept, and no card was written"]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_time_limit_that_no_clock_can_hold_is_refused(seconds):
 def test_an_encoder_does_not_name_the_data(other_file):
     data = other_file()
     for options in ({"allow": [data]}, {"allow": [data.parent]}):
-        with pytest.raises(InputError, match="contains the data with the labels, or is part of"):
+        with pytest.raises(InputError, match="contains the data with the labels or is part of"):
             aadml.audit(command="mine {input} {output}", data=data, **options)
     (link := data.parent.parent / "link").symlink_to(data.parent)
     with pytest.raises(InputError, match="contains the data with the labels"):

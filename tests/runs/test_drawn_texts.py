@@ -101,7 +101,8 @@ def test_a_session_says_what_is_drawn_and_scores_every_text(features, tmp_path):
     [
         (
             {"method": "cca"},
-            "texts is 'drawn', so the texts change in each epoch, but cca does not train in epochs; use first or all",
+            r"texts is 'drawn' \(the texts change in each epoch\), but cca does not train in epochs; "
+            "set texts to first or all",
         ),
         ({"method": "clip", "settings": {"texts": "drwan"}}, 'texts is "drwan"; pass one of first, drawn, all'),
         (

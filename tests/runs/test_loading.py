@@ -71,7 +71,7 @@ def test_a_run_that_was_stopped_holds_no_model_and_no_evaluation(tmp_path):
     assert not is_finished(tmp_path / "run")
     shutil.copytree(tmp_path / "run", tmp_path / "my run")
     for folder, written in (("run", f"{tmp_path}/run"), ("my run", f"'{tmp_path}/my run'")):
-        wanted = f"training was not finished; continue it with `aadml train --resume {written}`"
+        wanted = f"training was not finished; continue the training with `aadml train --resume {written}`"
         with pytest.raises(InputError, match=re.escape(wanted)):
             aadml.load(tmp_path / folder)
     with pytest.raises(InputError, match=r"evaluation\.json does not exist, because training was not finished"):

@@ -71,10 +71,10 @@ def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
 
     fitted = aadml.fit(written("a.h5", "one"), method="cca", settings={"method.dimension": 4})
     for data in (written("b.h5", "another"), aadml.read(tmp_path / "b.h5")):
-        with pytest.raises(InputError, match="its audio features were computed by another"):
+        with pytest.raises(InputError, match="the audio features were computed by another"):
             aadml.evaluate(fitted, data=data)
         assert aadml.evaluate(fitted, data=data, allow_other_features=True).directions
-    with pytest.raises(InputError, match="its audio features were computed by another"):
+    with pytest.raises(InputError, match="the audio features were computed by another"):
         aadml.embed(fitted, tmp_path / "b.h5", tmp_path / "e.h5")
     (tmp_path / "e.h5").write_text("mine")
     with pytest.raises(InputError, match=r"e\.h5"):

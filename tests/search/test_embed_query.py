@@ -37,7 +37,11 @@ def test_a_wrong_question_is_refused(features, tmp_path, question, says):
         ("a.mp4", ("audio", "visual"), "audio is silent"),
         ("a.wav", (), ["audio"]),
         ("a.wav", ("audio",), "audio is silent"),
-        ("a.txt", "all", "a.txt has no modality that can be compared with text; pass another file"),
+        (
+            "a.txt",
+            "all",
+            "a.txt has no modality that can be compared with text; pass another file, or search another modality",
+        ),
     ],
 )
 def test_a_clip_is_embedded_in_the_modalities_that_can_be_read(monkeypatch, path, fails, expected):

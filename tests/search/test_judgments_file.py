@@ -44,7 +44,9 @@ def test_a_file_has_up_to_a_hundred_thousand_judgments(tmp_path):
     path = tmp_path / "j.csv"
     path.write_text("query,item,grade\n" + "".join(f"q,{n},1\n" for n in range(99_999)))
     assert JudgmentsFile(path).record("q", "last", fits=False) == 100_000
-    with pytest.raises(InputError, match="contains 100000 judgments already; move the file to begin a new one"):
+    with pytest.raises(
+        InputError, match="contains 100000 judgments already; move the file, so that a new file is written"
+    ):
         JudgmentsFile(path).record("q", "one more", fits=True)
     assert path.read_text().endswith("\nq,last,0\n")
 

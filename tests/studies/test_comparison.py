@@ -18,7 +18,8 @@ OTHER_PROXY = (
         (["--methods", ","],
          "compare: there are no methods and no losses; pass --methods all, --losses all, or names instead of all"),
         (["--methods", "cca", "--config", "x.yaml"],
-         "--config x.yaml applies only to losses, as each method has its own config; pass --losses as well"),
+         "--config x.yaml applies only to losses, as each method has its own config; pass --losses as well, "
+         "or leave out --config"),
     ],
 )  # fmt: skip
 def test_a_comparison_of_nothing_or_with_a_config_for_nothing_is_refused(features, tmp_path, words, message):

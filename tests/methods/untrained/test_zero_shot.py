@@ -124,7 +124,8 @@ def test_compare_has_a_row_of_it_beside_trained_ones(features, tmp_path):
 
 def test_statistics_of_the_training_clips_are_refused(features):
     with pytest.raises(
-        InputError, match=r"inputs.scaling is standard, but zero-shot fits no statistics; use none or l2"
+        InputError,
+        match=r"inputs.scaling is standard, but zero-shot fits no statistics; set inputs.scaling to none or l2",
     ):
         aadml.fit(features, method="zero-shot", settings={"inputs.scaling": "standard"})
 

@@ -182,7 +182,7 @@ def open_manifest(source: str | os.PathLike[str]) -> Manifest:
 
 def _check_header(header: list[str], place: str) -> None:
     if not header:
-        raise InputError(f"{place} has no first line or an empty first line; write the columns {_WANTED} there")
+        raise InputError(f"{place}: the first line is missing or empty; write the columns {_WANTED} in this line")
     name, count = Counter(header).most_common(1)[0]
     if count > 1:
         raise InputError(
@@ -199,13 +199,14 @@ def _check_header(header: list[str], place: str) -> None:
         raise InputError(f"{place} has both 'label' and 'labels'; remove one of the two columns")
     if "media" in header and {"audio", "visual"} & set(header):
         raise InputError(
-            f"{place} has both 'media' and 'audio' or 'visual'; use either 'media', or 'audio' and 'visual'"
+            f"{place} has the column 'media' and also 'audio' or 'visual'; "
+            "remove 'media', or remove 'audio' and 'visual'"
         )
     for name in header:
         if "/" in name or name in ("", ".", "..") or not _is_utf8(name):
             raise InputError(
-                f"{place}: '{_shown(name)}' cannot be the name of a column; use a name in UTF-8 without '/', and not "
-                "'.' or '..'"
+                f"{place}: '{_shown(name)}' cannot be the name of a column; use a name in UTF-8 that has no '/' "
+                "and is not empty, '.' or '..'"
             )
 
 

@@ -93,7 +93,10 @@ def _vggish(name: str) -> str:
         expected = VGGISH_STATISTICS[variant]
         line = "{}: mean {:.3g}, deviation {:.3g} (published {:.3g}, {:.3g})".format(variant, *statistics, *expected)
         if not np.allclose(statistics, expected, rtol=TOLERANCE, atol=0.0):
-            raise InputError(f"the self-test failed: {line}; download the weights again")
+            raise InputError(
+                f"the self-test failed ({line}); "
+                f"delete the files of VGGish in {weights_folder()}, and download these files again"
+            )
         lines.append(line)
     return "self-test passed, " + ", ".join(lines)
 
@@ -104,7 +107,7 @@ def _inception(name: str) -> str:
     if not np.isfinite(rows).all() or not rows.any():
         raise InputError(
             f"the self-test failed: the {name} features of a gray frame are all zero or not finite; "
-            "download the weights again"
+            f"delete {weights_folder() / WEIGHTS[name].file}, and run `aadml weights get {name}`"
         )
     return _LOADED
 

@@ -111,7 +111,7 @@ def _check_arguments(arguments: list[str]) -> None:
             place = flag
         else:
             continue
-        raise InputError(f"{arguments[0]}: {place} is empty; pass a value or omit {place}")
+        raise InputError(f"{arguments[0]}: {place} is empty; pass a value, or omit {place} if {place} is not required")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -27,6 +27,6 @@ def command(run: Path, output: str) -> None:
         return
     for head in aadml.export(run, output):
         echo(
-            f"{head.path}: maps {head.modality} (n, {head.width}) to embeddings (n, {head.dimension}), which differ "
+            f"{head.path} maps {head.modality} (n, {head.width}) to embeddings (n, {head.dimension}), which differ "
             f"from the model's by at most {head.difference:.1e}"
         )

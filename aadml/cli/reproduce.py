@@ -64,7 +64,6 @@ def _ask(forecast: "Forecast", *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise InputError(
             f"reproduce takes about {in_words(forecast.wall)} and needs a confirmation, but stdin is not a terminal; "
-            "pass --yes to start, --quick for a short version, --only for a part, or --shard I/N to divide the runs "
-            "over machines"
+            "pass --yes to start, optionally with --quick, --only or --shard I/N for fewer runs"
         )
     click.confirm(f"aadml: this takes about {in_words(forecast.wall)}; start?", abort=True, err=True)

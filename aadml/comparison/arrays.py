@@ -114,7 +114,8 @@ def to_flags(values: object, name: str) -> Tensor:
         flags = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{name}: the values are not an array of booleans; pass a boolean array with one axis"
+            f"{name}: values of type {type(values).__name__} cannot be converted to an array of booleans; "
+            "pass a boolean array with one axis"
         ) from error
     if flags.ndim != 1 or flags.dtype.kind not in "biuf":
         raise InputError(f"{name} has type {flags.dtype} and shape {flags.shape}; pass a boolean array with one axis")

@@ -217,7 +217,8 @@ class Clips:
                 rows = torch.arange(len(self))[key if isinstance(key, slice) else torch.as_tensor(key)]
             except (IndexError, RuntimeError, TypeError, ValueError) as error:
                 raise InputError(
-                    f"clips: {error}; pass rows in 0..{len(self) - 1}, or a mask of {len(self)} booleans"
+                    f"clips: the key does not select rows ({error}); "
+                    f"pass rows in 0..{len(self) - 1}, or a mask of {len(self)} booleans"
                 ) from error
             return self.select(rows)
         if not isinstance(key, str) or key not in self.features:

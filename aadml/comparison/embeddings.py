@@ -53,7 +53,7 @@ class Embeddings:
         count = len(self.ids)
         for name, tensors in (("vectors", self.vectors), ("rows", self.rows)):
             if not isinstance(tensors, Mapping):
-                raise InputError(f"embeddings: {name} has type {type(tensors).__name__}; pass {{modality: tensor}}")
+                raise InputError(f"embeddings: {name} have type {type(tensors).__name__}; pass {{modality: tensor}}")
         for modality, flags in self.present.items():
             check_present(modality, flags, count)
         if self.labels.shape != (count,):

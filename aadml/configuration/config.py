@@ -345,7 +345,9 @@ class ConfigFile:
         """Return a checked section; `score` is the score of the loss, or None for a loss without a score."""
         value: Any = self.values[key]
         if value is REQUIRED:
-            raise InputError(f"{key}: the section is missing; add it, for example as in the preset `aadml`")
+            raise InputError(
+                f"{key}: the section is missing, but the method needs this section; add {key} to the config"
+            )
         if key == "directions":
             names = checked(Annotated[tuple[str, ...], Len(1, 64)], [value] if isinstance(value, str) else value, key)
             parse_directions(names)

@@ -57,17 +57,18 @@ class ExtractionPlan:
         """Raise InputError for a plan that cannot be executed."""
         index, count = self.shard
         if not 0 <= index < count:
-            raise InputError(f"shard is {index}/{count}; pass I/N with I from 0 to N-1")
+            raise InputError(f"shard is ({index}, {count}); pass (i, n) with i from 0 to n-1")
         if not self.extractors or len({each.modality for each in self.extractors}) != len(self.extractors):
             names = ", ".join(f"{each.modality} {each.name}" for each in self.extractors)
             raise InputError(
-                f"extractors: [{names}] is empty or names a modality twice; pass at least one extractor, and at most "
-                "one per modality"
+                f"extractors: [{names}] is empty or has two extractors of one modality; pass at least one extractor, "
+                "and at most one per modality"
             )
         _ = self.pending  # raises InputError for a fit that cannot be merged
         if "text" in self.by_modality and self.manifest.rows and "text" not in self.manifest.rows[0].media:
             raise InputError(
-                f"{self.manifest.path} has no text; add a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
+                f"{self.manifest.path} has no text for the extractor {self.by_modality['text'].name}; "
+                f"add a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
             )
         require_seconds("time limit", self.time_limit)
         if self.workers is not None and self.workers < 1:
@@ -154,7 +155,7 @@ def _pending(extractor: Extractor, fit: Fit) -> PendingFit:
         return PendingFit(PCA_WHITENING, fit.dimension, fit.eight_bit)
     raise InputError(
         f"{extractor.name}: its fit needs all training clips, and merging does not support this fit; "
-        "extract without --shard"
+        "extract all clips without shards"
     )
 
 

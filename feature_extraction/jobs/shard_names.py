@@ -47,7 +47,7 @@ def shard_path(output: str | os.PathLike[str], shard: tuple[int, int]) -> Path:
     if (int(named["index"]), int(named["count"])) != shard:
         raise InputError(
             f"{place} is the name of shard {named['index']}/{named['count']}, but the job is shard {index}/{count}; "
-            f"pass {named['stem']}{place.suffix}, the name without the shard"
+            f"pass {place.with_name(named['stem'] + place.suffix)}, the name without the shard"
         )
     return place
 
@@ -72,9 +72,10 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     for name in map(Path, names or (output,)):
         shards = [name] if names and name.exists() else named_shards(name)
         if not shards:
-            absent = "" if name.exists() else "does not exist, and "
+            absent = "" if name.exists() else "the file does not exist, and "
             raise InputError(
-                f"{name}: {absent}there are no shards {name.stem}.0-of-N{name.suffix} beside it; check the path"
+                f"{name}: {absent}there are no shards {name.stem}.0-of-N{name.suffix} beside it; "
+                "pass the paths of the shards, or the output of `aadml extract`"
             )
         paths += shards
     return paths

@@ -36,12 +36,12 @@ def try_out(extractor: Extractor) -> None:
         raise
     except Exception as error:  # any error of the user's code
         raise InputError(
-            f"{extractor.name}: fails in a trial run on noise ({type(error).__name__}: {cause(error)}); correct the "
+            f"{extractor.name} fails in a trial run on noise ({type(error).__name__}: {cause(error)}); correct the "
             "extractor"
         ) from error
     if len(shapes) != len(prepared) or any(len(shape) != 2 or not shape[0] for shape in shapes):
         raise InputError(
-            f"{extractor.name}: returns shapes {shapes} for {len(prepared)} clips of noise; return one array (t, d) "
+            f"{extractor.name} returns shapes {shapes} for {len(prepared)} clips of noise; return one array (t, d) "
             "per clip, with t at least 1"
         )
     _check_pooled(extractor, described)
@@ -51,7 +51,7 @@ def _check_pooled(extractor: Extractor, described: list[Description]) -> None:
     shape = np.shape(extractor.pool(described[0]))
     if extractor.fit is None and shape != (extractor.dimension,):
         raise InputError(
-            f"{extractor.name}: returns values of shape {shape} per clip, but its dimension is {extractor.dimension}; "
+            f"{extractor.name} returns values of shape {shape} per clip, but its dimension is {extractor.dimension}; "
             "set the dimension to that of the pooled features"
         )
 

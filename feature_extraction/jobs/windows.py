@@ -93,7 +93,8 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
     doubled = [name for name, count in Counter(clip.id for clip in clips).items() if count > 1]
     if doubled:
         raise InputError(
-            f"{manifest.path}: a window and another clip have the id '{doubled[0]}'; rename one of the recordings"
+            f"{manifest.path}: a window and another clip have the id '{doubled[0]}'; "
+            "change the id of one of the two recordings"
         )
     return replace(manifest, rows=clips)
 

@@ -146,8 +146,10 @@ class Ledger:
         except OSError as error:
             os.ftruncate(self._records.fileno(), self._end)
             os.ftruncate(self._values.fileno(), self._values_end)
-            message = f"{self._place} cannot be written ({error.strerror}), but {len(self)} results are saved; "
-            raise InputError(message + "free some space and run the same command again") from error
+            raise InputError(
+                f"{self._place} cannot be written ({error.strerror}; saved results: {len(self)}); "
+                "correct the cause, such as a full disk, and run the same command again"
+            ) from error
         return position
 
     def _line(self, position: int) -> bytes:

@@ -67,7 +67,7 @@ def _in_folder(folder: Path, published: str) -> Path:
     if (folder / "saved_model.pb").is_file():
         raise InputError(
             f"weights {folder} is a TensorFlow SavedModel, which only the extractor vggish-hub reads; "
-            "pass --audio vggish-hub, or another weight file"
+            "choose the extractor vggish-hub, or pass another weight file"
         )
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix in _ENDINGS)
     for foreign in folder.iterdir() if not files else ():

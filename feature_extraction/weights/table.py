@@ -275,7 +275,7 @@ def _verify(entry: WeightFile, path: Path) -> None:
     size, place = path.stat().st_size, weights_folder() / entry.file
     if entry.size is not None and size != entry.size:
         raise DamagedFileError(
-            f"{place} has {size:,} bytes, but the published file has {entry.size:,}; store an undamaged "
+            f"{place}: the content has {size:,} bytes, but the published file has {entry.size:,}; store an undamaged "
             "copy of the published file at this path"
         )
     for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):

@@ -95,7 +95,7 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
 def refuse_keras(path: Path) -> None:
     """Raise InputError for a weight file of Keras: HDF5 (`.weights.h5`, `.h5`) or the archive `.keras`."""
     with path.open("rb") as file:
-        kind = "an HDF5 file, as Keras writes" if file.read(8) == _HDF5 else ""
+        kind = "an HDF5 file (the format of Keras)" if file.read(8) == _HDF5 else ""
     if is_archive(path):
         with suppress(*DAMAGED), zipfile.ZipFile(path) as archive:
             kind = "a model of Keras" if "model.weights.h5" in archive.namelist() else kind
@@ -178,7 +178,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
     if not isinstance(content, Mapping):
-        raise InputError(f"{path} contains a {type(content).__name__}; pass a state dict of tensors")
+        raise InputError(f"{path} contains an object of type {type(content).__name__}; pass a state dict of tensors")
     arrays = {
         str(name).removeprefix("module."): torch.from_numpy(value) if isinstance(value, np.ndarray) else value
         for name, value in content.items()

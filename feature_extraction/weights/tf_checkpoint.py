@@ -71,7 +71,7 @@ def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
         shape, dtype = shapes[name]
         if name in tensors:
             raise InputError(
-                f"{name}: consists of several slices; save the checkpoint again without partitioned variables"
+                f"the tensor {name} consists of several slices; save the checkpoint again without partitioned variables"
             )
         if dtype in _DTYPES:
             tensors[name] = _tensor_values(data[3], dtype).reshape(shape)

@@ -157,7 +157,7 @@ def test_wrong_usage_is_one_line_and_exit_status_two(aadml, clips, tmp_path, arg
 @pytest.mark.parametrize(
     ("size", "message"),
     [
-        pytest.param(4_000, "results are saved; free some space and run the same command again", id="ledger"),
+        pytest.param(4_000, "such as a full disk, and run the same command again", id="ledger"),
         pytest.param(
             50_000, "f.h5 cannot be written (File too large); choose another path, or free", id="feature file"
         ),

@@ -315,7 +315,8 @@ def test_a_resumed_run_takes_no_other_flag(aadml, small_run, flag):
 def test_an_empty_argument_is_not_left_to_its_default(aadml, tmp_path, monkeypatch, words, place):
     monkeypatch.chdir(tmp_path)
     code, _, err = aadml(*words)
-    assert (code, err) == (2, f"{place} is empty; pass a value or omit {place.partition(': ')[2]}")
+    argument = place.partition(": ")[2]
+    assert (code, err) == (2, f"{place} is empty; pass a value, or omit {argument} if {argument} is not required")
     assert not list(tmp_path.iterdir())
 
 

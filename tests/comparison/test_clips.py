@@ -57,7 +57,8 @@ def test_whether_a_clip_has_a_modality_is_said_by_truth_values_or_zeros_and_ones
         ({"audio": ["yes"] * N}, r"present: audio has type <U3 and shape \(6,\); pass a boolean array with one axis"),
         (
             {"audio": [[True], [True, False]]},
-            "present: audio: the values are not an array of booleans; pass a boolean array with one axis",
+            "present: audio: values of type list cannot be converted to an array of booleans; "
+            "pass a boolean array with one axis",
         ),
         ([True] * N, "present has type list; pass {modality: n booleans}"),
         ({"audio": [True]}, r"audio: present has type torch.bool and shape \(1,\); pass booleans of shape \(6,\)"),
@@ -103,9 +104,12 @@ def test_printing_clips_prints_no_tensor():
             lambda c: c.embedded({"audio": torch.ones(N, 3)}, once="audio"),
             "embedded: once has type str; pass names",
         ),
-        (lambda c: c.embedded(True), "embeddings: vectors has type bool; pass {modality: tensor}"),
-        (lambda c: c.embedded({}, rows=torch.zeros(2, 6)), "embeddings: rows has type Tensor; pass {modality: tensor}"),
-        (lambda c: c.embedded({}, rows=[1]), "embeddings: rows has type list; pass {modality: tensor}"),
+        (lambda c: c.embedded(True), "embeddings: vectors have type bool; pass {modality: tensor}"),
+        (
+            lambda c: c.embedded({}, rows=torch.zeros(2, 6)),
+            "embeddings: rows have type Tensor; pass {modality: tensor}",
+        ),
+        (lambda c: c.embedded({}, rows=[1]), "embeddings: rows have type list; pass {modality: tensor}"),
         (lambda c: c.embedded({"audio": "a.wav"}), "embeddings: audio has type str; pass a tensor"),
     ],
 )
@@ -131,7 +135,9 @@ def test_arrays_of_other_lengths_and_vectors_are_named(options, said):
 
 @pytest.mark.parametrize("key", [[N], [-N - 1], np.array([True, False]), ["audio"], [None]])
 def test_rows_out_of_range_are_refused(key):
-    with pytest.raises(InputError, match=r"pass rows in 0\.\.5, or a mask of 6 booleans"):
+    with pytest.raises(
+        InputError, match=r"clips: the key does not select rows \(.*\); pass rows in 0\.\.5, or a mask of 6 booleans"
+    ):
         clips()[key]
 
 

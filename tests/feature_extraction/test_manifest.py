@@ -74,8 +74,8 @@ def test_a_manifest_of_sounds_or_of_pictures_alone_needs_no_column_of_the_other(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "has no first line or an empty first line; write the columns id,media,label,split"),
-        ("\nid,media\na,1\n", "an empty first line"),
+        ("", "the first line is missing or empty; write the columns id,media,label,split"),
+        ("\nid,media\na,1\n", "the first line is missing or empty"),
         ("id,media,label,split\n", "has a header but no rows"),
         (
             "id,label\na,x\n",
@@ -84,7 +84,10 @@ def test_a_manifest_of_sounds_or_of_pictures_alone_needs_no_column_of_the_other(
         ("id;media;label;split\na;1;x;train\n", "column 'id' is missing"),
         ("id,id,media,label,split\na,a,1,x,train\n", "column 'id' occurs 2 times; rename or"),
         ("id,id,id,media\na,a,a,1\n", "column 'id' occurs 3 times"),
-        ("id,media,audio,label,split\na,1,1,x,train\n", "has both 'media' and 'audio' or 'visual'"),
+        (
+            "id,media,audio,label,split\na,1,1,x,train\n",
+            "has the column 'media' and also 'audio' or 'visual'; remove 'media', or",
+        ),
         ("id,media,label,split,a/b\na,1,x,train,\n", "'a/b' cannot be the name of a column"),
         ("id,media,label,split,\na,1,x,train,\n", "'' cannot be the name of a column"),
         ("id,media,label,split\na,1,x\n", "line 2 has 3 cells, but the header has 4"),
@@ -95,7 +98,7 @@ def test_a_manifest_of_sounds_or_of_pictures_alone_needs_no_column_of_the_other(
         ("id,media\na\0,1\n", "line 2: the id contains a zero byte"),
         ("id,media,note\na,1,\0\n", "line 2: the note contains a zero byte"),
         ("id,media\na,1\0\n", "line 2: a path or text of the clip contains a zero byte"),
-        ("id,media,..\na,1,x\n", "'..' cannot be the name of a column; use a name in UTF-8 without '/', and not '.'"),
+        ("id,media,..\na,1,x\n", "'..' cannot be the name of a column; use a name in UTF-8 that has no '/' and is"),
         (",".join(f"c{n}" for n in range(14)), f"(columns found: {', '.join(f'c{n}' for n in range(12))}); pass a man"),
         (b"id,media,label,split\n\xff,1,x,train\n", r"line 2: the id '\udcff' is not UTF-8"),
         (b"id,media,label,split\na,1,\xff,train\n", "line 2: the label"),

@@ -61,7 +61,7 @@ def test_vggish_is_held_against_the_statistics_of_its_authors(monkeypatch, scale
     monkeypatch.setattr(self_test, "_described", described)
     finding = examine("vggish")
     assert finding.passed is passed
-    assert f"self-test {'passed,' if passed else 'failed:'} pre-activation: mean 0.000657" in finding.detail
+    assert f"self-test {'passed, ' if passed else 'failed ('}pre-activation: mean 0.000657" in finding.detail
     assert "(published 0.000657, 0.343)" in finding.detail
     assert [options["variant"] for options in asked] == ["pre-activation", "pca-8bit"]
     assert all(options["weights"] == "vggish" for options in asked)

@@ -118,7 +118,7 @@ def test_a_clip_without_text_fails_by_itself(run, clips, tmp_path):
 
 
 def test_a_manifest_without_text_is_refused(run):
-    with pytest.raises(InputError, match="has no text; add a column text, caption or caption_1"):
+    with pytest.raises(InputError, match=r"has no text for the extractor .*; add a column text, caption or caption_1"):
         run("none", column="remark")
 
 

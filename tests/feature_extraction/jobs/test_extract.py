@@ -244,7 +244,7 @@ def test_refuses_jobs_that_make_no_sense(small):
     for output, options, message in [
         ("notes.txt", {}, "exists, is not a feature file"),
         ("", {}, "is a folder"),
-        ("f.h5", {"shard": (2, 2)}, "shard is 2/2; pass I/N with I from 0 to N-1"),
+        ("f.h5", {"shard": (2, 2)}, r"shard is \(2, 2\); pass \(i, n\) with i from 0 to n-1"),
         ("f.h5", {"time_limit": 0.0}, "time limit is 0 s"),
         ("f.h5", {"time_limit": float("nan")}, "time limit is nan s"),
         ("f.h5", {"time_limit": float("inf")}, "time limit is inf s"),

@@ -23,9 +23,9 @@ def test_a_shard_has_its_number_in_its_name(output, shard, name):
 @pytest.mark.parametrize("shard", [(1, 3), (0, 4)])
 def test_a_name_of_another_shard_is_refused(shard):
     with pytest.raises(InputError) as caught:
-        shard_path("s.0-of-3.h5", shard)
-    job = f"the job is shard {shard[0]}/{shard[1]}; pass s.h5, the name without the shard"
-    assert str(caught.value) == f"s.0-of-3.h5 is the name of shard 0/3, but {job}"
+        shard_path("out/s.0-of-3.h5", shard)
+    job = f"the job is shard {shard[0]}/{shard[1]}; pass out/s.h5, the name without the shard"
+    assert str(caught.value) == f"out/s.0-of-3.h5 is the name of shard 0/3, but {job}"
 
 
 def test_shards_are_found_by_the_name_of_the_job(tmp_path):
@@ -41,7 +41,9 @@ def test_shards_are_found_by_the_name_of_the_job(tmp_path):
 
 
 def test_a_name_without_shards_is_refused(tmp_path):
-    with pytest.raises(InputError, match=re.escape("does not exist, and there are no shards s.0-of-N.h5 beside it")):
+    with pytest.raises(
+        InputError, match=re.escape("the file does not exist, and there are no shards s.0-of-N.h5 beside it")
+    ):
         shard_paths([tmp_path / "s.h5"], tmp_path / "s.h5")
     with pytest.raises(InputError, match="does not exist"):
         shard_paths([tmp_path / "none" / "s.h5"], "s.h5")

@@ -56,12 +56,12 @@ def test_noise_has_the_least_length_of_the_extractor():
 
 
 WRONG = {
-    "an error": (raising, r"^mine:own: fails in a trial run on noise \(RuntimeError: no such layer\); correct the"),
+    "an error": (raising, r"^mine:own fails in a trial run on noise \(RuntimeError: no such layer\); correct the"),
     "another width": (
         lambda clips: [np.ones((2, 9))] * len(clips),
-        r"returns values of shape \(9,\) per clip, but its dimension is 7; set the dimension to that of the pooled",
+        r"^mine:own returns values of shape \(9,\) per clip, but its dimension is 7; set the dimension to that",
     ),
-    "no time": (lambda clips: [np.ones(7)] * len(clips), r"returns shapes \[\(7,\), \(7,\)\] for 2 clips"),
+    "no time": (lambda clips: [np.ones(7)] * len(clips), r"^mine:own returns shapes \[\(7,\), \(7,\)\] for 2 clips"),
     "too few clips": (lambda clips: [np.ones((2, 7))], r"returns shapes \[\(2, 7\)\] for 2 clips"),
     "no rows": (lambda clips: [np.ones((0, 7))] * len(clips), "t at least 1"),
 }
@@ -93,7 +93,7 @@ def test_a_job_ends_before_it_begins(tmp_path, monkeypatch, collection):
     )
     write_manifest(tmp_path / "manifest.csv", [("a", str(collection / "clip 0.mp4"))])
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(InputError, match="mine_of_trial:build: fails in a trial run on noise"):
+    with pytest.raises(InputError, match="mine_of_trial:build fails in a trial run on noise"):
         aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", audio="mine_of_trial:build")
     assert [path for path in sorted(tmp_path.iterdir()) if path.name != "__pycache__"] == before
 

@@ -154,7 +154,7 @@ def test_a_recording_that_cannot_be_opened_is_a_clip_that_fails(recordings, tmp_
 
 def test_a_window_with_the_id_of_another_clip_is_refused(recordings):
     path = manifest(recordings / "twice.csv", ["a", "short.wav", "x", "train"], ["a@0.0-1.5", "none.wav", "x", "train"])
-    with pytest.raises(InputError, match=r"a window and another clip have the id 'a@0.0-1.5'; rename one"):
+    with pytest.raises(InputError, match=r"a window and another clip have the id 'a@0.0-1.5'; change the id of one"):
         windowed(read_manifest(path), Windows(6.0, 6.0), workers=1)
 
 

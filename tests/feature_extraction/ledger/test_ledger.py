@@ -149,7 +149,7 @@ def test_a_full_disk_leaves_what_was_recorded(tmp_path):
     with open_ledger(tmp_path) as ledger:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, hard))
         try:
-            with pytest.raises(InputError, match="3 results are saved"):
+            with pytest.raises(InputError, match="; saved results: 3"):
                 append(ledger, 3)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -119,7 +119,7 @@ def test_a_folder_with_one_weight_file_is_that_file(tmp_path, monkeypatch):
 
 def test_a_folder_of_a_saved_model_is_refused(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel, which .*; pass --audio vggish-hub"):
+    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel, which .*; choose the extractor vggish-hub"):
         load_weights(str(tmp_path), "vggish")
 
 

@@ -43,7 +43,7 @@ def test_a_connection_that_breaks_leaves_nothing_and_the_next_call_starts_again(
     [
         ({"sha256": "00000000"}, r"its sha256 is [0-9a-f]{64}, not the published 00000000"),
         ({"md5": "0" * 32}, r"its md5 is [0-9a-f]{32}, not the published 0{32}"),
-        ({"size": 5}, r"has 1,024,000 bytes, but the published file has 5"),
+        ({"size": 5}, r": the content has 1,024,000 bytes, but the published file has 5"),
         ({"size": 2_000_000}, r"has 1,024,000 bytes, but the published file has 2,000,000; store an undamaged copy"),
     ],
 )

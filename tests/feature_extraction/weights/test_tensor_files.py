@@ -70,7 +70,7 @@ def test_other_content_is_refused_by_what_it_is(tmp_path):
     torch.save({}, tmp_path / "none.pth")
     torch.save({"a": torch.ones(2).to_sparse()}, tmp_path / "sparse.pth")
     for file, message in (
-        ("list.pth", "contains a list; pass a state dict"),
+        ("list.pth", "contains an object of type list; pass a state dict"),
         ("empty.pth", r"contains no tensors \(keys found: epoch\)"),
         ("none.pth", r"contains no tensors \(keys found: none\)"),
         ("sparse.pth", "a is a tensor of layout torch.sparse_coo on the device cpu; save dense tensors on the CPU"),

@@ -203,7 +203,7 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     except (ImportError, OSError) as error:
         raise InputError(
             f"{name} cannot be built ({type(error).__name__}: {cause(error)}); install the missing package, or "
-            "restore the missing file"
+            "restore a readable copy of the file"
         ) from error
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:

@@ -219,8 +219,8 @@ def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[st
     shapes = {name: matrix.shape for name, matrix in matrices.items()}
     if shapes != {"eigenvectors": (DIMENSION, DIMENSION), "means": (DIMENSION,)}:
         raise InputError(
-            f"vggish: {file.name} contains {shapes or 'no PCA'}; pass a file with pca_eigen_vectors (128, 128) and "
-            "pca_means (128,)"
+            f"vggish: {file.name} contains {shapes or 'no PCA'}, but must contain pca_eigen_vectors "
+            "(128, 128) and pca_means (128,); pass a file with these arrays"
         )
     return network, checksums, files, matrices
 

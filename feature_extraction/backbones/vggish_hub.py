@@ -96,8 +96,7 @@ def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
             loaded = tensorflow_hub.load(str(folder))
         except Exception as error:  # TensorFlow raises a dozen unrelated exceptions for a missing file
             raise InputError(
-                f"vggish-hub.weights: {model} cannot be loaded ({cause(error)}); "
-                "pass --weights FOLDER with a SavedModel"
+                f"vggish-hub.weights: {model} cannot be loaded ({cause(error)}); pass a folder with a SavedModel"
             ) from error
     embed = loaded if callable(loaded) else loaded.signatures.get("serving_default")
     if embed is None:

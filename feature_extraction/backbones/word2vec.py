@@ -172,7 +172,7 @@ def _check_counts(header: bytes, size: int, path: str) -> None:
     if any(2 * number > size for number in _counts(header)):
         count, dimension = _counts(header)
         raise DamagedFileError(
-            f"{path}: states {count:,} words of {dimension:,} dimensions, but has only {size:,} bytes; download the "
+            f"{path} states {count:,} words of {dimension:,} dimensions, but has only {size:,} bytes; download the "
             "file again"
         )
 

@@ -146,9 +146,11 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
         except Exception as error:  # Ray has no exception class for this
             ray.shutdown()
             if not left:
-                problem = "Ray cannot be started on this machine" if is_new else f"there is no cluster at {where}"
-                remedy = f"ray:ADDRESS of a running cluster{'' if is_new else ', or ray to start Ray on this machine'}"
-                raise InputError(f"engine ray: {problem} ({cause(error)}); pass {remedy}") from error
+                problem = "Ray cannot be started on this machine" if is_new else f"Ray cannot connect to {where}"
+                other = "local" if is_new else "unset RAY_ADDRESS and pass ray to start Ray on this machine"
+                raise InputError(
+                    f"engine ray: {problem} ({cause(error)}); pass ray:ADDRESS of a running cluster, or {other}"
+                ) from error
     try:
         with redirect_stdout(sys.stderr):  # Ray prints messages about lost processes
             yield ray

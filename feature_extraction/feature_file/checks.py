@@ -60,9 +60,10 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
         check_texts(content.texts, n, place)
         first, _ = content.texts.first_of_each(n)
         if "text" not in rows or not np.array_equal(rows["text"].pooled.array(), first):
+            problem = "the text features differ from" if "text" in rows else "there are no text features of"
             raise InputError(
-                f"{place}: the text features are absent or are not those of the first text of each clip in /text_row; "
-                "write the features of the first texts"
+                f"{place}: {problem} the first text of each clip in /text_row; write the first text "
+                "of each clip as its text features"
             )
     _check_present(content, rows, place)
     alone = sorted(set(content.sequences) - set(rows))
@@ -184,7 +185,7 @@ def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:
     if offsets[0] != 0 or offsets[-1] != values.shape[0] or (np.diff(offsets) < 0).any():
         raise InputError(
             f"{place}_offsets go from {offsets[0]} to {offsets[-1]}, but must ascend from 0 to {values.shape[0]}; "
-            "write ascending offsets"
+            "write such offsets"
         )
     if times is not None:
         _require(f"{place}_times", times, np.float64, int(offsets[-1]))
@@ -211,7 +212,10 @@ def _finite(rows: FeatureRows, place: str, present: NDArray[np.bool_] | None = N
         absent = block.any(axis=1) & ~present[start : start + len(block)] if present is not None else np.zeros(0, bool)
         if absent.any():
             row = start + int(absent.argmax())
-            raise InputError(f"{place}: row {row} is not zero, but its mask is false in this row; write zeros")
+            raise InputError(
+                f"{place}: row {row} is not zero, but the mask of this modality is false in this row; write zeros, or "
+                "true in the mask"
+            )
         yield block
         start += len(block)
 

@@ -83,7 +83,7 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
         possible = " and ".join(map(str, VERSIONS))
         raise InputError(
             f"{place} is a feature file of version '{version[:20]}', but this program reads versions {possible}; "
-            "install a newer version of aadml"
+            "install a newer version of aadml, or write the file again"
         )
     names = _modalities(file, place)
     columns, fitted = _group(file, "column", place), _group(file, "fitted", place)
@@ -122,7 +122,7 @@ def _modalities(file: h5py.File, place: str) -> tuple[str, ...]:
     """Return the modalities of a file: the usual modalities in it, and the modalities that the file lists."""
     listed = _json(file, "modalities", "[]", place)
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        raise InputError(f"{place}: its attribute `modalities` is not a list of names; write a JSON list")
+        raise InputError(f"{place}: its attribute `modalities` is not a list of names; write a JSON list of names")
     for name in listed:
         check_modality(name, place)
     return in_order([*(name for name in MODALITIES if name in file), *listed])

@@ -55,8 +55,8 @@ def _refuse(
         return
     if not may_replace:
         raise InputError(
-            f"{path} is a feature file that shares no {shared}, and is not overwritten; choose another output, or "
-            "remove this file"
+            f"{path} shares no {shared}, so this feature file is not overwritten; choose another output, or remove "
+            "this file"
         )
 
 

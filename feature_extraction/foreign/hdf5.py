@@ -60,7 +60,8 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         raise InputError(f"{place} cannot be read as HDF5 (it is {problem}); pass an HDF5 file")
     problem = _inspected(str(Path(place).resolve()), status.st_size, status.st_mtime_ns, status.st_ino)
     if problem:
-        raise DamagedFileError(f"{place}: {problem}; restore the file from a copy, or pass another file")
+        advice = "restore the file from a copy" if os.access(place, os.R_OK) else "make the file readable"
+        raise DamagedFileError(f"{place}: {problem}; {advice}, or pass another file")
     try:
         with _opened(place) as file:
             yield file

@@ -109,7 +109,7 @@ class _Folder:
         if not isinstance(place := content or name or "", str):
             raise InputError(
                 f"{self._table}: the column {column} has values of type {type(place).__name__}, not media; pass a "
-                "table with encoded files, or pass features to the commands that read features"
+                "table with encoded files or paths in this column"
             )
         return str(self._base / place) if place else ""
 

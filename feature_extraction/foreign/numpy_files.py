@@ -53,11 +53,13 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     place = _regular(path)
     try:
         with place.open("rb") as file:
-            return read_npy(file, place.stat().st_size, f"{place}:")
+            return read_npy(file, place.stat().st_size, str(place))
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise
-        raise DamagedFileError(f"{place} cannot be read as npy ({cause(error)}); pass an npy file") from error
+        raise DamagedFileError(
+            f"{place} cannot be read as npy ({cause(error)}); pass a readable, intact npy file"
+        ) from error
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
@@ -97,7 +99,9 @@ def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise
-        raise DamagedFileError(f"{place} cannot be read as npz ({cause(error)}); pass an npz file") from error
+        raise DamagedFileError(
+            f"{place} cannot be read as npz ({cause(error)}); pass a readable, intact npz file"
+        ) from error
 
 
 def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:

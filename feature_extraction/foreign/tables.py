@@ -90,7 +90,9 @@ def _check_address(source: str) -> None:
     if source.startswith(HUB) and "://" not in source:
         name = source.removeprefix(HUB)
         if not _HUB_NAME.fullmatch(name) or Path(name).exists():
-            raise InputError(f"{source} is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME")
+            raise InputError(
+                f"{source} is not the name of a data set on the hub; pass hf:ORGANIZATION/NAME, or a path without hf:"
+            )
     elif "::" in source or source.partition("://")[0] not in _PROTOCOLS:
         raise InputError(
             f"{shown_address(source)} is not a supported address; pass an address of {', '.join(_PROTOCOLS)}, "
@@ -205,7 +207,7 @@ def copy_of(file: IO[bytes], place: Path, shown: str) -> None:
     size, free = int(getattr(file, "size", None) or 0), shutil.disk_usage(place.parent).free
     if size > free:
         raise InputError(
-            f"{shown} has {size:,} bytes, but {place.parent} has {free:,} free; set TMPDIR to a larger disk"
+            f"{shown} has {size:,} bytes, but {place.parent} has only {free:,} bytes free; set TMPDIR to a larger disk"
         )
     with place.open("wb") as copy:
         while block := file.read(_BLOCK):
@@ -290,7 +292,9 @@ def damage_in(path: Path) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        raise DamagedFileError(f"{path} cannot be read as a table ({cause(error)}); pass an intact copy") from error
+        raise DamagedFileError(
+            f"{path} cannot be read as a table ({cause(error)}); pass a readable, intact copy"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -611,7 +615,7 @@ def damage_in_tar(path: Path) -> Iterator[None]:
         if isinstance(error, InputError):
             raise
         raise DamagedFileError(
-            f"{path} cannot be read as a WebDataset tar ({cause(error)}); pass an intact tar"
+            f"{path} cannot be read as a WebDataset tar ({cause(error)}); pass a readable, intact tar"
         ) from error
 
 
@@ -625,7 +629,7 @@ def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
             clips[file.clip] = columns[file.column][file.clip] = None
             if file.column in wanted:
                 is_array = file.kind == "npy"
-                subject = f"{path}: clip '{file.clip:.80}' has {file.column}.npy, which"
+                subject = f"{path}: {file.column}.npy of clip '{file.clip:.80}'"
                 columns[file.column][file.clip] = (
                     read_npy(file.content, file.size, subject) if is_array else file.content.read().decode().strip()
                 )

@@ -74,7 +74,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
     except OSError as error:
         raise InputError(f"{final} cannot be written ({error.strerror or error}); choose another path") from error
     if other:
-        raise InputError(f"{final} exists, is not {kind}, and is not overwritten; choose another output")
+        raise InputError(f"{final} exists and is not {kind}, so the file is not overwritten; choose another output")
 
 
 def refuse_links(*places: Path) -> None:

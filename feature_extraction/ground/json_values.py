@@ -84,7 +84,9 @@ def typed(content: object, key: str, kind: type[T]) -> T:
     if isinstance(value, kind):
         return value
     actual = "missing or null" if value is None else repr(str(value)[:40])
-    raise InputError(f"{key} is {actual}, but must be of type {kind.__name__}; restore the file from a copy")
+    raise InputError(
+        f"{key} is {actual}, but must be of type {kind.__name__}; restore the file with this value from a copy"
+    )
 
 
 def read_as(kind: Callable[..., T], content: object, place: str | Path) -> T:

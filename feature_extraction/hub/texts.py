@@ -115,8 +115,8 @@ def own_pooling(snapshot: Snapshot) -> str | None:
         return None
     if len(modes) > 1 or modes[0] not in known:
         raise InputError(
-            f"{snapshot.model}: pools by {', '.join(modes)}, but only one of {', '.join(known)} is possible; "
-            f"pass a pooling, as in hf:{snapshot.model}#mean"
+            f"{snapshot.model} pools by {', '.join(modes)}, but only one of {', '.join(known)} is possible; "
+            "pass a pooling, as in hf:MODEL#mean"
         )
     return known[modes[0]]
 

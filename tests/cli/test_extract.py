@@ -223,7 +223,7 @@ def test_features_of_other_clips_are_not_replaced(aadml, tmp_path):
     code, _, error = aadml("extract", tmp_path / "manifest.csv", "-o", tmp_path / "f.h5")
     assert (code, error) == (
         2,
-        f"{tmp_path / 'f.h5'} is a feature file that shares no clip with {tmp_path / 'manifest.csv'}, and is not "
+        f"{tmp_path / 'f.h5'} shares no clip with {tmp_path / 'manifest.csv'}, so this feature file is not "
         "overwritten; choose another output, or remove this file",
     )
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

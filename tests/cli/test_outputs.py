@@ -30,7 +30,7 @@ def test_an_output_replaces_an_older_one_of_its_kind_alone(command, aadml, small
         before = place.read_bytes()
         code, _, err = aadml(*call(command, small_run, features, place))
         assert code == 2
-        assert f"{place} exists, is not a" in err
+        assert f"{place} exists and is not a" in err
         assert err.strip().count("\n") == 0
         assert place.read_bytes() == before
 
@@ -40,7 +40,7 @@ def test_embeddings_do_not_take_the_place_of_the_features(aadml, small_run, feat
     code, _, err = aadml("embed", small_run, features, "-o", features)
     assert (code, err) == (
         2,
-        f"{features} exists, is not a file of embeddings, and is not overwritten; choose another output",
+        f"{features} exists and is not a file of embeddings, so the file is not overwritten; choose another output",
     )
     assert features.read_bytes() == before
 

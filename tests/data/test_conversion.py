@@ -124,7 +124,7 @@ def test_features_of_another_source_are_not_replaced(tmp_path):
         np.savez(tmp_path / f"{name}.npz", audio=np.arange(8.0).reshape(4, 2) + offset, visual=np.eye(4) + offset)
     convert(tmp_path / "a.npz", tmp_path / "f.h5")
     before = (tmp_path / "f.h5").read_bytes()
-    with pytest.raises(InputError, match=r"f\.h5 is a feature file that shares no vector with .*b\.npz, and is not"):
+    with pytest.raises(InputError, match=r"f\.h5 shares no vector with .*b\.npz, so this feature file is not"):
         convert(tmp_path / "b.npz", tmp_path / "f.h5")
     assert (tmp_path / "f.h5").read_bytes() == before
     convert(tmp_path / "a.npz", tmp_path / "f.h5", split="random:0.5/0/0.5", seed=1)  # the same source, other options

@@ -284,9 +284,13 @@ def test_a_start_on_this_machine_is_tried_three_times(connecting, address, failu
     if failures < tries:
         connecting(package, address)
     else:
-        problem, remedy = ("there is no cluster at auto", ", or ray to") if address else ("Ray cannot be st", "$")
+        problem, remedy = (
+            ("Ray cannot connect to auto", "unset RAY_ADDRESS and pass ray")
+            if address
+            else ("Ray cannot be st", "local$")
+        )
         with pytest.raises(
-            InputError, match=rf"engine ray: {problem}.* \(.*no.*\); pass ray:ADDRESS of a running cluster{remedy}"
+            InputError, match=rf"engine ray: {problem}.* \(.*no.*\); pass ray:ADDRESS of a running cluster, or {remedy}"
         ):
             connecting(package, address)
     assert (len(package.calls), package.stopped) == (tries, 3 if address == "" else 1)

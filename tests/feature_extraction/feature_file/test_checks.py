@@ -64,7 +64,7 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
         *(
             (
                 {"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([first, 2, 2, 5, 6]))}},
-                f"/audio_offsets go from {first} to 6, but must ascend from 0 to 6; write ascending offsets",
+                f"/audio_offsets go from {first} to 6, but must ascend from 0 to 6; write such offsets",
             )
             for first in (-1, 1)
         ),
@@ -178,7 +178,7 @@ def test_refuses_masks_that_contradict_the_features(tmp_path, changes, message):
         (Texts(np.ones((1, 2)), np.array([0])), r"/text is float64 \(1, 2\)"),
         (
             Texts(np.ones((1, 2), np.float32), np.array([0])),
-            "are absent or are not those of the first text of each clip",
+            "the text features differ from the first text of each clip",
         ),
     ],
 )

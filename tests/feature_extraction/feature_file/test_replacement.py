@@ -25,7 +25,7 @@ def test_a_file_of_a_clip_or_recording_may_be_replaced(path, names):
 
 @pytest.mark.parametrize("names", [["b"], []])
 def test_a_file_of_other_clips_is_kept(path, names):
-    with pytest.raises(InputError, match=r"f\.h5 is a feature file that shares no clip with m\.csv, and is not"):
+    with pytest.raises(InputError, match=r"f\.h5 shares no clip with m\.csv, so this feature file is not"):
         refuse_other_clips(path, names, "m.csv")
 
 
@@ -35,7 +35,7 @@ def test_a_file_with_an_equal_vector_may_be_replaced(path):
 
 @pytest.mark.parametrize("features", [{"audio": [[0, 0], [2, 1]]}, {"visual": [[1, 2]]}, {"flow": [[1, 2]]}, {}])
 def test_a_file_without_an_equal_vector_is_kept(path, features):
-    with pytest.raises(InputError, match=r"f\.h5 is a feature file that shares no vector with a\.npz, and is not"):
+    with pytest.raises(InputError, match=r"f\.h5 shares no vector with a\.npz, so this feature file is not"):
         refuse_other_vectors(path, {m: np.array(rows, np.float32) for m, rows in features.items()}, "a.npz")
 
 

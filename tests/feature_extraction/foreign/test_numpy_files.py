@@ -87,8 +87,8 @@ def test_an_array_of_objects_is_named_with_its_remedy(tmp_path):
         tar.add(tmp_path / "a.npy", "7.label.npy")
     for file, read, subject in (
         ("a.npz", npz_arrays, ": array 'label'"),
-        ("a.npy", npy_array, ":"),
-        ("a.tar", table_arrays, ": clip '7' has label.npy, which"),
+        ("a.npy", npy_array, ""),
+        ("a.tar", table_arrays, ": label.npy of clip '7'"),
     ):
         with pytest.raises(InputError) as caught:
             read(tmp_path / file, *([["label"]] if read is table_arrays else []))

@@ -155,7 +155,9 @@ def test_only_a_file_of_the_same_kind_or_an_empty_file_is_replaced(tmp_path):
     for name in ("list", "empty", "absent"):
         refuse(name)
     for name in ("other", "link"):
-        with pytest.raises(InputError, match="other exists, is not a list, and is not overwritten; choose another"):
+        with pytest.raises(
+            InputError, match="other exists and is not a list, so the file is not overwritten; choose another"
+        ):
             refuse(name)
     with pytest.raises(InputError, match="is a folder; pass the path of a file"):
         refuse(".")

@@ -151,7 +151,10 @@ def test_a_value_of_another_type_is_refused_by_its_key():
     assert number(3) == 3.0
     with pytest.raises(InputError) as caught:
         typed({"name": "a" * 50}, "name", int)
-    assert str(caught.value) == f"name is '{'a' * 40}', but must be of type int; restore the file from a copy"
+    assert (
+        str(caught.value)
+        == f"name is '{'a' * 40}', but must be of type int; restore the file with this value from a copy"
+    )
     with pytest.raises(InputError, match=r"^nothing is missing or null, but must be of type int"):
         typed(RECORD, "nothing", int)
     with pytest.raises(TypeError, match="not a number"):

@@ -23,10 +23,10 @@ def test_files_of_another_kind_are_not_replaced(tmp_path):
     write_features(output, content())
     refuse_foreign(output)
     (tmp_path / "f.h5.failures.csv").write_text("my notes")
-    with pytest.raises(InputError, match="exists, is not a list of failures"):
+    with pytest.raises(InputError, match="exists and is not a list of failures"):
         refuse_foreign(output)
     output.write_text("my notes")
-    with pytest.raises(InputError, match="exists, is not a feature file"):
+    with pytest.raises(InputError, match="exists and is not a feature file"):
         refuse_foreign(output)
 
 

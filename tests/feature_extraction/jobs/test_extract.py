@@ -242,7 +242,7 @@ def test_refuses_jobs_that_make_no_sense(small):
     (small / "g.h5.failures.csv").mkdir()
     (small / "h.h5.failures.csv").write_text("mine")
     for output, options, message in [
-        ("notes.txt", {}, "exists, is not a feature file"),
+        ("notes.txt", {}, "exists and is not a feature file"),
         ("", {}, "is a folder"),
         ("f.h5", {"shard": (2, 2)}, r"shard is \(2, 2\); pass \(i, n\) with i from 0 to n-1"),
         ("f.h5", {"time_limit": 0.0}, "time limit is 0 s"),
@@ -253,7 +253,7 @@ def test_refuses_jobs_that_make_no_sense(small):
         ("f.h5", {"extractors": ()}, "at most one per modality"),
         ("notes.txt/f.h5", {}, "cannot be written"),
         ("g.h5", {}, r"g\.h5\.failures\.csv is a folder"),
-        ("h.h5", {}, r"h\.h5\.failures\.csv exists, is not a list of failures"),
+        ("h.h5", {}, r"h\.h5\.failures\.csv exists and is not a list of failures"),
     ]:
         with pytest.raises(InputError, match=message):
             run(small, small / output, **options)

@@ -102,5 +102,5 @@ def test_the_output_is_checked_before_weights_are_downloaded(tmp_path, collectio
     write_manifest(tmp_path / "manifest.csv", [("a", str(collection / "clip 0.mp4"))])
     (tmp_path / "f.h5").write_text("a letter")
     monkeypatch.setenv("AADML_MIRROR", "http://127.0.0.1:9")
-    with pytest.raises(InputError, match="exists, is not a feature file"):
+    with pytest.raises(InputError, match="exists and is not a feature file"):
         aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", recipe="paper-pca")

@@ -142,8 +142,8 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != f"{_TAG}str":
             shown = key_node.value or "null" if isinstance(key_node, yaml.ScalarNode) else "(a list or mapping)"
             raise InputError(
-                f"line {line}: {path or 'the top level'} has the key {shown:.80}, which is not a string; put the key "
-                "in quotes"
+                f"line {line}: {path or 'the top level'} has the key {shown:.80}, which is not a string; write "
+                "a string in quotes as the key"
             )
         key = _word(key_node.value, line)
         where = f"{path}.{key}" if path else key

@@ -169,7 +169,7 @@ def recognize(path: Path) -> str:
             "-o F.h5` first, or train networks on the media (towers.audio, towers.visual; docs/encoders.md)"
         )
     if not h5py.is_hdf5(path):
-        raise InputError(f"{path}: {wrong_kind_hint(path) or f'is neither HDF5 nor npz; {_known()}'}")
+        raise InputError(f"{path} {wrong_kind_hint(path) or f'is neither HDF5 nor npz; {_known()}'}")
     return FEATURE_FILE if is_feature_file(path) else _best(path, "h5", list(hdf5_keys(path)))
 
 
@@ -180,7 +180,7 @@ def _best(path: Path, kind: str, keys: Sequence[str]) -> str:
         names = ", ".join(sorted(keys)[:20]) or "nothing"
         advice = "" if kind == "folder" or not keys else "name its arrays audio, visual, label and split, or "
         unknown = f"has no known layout (it contains {names}); {advice}{_known()}"
-        raise InputError(f"{path}: {wrong_kind_hint(path) or unknown}")
+        raise InputError(f"{path} {wrong_kind_hint(path) or unknown}")
     return best
 
 

@@ -68,7 +68,7 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
     if absent:
         raise InputError(
             f"{place} has no captions of the split {absent[0]} (splits with captions: {', '.join(parts) or 'none'}); "
-            "add clips of this split with captions"
+            "add captioned clips to this split"
         )
     notes: list[str] = []
     clips = {name: _clips(part, name, clean, captions, str(place), notes) for name, part in parts.items()}

@@ -80,7 +80,7 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor], *, seed: int
     if not 2 <= size <= count:
         raise InputError(
             f"curriculum: batches of {size} cannot be built from {count} items; choose a batch size from 2 to the "
-            "number of items (training.batch)"
+            "number of items (training.batch), or pass more items"
         )
     used = _used_rows(count, size, seed)
     for code in codes:

@@ -237,8 +237,10 @@ def _part(folder: Path, part: str) -> Iterator[tuple[str, list[TablePart]]]:
 def _only(tables: Mapping[str, list[TablePart]], place: Path, split: str) -> list[TablePart]:
     if len(tables) != 1:
         wanted = f"are of the split {split}" if split else "have no split"
-        names = f"only the splits {', '.join(filter(None, tables))}" if tables else "no files"
-        raise InputError(f"{place} contains {names}, but the judgments {wanted}; pass a complete copy")
+        names = f"the splits {', '.join(filter(None, tables))}" if tables else "no files"
+        raise InputError(
+            f"{place} contains {names}, but the judgments {wanted}; pass corpus, queries and qrels of the same splits"
+        )
     return next(iter(tables.values()))
 
 

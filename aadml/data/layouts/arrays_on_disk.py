@@ -51,8 +51,8 @@ def assemble(
     if splits is None:
         if not undivided:
             raise InputError(
-                f"{place} has no 'split'; add an array or column split with train, valid or test per clip, or draw "
-                f"splits: `aadml convert {quote(str(place))} F.h5 --split {DEFAULT_RULE}`"
+                f"{place} has no 'split'; add an array or column of this name with train, valid or test per clip, "
+                f"or draw splits: `aadml convert {quote(str(place))} F.h5 --split {DEFAULT_RULE}`"
             )
         splits = ["train"] * len(next(iter(arrays.features.values())))
     codes, values, notes = _classes(arrays, len(splits), class_names, str(place))

@@ -86,7 +86,8 @@ def _pooled(file: Path) -> NDArray[np.float32]:
 def _classes(shares: NDArray[np.float32], file: Path) -> NDArray[np.int64]:
     wrong = shares[~np.isfinite(shares) | (shares < 0)]
     if shares.shape[1] < 2 or len(wrong):
-        problem = f"of a clip have the mean {wrong[0]:g}" if len(wrong) else f"have {shares.shape[1]} columns"
+        few = f"have fewer than two columns ({shares.shape[1]})"
+        problem = f"of a clip have the mean {wrong[0]:g}" if len(wrong) else few
         raise InputError(f"{file}: the labels {problem}; pass two or more columns of zeros and ones")
     foreground = shares[:, :-1]
     codes = np.where(foreground.max(axis=1) > 0, foreground.argmax(axis=1), shares.shape[1] - 1)

@@ -77,7 +77,7 @@ def _class_of(file: Path) -> NDArray[np.generic]:
 def _pooled(file: Path) -> NDArray[np.float32]:
     values = npy_array(file)
     if values.ndim != 2 or not values.size:
-        raise InputError(f"{file} has shape {values.shape}; pass an array (times, dimensions)")
+        raise InputError(f"{file} has shape {values.shape}; pass a nonempty array (times, dimensions)")
     return np.asarray((values.mean(axis=0, dtype=np.float64) - 128) / 256, dtype=np.float32)
 
 

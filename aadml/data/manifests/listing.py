@@ -237,7 +237,9 @@ def _is_link(path: Path) -> bool:
 
 
 def _refuse(error: OSError) -> NoReturn:
-    raise InputError(f"{error.filename} cannot be read ({error.strerror}); check its permissions") from error
+    raise InputError(
+        f"{error.filename} cannot be read ({error.strerror}); make the path readable, or pass other media"
+    ) from error
 
 
 def _files(groups: Iterable[Sequence[ListedClip]]) -> list[str]:

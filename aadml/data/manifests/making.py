@@ -127,7 +127,8 @@ def _refuse_known(source: Path) -> None:
         )
         if name:
             raise InputError(
-                f"{file} is a table of the data set {name}; run `aadml manifest {name} {quote(str(source))}`, or pass "
+                f"{file} is a table of the data set {name}; run `aadml manifest {name} "
+                f"{quote(str(file.parent if name == 'ave' else source))}`, or pass "
                 "the folder of the media alone"
             )
 
@@ -138,7 +139,10 @@ def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")
         if os.path.lexists(target):
-            raise InputError(f"{target} exists; pass --output {target} to replace the file, or another path")
+            known = (
+                f"--output {target} to replace the manifest, or " if target.is_file() and _is_manifest(target) else ""
+            )
+            raise InputError(f"{target} exists; pass {known}--output with another path")
         return target
     target = Path(output)
     if target.is_file() and not _is_manifest(target):
@@ -176,9 +180,8 @@ def _without_missing(listing: Listing, source: Path, *, skip: bool) -> Listing:
     files = first_five([str(file) for entry in missing for file in entry.files if not file.is_file()])
     counts = f"media files are missing for {len(missing)} of {len(listing.entries)} clips"
     if not skip:
-        raise InputError(
-            f"{source}: {counts} ({files}); pass --skip-missing to leave out these clips, or --media FOLDER"
-        )
+        other = "restore the files" if source.is_dir() else "pass --media with the folder of the files"
+        raise InputError(f"{source}: {counts} ({files}); pass --skip-missing to leave out these clips, or {other}")
     excluded = {entry.id for entry in missing}
     entries = tuple(entry for entry in listing.entries if entry.id not in excluded)
     return replace(

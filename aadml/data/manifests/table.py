@@ -133,7 +133,7 @@ def read_table(
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); pass a readable CSV file") from error
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4096]:
-        raise InputError(f"{path} is UTF-16 or contains zero bytes; save the table as CSV in UTF-8")
+        raise InputError(f"{path} is UTF-16 text or a binary file; save the table as CSV in UTF-8")
     text = data.decode("utf-8-sig", errors="surrogateescape")
     if comment:
         text = re.sub(rf"^{re.escape(comment)}.*$", "", text, flags=re.MULTILINE)
@@ -147,7 +147,8 @@ def read_table(
     if names:
         rows.insert(0, (0, list(names)))
     if len(rows) < 2:
-        raise InputError(f"{path}: {'has a header but no rows' if rows else 'the file is empty'}; add a row per clip")
+        problem = "has a header but no rows" if rows and not names else "contains no rows"
+        raise InputError(f"{path} {problem}; add a row per clip")
     (_, header), *rows = rows
     origin = "the header" if names else "the first line"
     check_unique([name for name in header if name], f"{path}: {origin}")
@@ -156,7 +157,8 @@ def read_table(
         if len(row) < len(header) or any(row[len(header) :]) or nameless:
             count = sum(map(bool, header))
             raise InputError(
-                f"{path}: line {line} has {len(row)} cells, but {origin} names {count} columns; correct the line"
+                f"{path}: line {line} has {len(row)} cells, but {origin} has {len(header)} cells with {count} names; "
+                "correct the line"
             )
     return header, [(line, {name: cell for name, cell in zip(header, row, strict=False) if name}) for line, row in rows]
 
@@ -184,8 +186,8 @@ def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> 
     doubled = [name for name, count in Counter(names.values()).items() if count > 1]
     if doubled:
         raise InputError(
-            f"{place}: --columns renames a column to '{doubled[0]}', which exists already; rename that column too: "
-            f"--columns {columns},old_{doubled[0]}={doubled[0]}"
+            f"{place}: --columns renames a column to '{doubled[0]}', which exists already; rename the existing column "
+            f"too: --columns {columns},old_{doubled[0]}={doubled[0]}"
         )
     wrong = [name for name in names.values() if "/" in name or name in (".", "..") or not name.isprintable()]
     if wrong:
@@ -201,7 +203,8 @@ def _check_roles(names: Mapping[str, str], place: str, *, named: bool) -> None:
     files = {"media", "audio", "visual"} & set(names.values())
     if named and files:
         raise InputError(
-            f"{place} has the column '{min(files)}', so --media-name does not apply; leave out --media-name"
+            f"{place} has the column '{min(files)}', so --media-name does not apply; leave out --media-name, or rename "
+            "the column with --columns NEW=COLUMN"
         )
     for first, second in _EXCLUSIVE:
         if {first, second} <= set(names.values()):
@@ -228,7 +231,7 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
         line for line, clip in rows if not is_utf8("".join((clip.id, *clip.labels, clip.split, *clip.columns.values())))
     ]
     if foreign:
-        raise InputError(f"{place}: {_lines(foreign)}: the cells are not UTF-8; save the table as CSV in UTF-8")
+        raise InputError(f"{place}: the cells in {_lines(foreign)} are not UTF-8; save the table as CSV in UTF-8")
     empty = [line for line, clip in rows if Path() in clip.files]
     if empty:
         raise InputError(f"{place} has no media file in {_lines(empty)}; fill in the cells")

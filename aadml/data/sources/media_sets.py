@@ -50,7 +50,7 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
     if "text" in modalities:
         owners = np.asarray([number for number, row in enumerate(rows) for _ in _texts(row)], dtype=np.int64)
         if not len(owners):
-            raise InputError(f"{path}: no clip has a text; leave towers.text out")
+            raise InputError(f"{path}: no clip has a text; add texts, or leave towers.text out")
         texts = Texts(np.arange(len(owners), dtype=np.float32)[:, None], owners)
         features["text"], has_text = texts.first_of_each(len(rows))
         present = {} if has_text.all() else {"text": has_text}

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from shlex import quote
 
 import numpy as np
 import torch
@@ -163,7 +162,7 @@ def require_one_label(content: FeatureFile, place: str, what: str) -> None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
         raise InputError(
             f"{place}: {several} clips have several labels, but {what} needs one class per clip; keep the first "
-            f"label of each clip: `aadml convert {quote(place)} OUT.h5 --first-label`"
+            "label of each clip: `aadml convert IN OUT --first-label`"
         )
 
 
@@ -177,8 +176,10 @@ def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
     """
     for part in ("train", "test"):
         if not len(content.rows(part)):
-            counts = ", ".join(f"{count} {split}" for split, count in Counter(content.splits).items())
-            raise InputError(f"{place} has no {part} clips (there are {counts}); pass data with train and test clips")
+            counts = ", ".join(f"{count} {split}" for split, count in Counter(content.splits).items()) or "none"
+            raise InputError(
+                f"{place} has no {part} clips (clips per split: {counts}); pass data with train and test clips"
+            )
     if not has_one_label(content):
         return {}
     used = sorted(set(content.labels.tolist()) - {UNLABELLED})

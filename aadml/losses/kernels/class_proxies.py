@@ -62,7 +62,7 @@ def cosines_to_proxies(
     elif not torch.equal(labels, labels.clamp(0, classes - 1)):
         raise InputError(
             f"{loss} has proxies of the classes 0 to {classes - 1}, but the anchors have classes {int(labels.min())} to"
-            f" {int(labels.max())}; pass clips with class labels (clips that are paired by id have none)"
+            f" {int(labels.max())}; pass class labels from 0 to {classes - 1} (pairs by id have none)"
         )
     anchors, width = comparison.vectors(loss)[0], proxies.shape[1]
     if anchors.shape[1] != width:

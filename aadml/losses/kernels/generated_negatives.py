@@ -162,6 +162,6 @@ def candidate_head(comparison: Comparison, loss: str) -> nn.Module:
     if comparison.candidate_head is None:
         raise InputError(
             f"{loss} needs 'candidate_head', the last layer of the candidates, but this comparison lacks the "
-            "layer; choose a direction with candidates of one modality"
+            "layer; pass the layer, or choose a direction with candidates of one modality"
         )
     return comparison.candidate_head

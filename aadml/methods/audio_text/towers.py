@@ -265,7 +265,7 @@ def input_batch(features: Features, rows: Tensor, device: torch.device) -> Any:
 def _check_any_present(features: Features, present: Tensor) -> None:
     if not bool(present.any()):
         path, reason = next(iter(getattr(features, "failures", {}).items()), ("", ""))
-        raise InputError(f"no sound can be decoded, for example {path} ({reason}); restore or replace the files")
+        raise InputError(f"no sound can be decoded (for example, {path}: {reason}); restore or replace the files")
 
 
 def check_present(features: Features, present: Tensor) -> None:

@@ -219,7 +219,9 @@ def test_two_tables_of_a_split_and_a_manifest_without_captions_are_refused(cloth
     with pytest.raises(InputError, match=r"a\.txt is not a folder or manifest; pass a folder or a manifest of captio"):
         captioned_splits(tmp_path / "a.txt")
     write_table(tmp_path / "part" / "val.csv", ["file_name", "caption"], [["a.wav", "b"]])
-    with pytest.raises(InputError, match=r"the split train \(splits with captions: valid\); add clips of this split"):
+    with pytest.raises(
+        InputError, match=r"the split train \(splits with captions: valid\); add captioned clips to this split"
+    ):
         captioned_splits(tmp_path / "part")
 
 

@@ -233,7 +233,7 @@ def test_one_corpus_serves_all_splits_and_other_splits_need_their_own(tmp_path):
     }  # fmt: skip
     assert aadml.inspect(source).duplicates["items"].within == {"test": 1, "train": 1}  # a path of equal text
     write(tmp_path, {"valid": {"corpus": tables["corpus"]}})
-    wanted = "corpus contains only the splits test, valid, but the judgments are of the split train; pass"
+    wanted = "corpus contains the splits test, valid, but the judgments are of the split train; pass"
     with pytest.raises(InputError, match=wanted):
         aadml.inspect(source)
 

@@ -91,7 +91,7 @@ def test_files_of_another_shape_or_key_are_refused(folder):
         ("audio_feature", np.ones((6, 2), complex), "'avadataset' is of type complex128 and shape"),
         ("audio_feature", None, "'avadataset' is a group; pass an array"),
         ("audio_feature", np.ones((0, 3)), "contains no clips; pass AVE's files"),
-        ("labels", np.ones((6, 10, 1)), "the labels have 1 columns; pass two or more"),
+        ("labels", np.ones((6, 10, 1)), r"the labels have fewer than two columns \(1\); pass two or more"),
         ("labels", np.full((6, 10, 4), -1.0), "the labels of a clip have the mean -1; pass two or more"),
         ("labels", np.full((6, 10, 4), np.nan), "the labels of a clip have the mean nan; pass two or more"),
     ],

@@ -91,7 +91,7 @@ def test_several_texts_a_clip_are_read_in_both_ways(written):
     [
         (
             {"split": None, "label": np.arange(105) % 3},
-            "has no 'split'; add an array or column split with train, valid or test per clip, or draw splits: `aadml",
+            "has no 'split'; add an array or column of this name with train, valid or test per clip, or draw splits",
         ),
         ({"text": np.ones((90, 2, 4))}, "'text' has 90 rows, but there are 105 clips"),
         ({"text": np.ones((90, 4)), "text_row": np.full(90, 105)}, "but must contain 90 clip numbers from 0 to 104"),

@@ -19,4 +19,4 @@ def test_what_is_something_else_is_named_with_what_to_do(tmp_path):
     }.items():
         with pytest.raises(InputError) as refused:
             open_data(tmp_path / name)
-        assert str(refused.value).startswith(f"{tmp_path / name}: {message}")
+        assert str(refused.value).startswith(f"{tmp_path / name} {message}")

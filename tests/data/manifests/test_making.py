@@ -63,7 +63,7 @@ def test_nothing_of_the_users_is_overwritten(media):
     with pytest.raises(InputError, match="exists and is not a manifest"):
         manifest(table, output=table)
     manifest(table)
-    with pytest.raises(InputError, match="exists; pass --output"):
+    with pytest.raises(InputError, match=r"pass --output .* to replace the manifest, or --output with another path"):
         manifest(table)
     manifest(table, output=media / "table.manifest.csv", seed=1)
     (media / "notes.txt").write_text("mine")
@@ -200,6 +200,9 @@ def test_a_table_of_a_data_set_is_listed_with_the_columns_that_are_named(tmp_pat
     put(tmp_path, "a.mp4", vggsound__csv="a,1,dog,train\n")
     with pytest.raises(InputError, match="is a table of the data set vggsound; run `aadml manifest vggsound"):
         manifest(tmp_path / "vggsound.csv")
+    (tmp_path / "Annotations.txt").write_text("")
+    with pytest.raises(InputError, match=f"run `aadml manifest ave {re.escape(str(tmp_path))}`, or pass"):
+        manifest(tmp_path / "Annotations.txt")
     made = manifest(tmp_path / "vggsound.csv", header="video,start,label,split", media_name="{video}")
     assert rows_of(made)[0].columns["start"] == "1"
 
@@ -240,7 +243,7 @@ def test_the_clips_of_a_data_set_without_a_file_are_left_out_or_listed(tmp_path)
 def test_no_list_is_written_through_a_link(media):
     table = plain(media, "media,label")
     for link, chosen, told in (
-        ("table.manifest.csv", {}, "exists; pass --output"),
+        ("table.manifest.csv", {}, "exists; pass --output with another path"),
         ("m.missing.txt", {"output": media / "m.csv"}, "is a symbolic link"),
     ):
         (media / link).symlink_to(media / "mine")

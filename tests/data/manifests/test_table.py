@@ -99,14 +99,14 @@ def test_sound_and_picture_may_be_two_files(media):
         ("audio,b\n1,2\n", {}, "has no column 'media'"),
         ("media,..\na,b\n", {}, "'..' cannot name a column of a manifest"),
         ("media,a\x01\na,b\n", {}, "'a\\x01' cannot name a column of a manifest"),
-        ("media,,label\na,x,b\n", {}, "line 2 has 3 cells, but the first line names 2 columns"),
-        ("a,b,c\n", {"header": "media,label"}, "line 1 has 3 cells, but the header names 2 columns"),
+        ("media,,label\na,x,b\n", {}, "line 2 has 3 cells, but the first line has 3 cells with 2 names"),
+        ("a,b,c\n", {"header": "media,label"}, "line 1 has 3 cells, but the header has 2 cells with 2 names"),
         ("media\n", {}, "a header but no rows"),
-        ("", {}, "the file is empty"),
+        ("", {}, "contains no rows"),
         ('media,label\n"a,b\n', {}, "is not CSV"),
         ("media,label\na,b\n".encode("utf-16"), {}, "is UTF-16"),
         ("media,label\na,b\n".encode("utf-16-be"), {}, "is UTF-16"),
-        ("media,label\na,caf\xe9\n".encode("latin-1"), {}, "line 2: the cells are not UTF-8"),
+        ("media,label\na,caf\xe9\n".encode("latin-1"), {}, "the cells in line 2 are not UTF-8"),
     ],
 )
 def test_a_table_that_cannot_be_is_refused_in_one_line(tmp_path, text, options, message):

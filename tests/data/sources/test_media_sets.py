@@ -90,7 +90,12 @@ def test_texts_of_a_manifest_are_numbered(tmp_path, texts, rows, present, counts
     [
         ("m.txt", "", "audio", "is not a CSV file, but networks .* are trained on media; pass a manifest"),
         ("m.csv", "id,media,label,split\na,a.wav,x,test\n", "text", "has no column for text; add a column, or leave"),
-        ("m.csv", "id,media,label,split,text\na,a.wav,x,test,\n", "text", "no clip has a text; leave towers.text out"),
+        (
+            "m.csv",
+            "id,media,label,split,text\na,a.wav,x,test,\n",
+            "text",
+            "no clip has a text; add texts, or leave towers.text out",
+        ),
         (
             "m.csv",
             "id,audio,split\na,a.wav,test\n",

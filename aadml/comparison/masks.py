@@ -165,7 +165,7 @@ class _Ranks:
 
     @cached_property
     def numbers(self) -> tuple[Tensor, Tensor]:
-        """Numbers (a,) and (c,) up to 2 c, equal exactly for equal codes."""
+        """Numbers (a,) and (c,) up to 2 c; two numbers are equal if and only if their codes are equal."""
         start, stop = (self.start, self.stop) if self.right is None else _range(self.codes, self.right)
         return self.start + self.stop, start + stop
 

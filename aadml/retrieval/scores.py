@@ -46,7 +46,7 @@ class ScoreSource(Protocol):
         """Numbers of queries and gallery items (q, n)."""
 
     def block(self, start: int, stop: int) -> Scores:
-        """Return the scores (stop - start, n) of the queries start..stop; higher is better."""
+        """Return the scores (stop - start, n) of the queries start..stop; higher scores are better."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class VectorScores:
     precision: type[np.floating[Any]] = np.float32
 
     def block(self, start: int, stop: int) -> Scores:
-        """Return the scores (stop - start, n) of the queries start..stop; higher is better."""
+        """Return the scores (stop - start, n) of the queries start..stop; higher scores are better."""
         count, items = self.shape
         rows, columns = block_rows(items), max(64, min(COLUMNS, TILE // self.dimension))
         scores = np.empty((stop - start, items), dtype=self.precision)

@@ -38,7 +38,7 @@ def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
     """Sort the gallery for each query; return positions of relevant items and groups of ties.
 
     Args:
-        scores: (b, n) floats. Higher is better. Ties are equal values, and minus zero equals zero.
+        scores: (b, n) floats; higher scores are better. Ties are equal values, and minus zero equals zero.
         relevant: (b, n) booleans.
 
     Raises:

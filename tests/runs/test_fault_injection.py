@@ -253,7 +253,7 @@ def test_a_card_that_somebody_wrote_meanwhile_stays(interrupted, whole):
     said = []
     resume_run(interrupted, on_note=said.append)
     assert (interrupted / "README.md").read_text() == "My notes on this run."
-    assert "README.md was not written by this run" in said[-1]
+    assert "README.md is not the card that this run wrote" in said[-1]
     same(interrupted, whole, beside=("README.md", MANIFEST))
 
 

@@ -206,6 +206,6 @@ def test_the_protocols_take_missing_modalities(tmp_path):
 def test_a_split_without_items_of_a_modality_is_refused_before_training(split):
     data, steps = splits(), []
     bare = replace(data[split], present={"flow": torch.zeros(len(data[split]), dtype=torch.bool)})
-    with pytest.raises(InputError, match=rf"no {split} clip has flow, .* \(--set modalities=A,B\)"):
+    with pytest.raises(InputError, match=rf"no clip of the split '{split}' has flow, .* \(--set modalities=A,B\)"):
         aadml.fit(data.having(split, bare), config="pairs", settings=SMALL, on_plan=steps.append)
     assert not steps

@@ -290,7 +290,7 @@ def test_a_clip_of_the_index_asks(site):
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("/like?number=99999&from=audio&to=audio", "clip number 99999 is not in this index"),
+        ("/like?number=99999&from=audio&to=audio", "this index has no clip number 99999 with audio"),
         ("/like?number=1&from=audio&to=visual", "built without a model"),
         ("/like?number=1&from=audio&to=smell", "is not a modality"),
         ("/like?number=-1&from=audio&to=audio", "is not a whole number"),

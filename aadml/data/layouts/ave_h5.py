@@ -37,8 +37,8 @@ def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     files = {pattern: sorted(path.glob(pattern)) for pattern in KEYS}
     for pattern, matches in files.items():
         if len(matches) > 1 or (not matches and pattern != KEYS[2]):
-            names = ", ".join(file.name for file in matches) or "none"
-            raise InputError(f"{path}: one file '{pattern}' is needed (found: {names}); add or remove files")
+            names = ", ".join(file.name for file in matches) or "no such file"
+            raise InputError(f"{path} must contain one file '{pattern}', but contains {names}; add or remove files")
     sources = {name: file[0] for name, file in zip(("audio", "label", "visual"), files.values(), strict=True) if file}
     features = {name: _pooled(file) for name, file in sources.items()}
     shares = features.pop("label")

@@ -65,7 +65,7 @@ def test_orders_that_do_not_cover_the_clips_are_refused(folder):
 
 def test_a_missing_or_doubled_file_is_named(folder):
     (folder / "labels_noisy.h5").write_bytes((folder / "labels.h5").read_bytes())
-    with pytest.raises(InputError, match=r"one file 'labels\*\.h5' is needed \(found: labels\.h5, labels_noisy\.h5\)"):
+    with pytest.raises(InputError, match=r"one file 'labels\*\.h5', but contains labels\.h5, labels_noisy\.h5; add"):
         open_data(folder)
     (folder / "labels_noisy.h5").unlink()
     (folder / "labels.h5").unlink()

@@ -92,7 +92,7 @@ def test_values_are_completed_in_the_order_of_the_schema():
         ({"size": 3, "sahre": 1}, r"here\.sahre: entry has no such option; did you mean 'share'\?"),
         (
             {"size": 3, "old": 2},
-            r"here\.old is 2, but entry always uses 1 since the removal of this option; leave the option",
+            r"here\.old is 2, but this option of entry was removed; leave the option out \(its value is always 1\)",
         ),
     ],
 )

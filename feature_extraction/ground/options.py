@@ -283,8 +283,8 @@ def without_removed(entry: Callable[..., object], given: OptionValues, where: st
     for key in removed.keys() & vars(given).keys():
         if removed[key] is not ... and as_yaml(value := getattr(given, key)) != as_yaml(removed[key]):
             raise InputError(
-                f"{where}.{key} is {as_yaml(value)}, but this option of {name or _name_of(entry)} was removed; leave the "
-                f"option out (its value is always {as_yaml(removed[key])}), or use an earlier version of aadml"
+                f"{where}.{key} is {as_yaml(value)}, but this option of {name or _name_of(entry)} was removed; leave "
+                f"the option out (its value is always {as_yaml(removed[key])}), or use an earlier version of aadml"
             )
     return without(given, removed)
 

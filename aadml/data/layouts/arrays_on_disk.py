@@ -200,8 +200,8 @@ def _from_one_hot(rows: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tu
     other = rows[~np.isin(rows, (0, 1))] if rows.dtype.kind in "fiub" else rows.ravel()[:1]
     if len(other):
         raise InputError(
-            f"{place} of shape {rows.shape} contain {text(other[0])[:80]!r}, which is neither 0 nor 1; pass one-hot rows "
-            "of zeros and ones"
+            f"{place} of shape {rows.shape} contain {text(other[0])[:80]!r}, which is neither 0 nor 1; pass one-hot "
+            "rows of zeros and ones"
         )
     wrong = np.flatnonzero(rows.sum(axis=1) != 1)
     if len(wrong):

@@ -58,7 +58,7 @@ def test_words_are_classes_in_alphabetic_order():
         (np.asarray([np.nan, 1.0]), "contain nan, which is not a whole number"),
         (np.asarray([[1, 1, 0]]), "row 0 has 2 classes"),
         (np.asarray([[0, 0, 0]]), "row 0 has 0 classes"),
-        (np.asarray([[0, 2, 0]]), "but contain '2'; pass one-hot rows"),
+        (np.asarray([[0, 2, 0]]), "contain '2', which is neither 0 nor 1; pass one-hot rows"),
         (np.zeros((2, 2, 2)), "shape"),
         (np.asarray(3), "shape"),
         (np.asarray([1j]), "whole numbers or text"),

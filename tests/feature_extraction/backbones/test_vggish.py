@@ -291,5 +291,5 @@ def test_the_published_pca_is_read_if_the_weights_have_none(monkeypatch, own):
     assert matrices.keys() == {"eigenvectors", "means"}
     assert read[1:] == [("my.pt", "vggish"), *([] if own else [("auto", "vggish-pca")])]
     files["vggish"].tensors = {"pca_means": torch.zeros(127)}
-    with pytest.raises(InputError, match=r"vggish: net contains \{'means': \(127,\)\}, but must contain pca_eigen_vectors"):
+    with pytest.raises(InputError, match=r"vggish: net contains \{'means': \(127,\)\}, but must contain pca_eigen"):
         vggish_file._loaded("my.pt", "pca")

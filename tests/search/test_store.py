@@ -69,6 +69,17 @@ def test_a_change_of_columns_renews_them(index):
     assert matching_ids(index, "id < 'b'") == ["a"]
 
 
+def test_a_change_of_the_order_of_columns_keeps_the_values_with_their_columns(index):
+    change(
+        index, FACTS, dict(reversed(COLUMNS.items())), [], [entry(name, speaker="bob", year="2001") for name in "abc"]
+    )
+    with closing(connect(index)) as database:
+        assert [list(item.columns.items()) for item in items_of(database, [4, 5, 6])] == [
+            [("year", "2001"), ("speaker", "bob")]
+        ] * 3
+    assert matching_ids(index, "speaker = 'bob' AND year > 2000") == ["a", "b", "c"]
+
+
 def test_a_failed_change_changes_nothing(index):
     def broken():
         yield entry("z", 9)

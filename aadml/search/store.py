@@ -294,7 +294,7 @@ def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[st
     Args:
         path: path of the index.
         facts: facts to write.
-        columns: columns of the table `extra`, and their SQL types. If these columns or types differ from those in
+        columns: columns of the table `extra`, and their SQL types. If the names, types or order differ from those in
             the index, `entries` must contain every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
@@ -313,7 +313,7 @@ def _write(
     removed: Iterable[str],
     entries: Iterable[Entry],
 ) -> None:
-    if stored_columns(database) != dict(columns):
+    if list(stored_columns(database).items()) != list(columns.items()):  # rows are written by position
         _renew_columns(database, columns)
     for statement in best_moment.SCHEMA:
         database.execute(statement)

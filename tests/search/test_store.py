@@ -53,6 +53,16 @@ def test_numbers_keep_their_texts_and_compare_as_numbers(tmp_path, texts, kept):
     assert matching_ids(path, "version > 10") == []
 
 
+def test_texts_of_the_same_number_are_counted_together_and_a_condition_can_find_one_of_them(tmp_path):
+    path, texts = tmp_path / "clips.index", ["1.1", "1.10", "1.10"]
+    items = [Item(f"{n}", columns={"version": text}) for n, text in enumerate(texts)]
+    create(path, FACTS, columns_of({"version": texts}), [Entry(item, b"", {}) for item in items])
+    with closing(connect(path)) as database:
+        assert browse(database, None, 0, 9).counts["version"] == {"1.1": 3}
+    assert matching_ids(path, "version = '1.10'") == ["0", "1", "2"]
+    assert matching_ids(path, "\"#text version\" = '1.10'") == ["1", "2"]
+
+
 def test_at_rest_an_index_is_one_file(index):
     change(index, FACTS, COLUMNS, ["a"], [entry("d", 4), entry("b", 5)])
     assert read(index) == (["b", "c", "d"], [5, 3, 4])
@@ -67,6 +77,17 @@ def test_a_change_of_columns_renews_them(index):
         matching_ids(index, "year = 1")
     change(index, FACTS, {}, [], [Entry(Item("a"), b"", {})])
     assert matching_ids(index, "id < 'b'") == ["a"]
+
+
+def test_a_change_of_the_order_of_columns_keeps_the_values_with_their_columns(index):
+    change(
+        index, FACTS, dict(reversed(COLUMNS.items())), [], [entry(name, speaker="bob", year="2001") for name in "abc"]
+    )
+    with closing(connect(index)) as database:
+        assert [list(item.columns.items()) for item in items_of(database, [4, 5, 6])] == [
+            [("year", "2001"), ("speaker", "bob")]
+        ] * 3
+    assert matching_ids(index, "speaker = 'bob' AND year > 2000") == ["a", "b", "c"]
 
 
 def test_a_failed_change_changes_nothing(index):

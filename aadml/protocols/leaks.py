@@ -43,9 +43,9 @@ def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
 
 def batch_attention(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Apply attention over the rows of each batch of BATCH items, which are sorted by class (L2).
+    """Sort the items by class, and replace each item by attention over its batch of BATCH items (leak L2).
 
-    The files of published code are sorted by class too.
+    The files of published code are sorted by class too. The order of the returned rows is that of `vectors`.
     """
     order = torch.argsort(clips.labels, stable=True)
     return {m: _attended(v[order])[torch.argsort(order)] for m, v in vectors.items()}

@@ -370,7 +370,7 @@ def _path(name: str) -> str | bytes:
 
 
 def columns_in(database: sqlite3.Connection) -> list[str]:
-    """Return the further columns of the items, in order."""
+    """Return the names of the columns that the source of the items has besides id, class and split, in order."""
     return [name for name in stored_columns(database) if not name.startswith(TEXT_OF)]
 
 

@@ -92,7 +92,7 @@ class CaptionTower(nn.Module):
 
     @property
     def settled(self) -> bool:
-        """Whether the network always computes the same vector for an item, so that vectors can be cached."""
+        """True if the network always computes the same vector for an item, so that vectors can be cached."""
         return self.frozen and self.frozen_mode == "eval"
 
     def train(self, mode: bool = True) -> "CaptionTower":

@@ -22,6 +22,11 @@ def rebuilding() -> Iterator[None]:
         _rebuilding.reset(token)
 
 
+def is_rebuilding() -> bool:
+    """Return whether a model is being loaded, which is not trained: options of training need not be trainable."""
+    return _rebuilding.get()
+
+
 def is_left_out(table: Registry[Any], name: str) -> bool:
     """Return whether the entry `name` of `table` is omitted.
 

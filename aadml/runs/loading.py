@@ -176,7 +176,8 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
         raise type(error)(f"{error} (restore the data of {folder}, or pass --data F.h5)") from error
     if read_environment(manifest).data.sha256 != data_hash(splits):
         raise InputError(
-            f"{splits.name}: the data have changed since {folder} was trained; restore the data, or pass --data F.h5"
+            f"{splits.name}: the data have changed since {folder} was trained, or another version of aadml divides "
+            "them differently; restore the data, or pass --data F.h5"
         )
     return Run(manifest, config, splits, model)
 

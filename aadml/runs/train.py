@@ -239,8 +239,8 @@ def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
     before = read_environment(store.manifest)
     if before.data.sha256 != prepared.sha256:
         raise InputError(
-            f"{prepared.splits.name or 'data in memory'}: the data have changed since {store.folder} was begun; start "
-            "a new run"
+            f"{prepared.splits.name or 'data in memory'}: the data have changed since {store.folder} was begun, or "
+            "another version of aadml divides them differently; start a new run"
         )
     return before
 

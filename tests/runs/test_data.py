@@ -1,5 +1,6 @@
 """The data that a config names: captioned sound, and the config that labels ask for."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -179,8 +180,17 @@ def test_clips_in_memory_are_set_aside_by_class():
 
 
 def test_clips_in_memory_with_equal_ids_are_set_aside_together():
-    random = np.random.default_rng(0).standard_normal((100, 3)).astype("f4")
-    clips = Clips.of(np.arange(100) // 10, ids=[f"clip {n // 5}" for n in range(100)], audio=random, visual=random)
+    random = np.random.default_rng(0).standard_normal((200, 3)).astype("f4")
+    clips = Clips.of(np.arange(200) // 50, ids=[f"clip {n // 5}" for n in range(200)], audio=random, visual=random)
     splits = data._with_validation(clips, Common())
     assert set(splits.train.ids) | set(splits.valid.ids) == set(clips.ids)
     assert not set(splits.train.ids) & set(splits.valid.ids)
+
+
+@pytest.mark.parametrize("ids", [1, 2])
+def test_few_ids_in_memory_are_divided_so_that_validation_has_its_share(ids):
+    random = np.random.default_rng(0).standard_normal((60, 3)).astype("f4")
+    names = [f"clip {n * ids // 20}" for n in range(60)]
+    splits = data._with_validation(Clips.of(np.arange(60) // 20, ids=names, audio=random, visual=random), Common())
+    assert np.bincount(splits.valid.labels).tolist() == [2, 2, 2]
+    assert re.search(r"\(stratified, \d ids in both train and valid, seed 0\)", splits.notes[0])

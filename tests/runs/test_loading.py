@@ -41,7 +41,8 @@ def test_a_run_whose_data_changed_or_went_is_told(tmp_path):
     folder = aadml.fit(tmp_path / "own.h5", method="random", runs=tmp_path / "runs").folder
     write_features(tmp_path / "own.h5", replace(CONTENT, labels=np.roll(CONTENT.labels, 1)))
     with pytest.raises(
-        InputError, match=f"the data have changed since {folder} was trained; restore the data, or pass --data"
+        InputError,
+        match=f"the data have changed since {folder} was trained, or another version .*; restore the data, or pass",
     ):
         load_run(folder)
     (tmp_path / "own.h5").unlink()

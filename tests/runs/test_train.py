@@ -61,5 +61,7 @@ def test_a_folder_of_another_config_or_of_other_data_is_not_trained_into(config,
     ):
         train_into(config(seed=1), tmp_path / "run")
     write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8), seed=5))
-    with pytest.raises(InputError, match=r"the data have changed since .* was begun; start a new run"):
+    with pytest.raises(
+        InputError, match=r"the data have changed since .* was begun, or another version of aadml .*; start a new run"
+    ):
         train_into(config(), tmp_path / "run")

@@ -47,14 +47,16 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
     notes = list(content.notes())
     splits = np.asarray(content.splits, dtype=object)
     if not (splits == "valid").any():
-        chosen = stratified(content.labels, content.rows("train"), validation, seed, recordings(content))
-        unit = "recording" if RECORDING in content.columns else "clip"
+        names = recordings(content)
+        chosen = stratified(content.labels, content.rows("train"), validation, seed, names)
         if not len(chosen):
-            few = f"no class has two train {unit}s" if content.class_names else f"there is one train {unit}"
-            raise InputError(f"{place}: {few}, so no clip can be set aside for validation; add train {unit}s")
+            few = "no class has two train clips" if content.class_names else "there is one train clip"
+            raise InputError(f"{place}: {few}, so no clip can be set aside for validation; add train clips")
         splits[chosen] = "valid"
         how = "stratified" if content.class_names else "at random"
-        how += ", no recording divided" if unit == "recording" else ""
+        if RECORDING in content.columns:
+            count = count_divided(chosen, np.flatnonzero(splits == "train"), names)
+            how += f", {count} recordings divided" if count else ", no recording divided"
         notes.append(f"{len(chosen)} train clips were set aside for validation ({how}, seed {seed})")
     counts = Counter(content.labels[splits == "train"].tolist())
     lone = [content.class_names[label] for label, count in counts.items() if count == 1 and label != UNLABELLED]
@@ -72,7 +74,8 @@ def stratified(
     """Draw about `share` of the `rows` of each class: at least one row and never all; a single row is not drawn.
 
     Rows of one group are drawn together. If groups have several rows, these numbers count groups, and a group of
-    several classes counts in each class.
+    several classes counts in each class. Groups are divided in a class that would lose more than twice its share, and
+    in all classes if no group can be drawn.
 
     Args:
         labels: (n,) classes of all clips.
@@ -85,16 +88,24 @@ def stratified(
         The drawn row numbers, sorted.
     """
     names = [groups[row] for row in rows]
+    whole = rows[:0]
     if len(set(names)) < len(names):
         drawn = divide([(str(label),) for label in labels[rows]], names, (1 - share, 0.0, share), seed)
-        return np.asarray([row for row, split in zip(rows, drawn, strict=True) if split == "test"], dtype=np.int64)
+        whole = rows[np.asarray(drawn) == "test"]
     generator = np.random.default_rng(seed)
     chosen = []
     for label in np.unique(labels[rows]):
         members = rows[labels[rows] == label]
         count = min(max(round(share * len(members)), 1), len(members) - 1)
-        chosen.append(generator.permutation(members)[:count])
+        taken = np.intersect1d(members, whole)
+        is_divided = not len(whole) or len(taken) > 2 * max(count, 1)
+        chosen.append(generator.permutation(members)[:count] if is_divided else taken)
     return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
+
+
+def count_divided(chosen: NDArray[np.int64], rest: NDArray[np.int64], groups: Sequence[str]) -> int:
+    """Return the number of groups with rows in both `chosen` and `rest`."""
+    return len({groups[row] for row in chosen} & {groups[row] for row in rest})
 
 
 def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[FeatureFile, list[str]]:

@@ -25,6 +25,7 @@ from aadml.objective.composition import (
     Space,
     Weighted,
 )
+from aadml.objective.left_out import is_rebuilding
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
 
@@ -82,7 +83,7 @@ class FewLabelsLearner(Learner):
         self.label_loss, self.label_weight = label_loss.build(), label_loss.shared(Weighted).weight
         self.pair_weight = loss.shared(Weighted).weight
         self.matching = Matching(
-            Space(context.modalities, pair_dimension),
+            Space(context.modalities, pair_dimension, classes=classes if is_rebuilding() else 0),
             loss=loss, selection=selection, proxy=IDENTITY, directions=directions, neighbors=neighbors,
             seed=context.seed,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.objective import Objective
-from aadml.objective.left_out import LeftOut
+from aadml.objective.left_out import LeftOut, is_rebuilding
 
 LARGEST = math.log(100)
 
@@ -34,8 +34,14 @@ class LearnedScale(nn.Module):
         """Pass the learned temperature, which starts at `temperature`, to all losses of an objective.
 
         Raises:
-            InputError: the temperature is not between 0.01 and 1, or a loss is a module.
+            InputError: in training, the temperature is not between 0.01 and 1, or a loss is a module.
         """
+        if not is_rebuilding():
+            self._check_scale(objective, temperature)
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
+        objective.losses = tuple(partial(self._scaled, loss) for loss in objective.losses)
+
+    def _check_scale(self, objective: Objective, temperature: float) -> None:
         if not 0.01 <= temperature <= 1:
             raise InputError(
                 f"loss.temperature is {temperature:g}, but the learned temperature of this method starts between 0.01 "
@@ -46,8 +52,6 @@ class LearnedScale(nn.Module):
                 "loss: the loss is an nn.Module, which cannot receive the learned temperature of this method in each "
                 "call; choose a loss that is a function"
             )
-        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
-        objective.losses = tuple(partial(self._scaled, loss) for loss in objective.losses)
 
     def bounded_scale(self) -> dict[str, Tensor]:
         """Limit the parameter `log_scale` to its bounds, and return the scale s for the training log.

@@ -23,6 +23,7 @@ from aadml.methods.training.learner import Batch, on_device
 from aadml.objective import Embedded
 from aadml.objective.composition import LossSection, ProxySection, SelectionSection, Space, compose_objective
 from aadml.objective.embedded import Bank
+from aadml.objective.left_out import is_rebuilding
 from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositives
 from aadml.objective.objective import Directions
 from aadml.proxies.contract import Extending, TrainingSet
@@ -70,7 +71,8 @@ class Matching(LearnedScale):
         start = getattr(loss.options, "temperature", None)
         if start is not None:
             self.learn_scale(self.objective, start)
-        _check(neighbors, loss.name, self.objective.proxy)
+        if not is_rebuilding():
+            _check(neighbors, loss.name, self.objective.proxy)
         self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
         if self._taught and len(space.modalities) != 2:
             raise InputError(

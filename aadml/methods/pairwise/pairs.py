@@ -20,6 +20,7 @@ from aadml.methods.pairwise.matching import Matching, on_sphere
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 from aadml.objective.composition import ALL_PAIRS, IDENTITY, LossSection, ProxySection, SelectionSection, Space
+from aadml.objective.left_out import is_rebuilding
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
 from aadml.proxies.contract import Proxy
@@ -89,8 +90,10 @@ class PairLearner(Learner):
         dimension, self.average = embedding.dimension, embedding.average
         self.encoders = encoders(context, "pairs", dimension, network)
         self.averaged = deepcopy(self.encoders).requires_grad_(requires_grad=False) if self.average else None
+        # models of earlier versions contain losses that are not trainable here
+        untrained = ((0, *network.hidden)[-1], context.classes) if is_rebuilding() else ()
         self.matching = Matching(
-            Space(context.modalities, dimension),
+            Space(context.modalities, dimension, *untrained),
             loss=loss, selection=selection, proxy=proxy, directions=directions, neighbors=neighbors, seed=context.seed,
         )  # fmt: skip
         self.needs_same_texts = self.matching.needs_same_texts

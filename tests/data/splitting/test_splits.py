@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -56,8 +57,16 @@ def test_drawn_validation_clips_share_no_recording_with_train():
     note = f"{len(splits.valid)} train clips were set aside for validation (stratified, no recording divided, seed 0)"
     assert splits.notes[1] == note
     assert not any("train-valid" in note for note in splits.notes)
-    with pytest.raises(InputError, match="no class has two train recordings, so no clip can be set aside"):
-        to_splits(replace(content, columns={"recording": tuple(map(str, content.labels))}))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_recordings_are_divided_so_that_validation_has_its_share(count):
+    content = synthetic(classes=4, train=160, valid=0, test=40, dimensions=(2, 3))
+    recordings = tuple(f"{label}-{n % count}" for n, label in enumerate(content.labels.tolist()))
+    splits = to_splits(replace(content, columns={"recording": recordings}))
+    assert torch.bincount(splits.valid.labels).tolist() == [4, 4, 4, 4]
+    assert any(re.search(r"\(stratified, \d recordings divided, seed 0\)", note) for note in splits.notes)
+    assert any("recordings have clips in both splits of train-valid" in note for note in splits.notes)
 
 
 @given(counts=st.lists(st.integers(0, 12), min_size=1, max_size=6), share=st.floats(0.01, 0.99), seed=st.integers(0, 9))

@@ -13,6 +13,7 @@ from aadml.methods import METHODS
 from aadml.methods.pairwise.matching import same_clips
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.settings import Training
+from aadml.objective.left_out import rebuilding
 from aadml.objective.neighbor_positives import NeighborOptions
 from tests.methods.pairwise.pairs_on_features import (
     CONTEXT,
@@ -133,8 +134,10 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
         ),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(options, message):
+def test_options_that_do_not_go_together_are_refused_but_saved_models_with_them_are_rebuilt(options, message):
     with trusting(), pytest.raises(InputError, match=message):
+        learner(**options)
+    with trusting(), rebuilding():
         learner(**options)
 
 
@@ -144,7 +147,10 @@ def test_more_neighbors_than_clips_are_refused():
 
 
 @pytest.mark.parametrize(("loss", "needs"), [("daml", "features"), ("hdml", "features"), ("proxy-nca", "classes")])
-def test_a_loss_that_matching_does_not_train_is_refused(loss, needs):
+def test_a_loss_that_matching_does_not_train_is_refused_but_saved_models_with_it_are_rebuilt(loss, needs):
+    context = replace(CONTEXT, classes=3)
     for method in ("pairs", "few-labels"):
         with pytest.raises(InputError, match=f"{loss} .*{needs}"):
-            METHODS[method](replace(CONTEXT, classes=3), Training(), **typed(loss=loss))
+            METHODS[method](context, Training(), **typed(loss=loss))
+    with rebuilding():
+        METHODS["pairs"](context, Training(), **typed(loss=loss))

@@ -88,17 +88,17 @@ def stratified(
         The drawn row numbers, sorted.
     """
     names = [groups[row] for row in rows]
-    whole = rows[:0]
+    by_group = rows[:0]
     if len(set(names)) < len(names):
         drawn = divide([(str(label),) for label in labels[rows]], names, (1 - share, 0.0, share), seed)
-        whole = rows[np.asarray(drawn) == "test"]
+        by_group = rows[np.asarray(drawn) == "test"]
     generator = np.random.default_rng(seed)
     chosen = []
     for label in np.unique(labels[rows]):
         members = rows[labels[rows] == label]
         count = min(max(round(share * len(members)), 1), len(members) - 1)
-        taken = np.intersect1d(members, whole)
-        is_divided = not len(whole) or len(taken) > 2 * max(count, 1)
+        taken = np.intersect1d(members, by_group)
+        is_divided = not len(by_group) or len(taken) > 2 * max(count, 1)
         chosen.append(generator.permutation(members)[:count] if is_divided else taken)
     return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
 

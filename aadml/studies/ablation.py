@@ -90,7 +90,7 @@ def ablate(
         workers=workers, shard=shards, merge=merge, work=work, note=note, command=command,
     )  # fmt: skip
     refuse_foreign(execution.folder)
-    all_data = list(dict.fromkeys(cell.config.data for cell in ablation.cells))
+    all_data = list(dict.fromkeys(data_location(cell.config.data) for cell in ablation.cells))
     with sole_owner(execution.locked, {execution.folder: all_data}):
         outcomes = execution.train(jobs_of(ablation.cells, ablation.seeds, execution.folder, columns))
         if execution.shard:

@@ -63,6 +63,15 @@ def test_an_axis_over_data_keeps_to_all_of_its_data(features, tmp_path):
         aadml.ablate(over, **common)
 
 
+def test_paths_of_a_study_are_absolute_in_the_config_of_each_run(planned, features, tmp_path):
+    settings = ["relevance=judged.txt"]
+    aadml.ablate({"data": [features.name, "synthetic:ave"]}, method="random", data=features, settings=settings)
+    aadml.compare(methods="random", data=features.name, settings=settings)
+    configs = [job.config for _, jobs in planned[0] for job in jobs]
+    assert {config.data for config in configs} == {str(features), "synthetic:ave"}
+    assert {config.common.relevance for config in configs} == {str(tmp_path / "judged.txt")}
+
+
 def test_a_comparison_runs_each_row_with_each_seed(planned, features, tmp_path, monkeypatch):
     notes = []
     common = {"data": features, "seeds": 2, "on_note": notes.append}

@@ -19,6 +19,7 @@ from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS
 from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.config_warnings import training_warnings
+from aadml.runs.data import with_absolute_paths
 from aadml.runs.environment import Environment, environment, read_environment
 from aadml.runs.loading import load_trained, read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, RunManifest, is_finished, is_run, read_manifest
@@ -204,7 +205,7 @@ def train_into(
         check_cutoff(metric, len(prepared.splits[scoring.split]))
     with open_run(folder, wait=wait) if is_run(folder) else new_run(folder) as store:
         stored = _stored_config(store.manifest)
-        if stored and stored.yaml() != config.yaml():
+        if stored and with_absolute_paths(stored).yaml() != with_absolute_paths(config).yaml():
             raise InputError(
                 f"{folder} contains a run of a different config; remove this run, or choose another folder"
             )

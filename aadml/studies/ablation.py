@@ -81,16 +81,18 @@ def ablate(
         search_beside(Path(place))
     flags = flag_settings({"data": place, "training.epochs": epochs})
     file = starting_file(str(start) if start else None, method, sample=data is None).changed(flags).changed(settings)
-    base = with_sample_data(file.resolve(), note)
+    written = file.resolve()
+    base = with_sample_data(written, note)
+    named = written if written.common.data else base
     columns = check_columns(metrics)
     changed = Overrides(dict(setting_pairs(settings)) | ({} if epochs is None else {"training.epochs": epochs}))
     ablation = plan_ablation(file.changed({"data": base.data}), axes, range(seeds), _baseline(baseline), changed)
     execution = Execution(
-        folder=Path(output) if output else Path("ablations") / folder_name(base, axes),
+        folder=Path(output) if output else Path("ablations") / folder_name(named, axes),
         workers=workers, shard=shards, merge=merge, work=work, note=note, command=command,
     )  # fmt: skip
     refuse_foreign(execution.folder)
-    all_data = list(dict.fromkeys(cell.config.data for cell in ablation.cells))
+    all_data = list(dict.fromkeys(data_location(cell.config.data) for cell in ablation.cells))
     with sole_owner(execution.locked, {execution.folder: all_data}):
         outcomes = execution.train(jobs_of(ablation.cells, ablation.seeds, execution.folder, columns))
         if execution.shard:

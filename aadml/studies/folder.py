@@ -19,7 +19,7 @@ from aadml.feature_extraction.ground.locks import locked
 
 RUNS = "runs"
 DATA = "data.json"
-"""Data of the runs of a folder: {"data": path or name, "sha256": of the content}; several data are joined."""
+"""Data of the runs of a folder: {"data": path or name, "sha256": of the content}; lists for several."""
 
 MARKS = (f"{RUNS}/*_seed*", f"*/{RUNS}/*_seed*", "shard-*-of-*")
 """Patterns of contents that identify the folder of a study, in addition to `data.json`."""
@@ -93,29 +93,39 @@ def _keep_to(folder: Path, data: str | Sequence[str]) -> None:
     for place in data:
         if not is_address(place) and not Path(place).exists():
             raise InputError(f"{place} does not exist; check the path of the data")
-    drawn, shown = any(map(is_address, data)), [shown_address(place) for place in data]
-    path, names, checksums = folder / DATA, ", ".join(shown), [_fingerprint(Path(place)) for place in shown]
-    sha256 = checksums[0] if len(data) == 1 else hashlib.sha256("".join(checksums).encode()).hexdigest()
-    noted = _noted(path)
-    if path.exists() and not noted:
+    checksums = {name: _fingerprint(Path(name)) for name in map(shown_address, data)}
+    path, names = folder / DATA, ", ".join(checksums)
+    known = _noted(path)
+    if path.exists() and not known:
         raise InputError(f"{path} is not a valid record of the data of the runs; choose another --output")
-    if noted and any(place.is_dir() for place in folder.iterdir()):
-        if noted["sha256"] != sha256 or (drawn and noted["data"] != names):
+    if known and any(place.is_dir() for place in folder.iterdir()):
+        if known == {names: hashlib.sha256("".join(checksums.values()).encode()).hexdigest()}:
+            known = checksums  # an earlier version joined the checksums of several data
+        same = [n for n, s in checksums.items() if known.get(n) == s or (s in known.values() and not is_address(n))]
+        if not same or any(known.get(name, sha256) != sha256 for name, sha256 in checksums.items()):
             raise InputError(
-                f"{folder} contains runs on other data ({noted['data']}, which may have changed since); choose "
+                f"{folder} contains runs on other data ({', '.join(known)}, which may have changed since); choose "
                 f"another --output for {names}"
             )
-        return
-    write_text(path, json.dumps({"data": names, "sha256": sha256}, indent=2) + "\n")
+        checksums = known | checksums
+    single = len(checksums) == 1
+    record = (
+        {"data": names, "sha256": checksums[names]}
+        if single
+        else {"data": [*checksums], "sha256": [*checksums.values()]}
+    )
+    write_text(path, json.dumps(record, indent=2) + "\n")
 
 
 def _noted(path: Path) -> dict[str, str] | None:
-    """Read `data.json`; None for a missing, damaged or incomplete file, or for unknown keys."""
+    """Read the checksums of `data.json`, by name of the data; None for a missing or invalid file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        keys = content.keys() == {"data", "sha256"}
+        lists = [[part] if isinstance(part, str) else part for part in content.values()]
+        return dict(zip(*lists, strict=True)) if keys else None
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
-    return content if isinstance(content, dict) and content.keys() == {"data", "sha256"} else None
 
 
 def _fingerprint(path: Path) -> str:

@@ -11,6 +11,7 @@ from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Callbacks
 from aadml.retrieval.record import CONDITIONS, EvaluationRecord
+from aadml.runs.data import with_absolute_paths
 from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import read_evaluation
 from aadml.runs.manifest import is_finished, read_manifest
@@ -30,7 +31,7 @@ class Job:
 
     Attributes:
         folder: folder of the run.
-        config: config of the run.
+        config: config of the run; relative paths of its data and judgments become absolute.
         split: scored split: "test", or "valid" for a trial of a search.
         metrics: metrics in addition to those of every evaluation.
         protocols: protocols under which the trained model is scored, in addition to the protocol of its config.
@@ -45,6 +46,9 @@ class Job:
     protocols: tuple[str, ...] = ()
     diagnosis: int = 0
     needs: "Job | None" = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config", with_absolute_paths(self.config))
 
 
 def is_done(job: Job) -> bool:

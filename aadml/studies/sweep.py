@@ -14,6 +14,7 @@ from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions, Work
+from aadml.runs.data import with_absolute_paths
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, is_run, read_manifest
 from aadml.studies.job import Job, is_done, work_off
@@ -137,7 +138,7 @@ def _check_same_config(job: Job) -> None:
     """
     if not is_run(job.folder) or CONFIG not in read_manifest(job.folder).files:
         return
-    stored = read_config(job.folder)
+    stored = with_absolute_paths(read_config(job.folder))
     wanted = job.config.continuing(stored.training)
     if stored.yaml() == wanted.yaml():
         return

@@ -17,6 +17,8 @@ from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 from aadml.runs.environment import read_environment
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.execution import Execution
+from aadml.studies.folder import RUNS
+from aadml.studies.job import FAILURE
 from aadml.studies.results import (
     CellScores,
     differences,
@@ -186,7 +188,8 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     if not first:
         reasons = [reason for cell in scores.values() for reason in cell.failed.values()]
         cause = f" ({reasons[0]})" if reasons else ""
-        raise InputError(f"{folder}: no run finished{cause}; see failure.txt in the folder of each run")
+        files = "; see failure.txt in the folder of each run" if any(folder.glob(f"{RUNS}/*/{FAILURE}")) else ""
+        raise InputError(f"{folder}: no run finished{cause}{files}")
     records = [run.record for _, _, run in first]
     environments = [read_environment(run_folder(folder, cell.cell, seed)) for cell, seed, _ in first]
     record, environment = records[0], environments[0]

@@ -63,7 +63,8 @@ def tuned_rows(
         for row, best in zip(rows, tuned, strict=True)
     }
     lost = {
-        best.cell.name: f"{trial.job.folder.name} is missing ({reason}); run the same command again"
+        best.cell.name: f"{trial.job.folder.name} is missing ({reason}); run the same command again, "
+        "with fewer --workers if the memory was full"
         for row, best in zip(rows, tuned, strict=True)
         for trial in trials[row.cell.name]
         if (reason := outcomes[trial.job.folder].reason).startswith(LOST)

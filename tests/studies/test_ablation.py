@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 import aadml
+from aadml.configuration.files import open_config
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies import ablation, comparison
 from aadml.studies.execution import Execution, SweepResult
+from aadml.studies.grid import axes_of, folder_name
 
 
 @pytest.fixture
@@ -61,6 +63,25 @@ def test_an_axis_over_data_keeps_to_all_of_its_data(features, tmp_path):
         InputError, match=r"contains runs on other data \(.*features.h5, .*other.h5, which may have changed"
     ):
         aadml.ablate(over, **common)
+
+
+def test_paths_of_a_study_are_absolute_in_the_config_of_each_run(planned, features, tmp_path):
+    settings = ["relevance=judged.txt"]
+    aadml.ablate({"data": [features.name, "synthetic:ave"]}, method="random", data=features, settings=settings)
+    aadml.compare(methods="random", data=features.name, settings=settings)
+    configs = [job.config for _, jobs in planned[0] for job in jobs]
+    assert {config.data for config in configs} == {str(features), "synthetic:ave"}
+    assert {config.common.relevance for config in configs} == {str(tmp_path / "judged.txt")}
+
+
+def test_the_folder_of_a_study_depends_on_the_config_as_it_is_written(planned, features, tmp_path):
+    config = tmp_path / "c.yaml"
+    config.write_text(f"method: random\ndata: {features.name}\n")
+    over = {"validation": [0.2]}
+    result = aadml.ablate(over, config=str(config))
+    assert result.folder.name == folder_name(open_config(str(config)).resolve(), axes_of(over))
+    ((_, jobs),) = planned[0]
+    assert {job.config.data for job in jobs} == {str(features)}
 
 
 def test_a_comparison_runs_each_row_with_each_seed(planned, features, tmp_path, monkeypatch):

@@ -1,8 +1,10 @@
 """The folder of a sweep: its own, on the same data, and gone again where nothing was begun in it."""
 
 import hashlib
+import json
 import re
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -55,6 +57,26 @@ def test_the_data_of_a_study_are_noted_as_a_file_or_as_the_names_and_sizes_of_a_
         refused = nullcontext() if is_same else pytest.raises(InputError, match="may have changed")
         with refused, sole_owner(folder, {folder: str(data)}):
             pass
+
+
+def test_a_study_over_data_is_extended_and_reordered(tmp_path):
+    places = [str(tmp_path / name) for name in "abc"]
+    for place in places:
+        Path(place).write_text(place)
+    folder = tmp_path / "study"
+    with sole_owner(folder, {folder: places[:2]}):
+        begun(folder)
+    for data in (places[1::-1], places, places[:1]):
+        with sole_owner(folder, {folder: data}):
+            pass
+    Path(places[2]).write_text("changed")
+    with pytest.raises(InputError, match="may have changed"), sole_owner(folder, {folder: places}):
+        pass
+    joined = "".join(hashlib.sha256(place.encode()).hexdigest() for place in places[:2])
+    old = {"data": ", ".join(places[:2]), "sha256": hashlib.sha256(joined.encode()).hexdigest()}
+    (folder / "data.json").write_text(json.dumps(old))
+    with sole_owner(folder, {folder: places[:2]}):
+        pass
 
 
 def test_a_folder_that_cannot_be_created_is_refused(tmp_path):

@@ -12,6 +12,8 @@ from aadml.cli import cli
 from aadml.configuration.config import resolve
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, Reported
+from aadml.runs.loading import read_config
+from aadml.runs.train import train_into
 from aadml.studies import sweep as sweeps
 from aadml.studies.ablation_grid import jobs_of
 from aadml.studies.grid import Overrides, cells_of, parse_axis, points
@@ -123,6 +125,16 @@ def test_a_worker_that_dies_is_a_sentence_about_its_end(monkeypatch):
     assert reports == [("d", "half")]
     assert list(sweeps.in_processes(None, "abcd", 1)) == found
     assert pools == [(2, True), (1, False)]
+
+
+def test_a_run_that_an_earlier_version_began_with_relative_paths_is_continued(features, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    absolute = resolve({"method": "random", "data": str(features)})
+    train_into(absolute.on(features.name), tmp_path / "run")
+    assert read_config(tmp_path / "run").data == features.name
+    (outcome,) = sweep([Job(tmp_path / "run", absolute)], workers=0)
+    assert outcome.was_finished
+    assert train_into(absolute, tmp_path / "run").folder == tmp_path / "run"
 
 
 def test_a_folder_of_another_config_is_refused(base, tmp_path):

@@ -51,6 +51,10 @@ def test_the_caption_of_runs_that_differ_has_ranges_and_the_notes_of_all(monkeyp
         f"({RELEVANCE_IN_WORDS['own']}), protocol inductive, chance 0.100 (recall@5 0.250), tie rate at most 0.500; 1 s"
     )
     lost = {name: CellScores(cell.cell, {}, {0: f"no {name}", 1: "no disk"}) for name, cell in found.items()}
+    with pytest.raises(InputError, match=r": no run finished \(no a\)$"):
+        describe(lost, [0], tmp_path)
+    (tmp_path / "runs" / "a_seed0").mkdir(parents=True)
+    (tmp_path / "runs" / "a_seed0" / "failure.txt").touch()
     with pytest.raises(InputError, match=r": no run finished \(no a\); see failure.txt in the folder of each run"):
         describe(lost, [0], tmp_path)
 

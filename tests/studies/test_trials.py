@@ -102,6 +102,7 @@ def test_a_row_with_a_lost_trial_is_not_run_until_the_trial_is_repeated(features
     result = aadml.compare(**common, output=tmp_path / "out", work=killed)
     assert result.failed == 2
     assert "c-cca, seed 0, failed: c-cca_trial1 is missing (the process ended with SIGKILL" in str(result)
+    assert "run the same command again, with fewer --workers if the memory was full" in str(result)
     assert len(list((tmp_path / "out" / "runs").iterdir())) == 2
     again = aadml.compare(**common, output=tmp_path / "out")
     assert again.failed == 0

@@ -36,11 +36,14 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
             split without clips, a similarity for a protocol that corrects scores, or embeddings rejected by
             `aadml.retrieval.evaluate`.
     """
-    if options.get("similarity") and any(part.correct is not None for part in protocols_of(name)):
-        raise InputError(
-            f"protocol {name} corrects scores of the model's own similarity, but similarity is "
-            f"'{options['similarity']}'; omit similarity, or choose another protocol"
-        )
+    similarity, trained = options.get("similarity"), subject.encoder.method.similarity
+    if similarity and any(part.correct is not None for part in protocols_of(name)):
+        if similarity != trained:
+            raise InputError(
+                f"protocol {name} corrects scores of the model's own similarity '{trained}', but similarity is "
+                f"'{similarity}'; omit similarity, or choose another protocol"
+            )
+        options["similarity"] = None  # the corrected embeddings have a similarity of their own
     subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
     embeddings = replace(embeddings, clusters=subject.splits.clusters)

@@ -185,7 +185,7 @@ def _audit_task(mteb: str, data: object, split: str, seconds: float) -> AuditRep
 def _check_scope(run: object, data: object, protocol: str | None, *, retrain: bool) -> None:
     if retrain and (run is None or data is not None):
         raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
-    if run is None and protocol is not None:
+    if run is None and protocol not in (None, "inductive"):
         raise InputError(f"audit: protocol {protocol} applies only to a run or model; leave out --protocol")
 
 

@@ -40,9 +40,12 @@ def _degenerate_proxy(config: Config) -> list[str]:
 
 
 def _full_memory(prepared: Prepared) -> list[str]:
-    """Return a list with a warning if a batch fills the queue of the proxy `memory`, else an empty list."""
+    """Return a list with a warning if every batch fills the queue of the proxy `memory`, else an empty list."""
     proxy = getattr(prepared.config.sections, "proxy", None)
-    batch = min(prepared.config.training.batch, prepared.splits.train.per_epoch)
+    training, clips = prepared.config.training, prepared.splits.train.per_epoch
+    batch = min(training.batch, clips)
+    if (last := clips % training.batch) > 1 and not training.drop_last:
+        batch = last
     if not proxy or proxy.name != "memory" or proxy.options.size == "all" or proxy.options.size > batch:
         return []
     return [

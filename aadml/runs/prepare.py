@@ -60,12 +60,12 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     if splits is None:
         check_towers(config)
         splits = load_splits(config)
-    _check_galleries(splits)
     sha256 = data_hash(splits)
     wanted, items = listed(config.training.criterion), _gallery(splits.valid)
     config = replace(config, training=config.training.chosen_on(items))
     model = untrained_model(config, splits, group.own_device(chosen_device(config.common.device, "config")))
     model.method.check_clips(splits.train)
+    _check_galleries(splits)
     criterion = config.training.criterion
     _check_criterion(criterion, items if model.method.takes_missing else min(items, len(splits.valid.whole)))
     config = config.trained_in(model.method.precision)
@@ -78,13 +78,14 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
 
 
 def _check_galleries(splits: Splits) -> None:
-    """Raise InputError if all clips of a split lack the same modality, which then cannot be ranked."""
+    """Raise InputError if all clips of a split lack the same modality, which then cannot be trained or ranked."""
     for split in ("train", "valid", "test"):
         for modality, flags in splits[split].present.items():
             if len(flags) and not flags.any():
+                action = "train on" if split == "train" else "rank"
                 raise InputError(
                     f"{splits.name or 'the data'}: no clip of the split '{split}' has {modality}, so there is nothing "
-                    f"to rank; add clips with {modality} to this split, or omit the modality (--set modalities=A,B)"
+                    f"to {action}; add clips with {modality} to this split, or omit the modality (--set modalities=A,B)"
                 )
 
 

@@ -88,6 +88,8 @@ def test_of_search_beside_export(aadml, features, tmp_path, arguments):
 def test_of_audit_and_report(features, tmp_path):
     with pytest.raises(InputError, match="protocol bank applies only to a run or model; leave out --protocol"):
         toolkit.audit(data=features, command="none", protocol="bank")
+    with pytest.raises(InputError, match="an external encoder needs data"):
+        toolkit.audit(command="none", protocol="inductive")
     with pytest.raises(
         InputError, match="allow_other_features applies only to data other than those of the run; pass data"
     ):

@@ -25,8 +25,10 @@ def test_only_leaks_are_joined(name):
 
 @pytest.mark.parametrize("name", ["csls", "inverted-softmax"])
 def test_a_protocol_that_corrects_scores_accepts_no_other_similarity(name, subject):
-    with pytest.raises(InputError, match=f"^protocol {name} corrects scores .*, but similarity is 'cosine'; omit"):
-        evaluate_under(subject, name, similarity="cosine")
+    own = subject.encoder.method.similarity
+    with pytest.raises(InputError, match=f"^protocol {name} corrects .* '{own}', but similarity is 'dot'; omit"):
+        evaluate_under(subject, name, similarity="dot")
+    assert evaluate_under(subject, name, similarity=own).map == evaluate_under(subject, name).map
     assert evaluate_under(subject, "bank", similarity="euclidean").similarity == "euclidean"
 
 

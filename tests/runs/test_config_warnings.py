@@ -54,6 +54,9 @@ def test_a_memory_that_a_batch_fills_is_said_to_change_nothing(size, said):
     aadml.fit(clips, loss="xbm-triplet", settings=settings, on_note=heard.append)
     line = f"proxy.size={size} changes nothing: a batch of 54 clips fills the memory; choose a size above 54, or all"
     assert (line in heard) == said
+    heard.clear()
+    aadml.fit(clips, loss="xbm-triplet", settings=settings | {"training.batch": 40}, on_note=heard.append)
+    assert not [line for line in heard if "fills the memory" in line]  # the last batch has 14 clips
 
 
 def test_what_looks_at_validation_clips_is_said_to_change_nothing_where_there_are_none():

@@ -13,7 +13,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.inputs import SCALINGS, Inputs, fit_scaling
-from aadml.runs.prepare import clips_to_fit
+from aadml.runs.prepare import _check_galleries, clips_to_fit
 
 WIDTHS = {"audio": 6, "visual": 5, "flow": 7}
 SMALL = {"network.hidden": [12], "training.batch": 16, "training.epochs": 2, "training.learning_rate": 0.01}
@@ -209,3 +209,10 @@ def test_a_split_without_items_of_a_modality_is_refused_before_training(split):
     with pytest.raises(InputError, match=rf"no clip of the split '{split}' has flow, .* \(--set modalities=A,B\)"):
         aadml.fit(data.having(split, bare), config="pairs", settings=SMALL, on_plan=steps.append)
     assert not steps
+
+
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_only_training_clips_are_trained_on(split):
+    bare = replace(splits()[split], present={"flow": torch.zeros(len(splits()[split]), dtype=torch.bool)})
+    with pytest.raises(InputError, match=f"nothing to {'train on' if split == 'train' else 'rank'}; add clips"):
+        _check_galleries(splits().having(split, bare))

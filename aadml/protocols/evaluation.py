@@ -73,11 +73,11 @@ def protocols_of(name: str) -> Sequence[Protocol]:
     """Return the protocols of a name, or of several names joined by "+".
 
     Raises:
-        InputError: a name is unknown or repeated, or a joined protocol is not `legacy:`.
+        InputError: a name is unknown or repeated, or a joined protocol of aadml is not `legacy:`.
     """
     names = name.split("+")
     parts = [lookup(PROTOCOLS, part, "protocol") for part in names]
-    others = [part for part in names if not part.startswith("legacy:")]
+    others = [part for part in names if part in set(PROTOCOLS) and not part.startswith("legacy:")]
     if (is_repeated := len(set(names)) < len(names)) or (len(names) > 1 and others):
         problem = "equal protocols" if is_repeated else f"{others[0]} with another protocol"
         raise InputError(

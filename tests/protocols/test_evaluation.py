@@ -23,6 +23,11 @@ def test_only_leaks_are_joined(name):
         protocols_of(f"legacy:partner+{name}")
 
 
+def test_a_leak_from_outside_is_joined():
+    outside = "aadml.protocols.leaks:DROP_LAST"
+    assert len(protocols_of(f"{outside}+legacy:partner")) == 2
+
+
 @pytest.mark.parametrize("name", ["csls", "inverted-softmax"])
 def test_a_protocol_that_corrects_scores_accepts_no_other_similarity(name, subject):
     own = subject.encoder.method.similarity

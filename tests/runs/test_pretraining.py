@@ -250,7 +250,7 @@ def test_what_needs_a_failed_model_is_not_tried(manifest, tmp_path):
 
 @pytest.mark.parametrize(("base", "before", "after"), [("3cmlf_audiocaps", 530, 250), ("3cmlf", 212, 100)])
 def test_the_table_trains_less_than_half_the_epochs_of_a_training_a_row(base, before, after, tmp_path):
-    runs = runs_of("3cmlf", assemble(config=base, data="clips.csv"), [0], tmp_path, dataset="AudioCaps")
+    runs = runs_of("3cmlf", assemble(config=base, data="/data/clips.csv"), [0], tmp_path, dataset="AudioCaps")
     jobs = {job.folder: job for run in runs for job in [*run.jobs, *(job.needs for job in run.jobs if job.needs)]}
     assert sum(job.config["training"]["epochs"] for job in jobs.values()) == after
     rows = 0

@@ -69,7 +69,7 @@ def test_a_missing_or_doubled_file_is_named(folder):
         open_data(folder)
     (folder / "labels_noisy.h5").unlink()
     (folder / "labels.h5").unlink()
-    with pytest.raises(InputError, match="found: none"):
+    with pytest.raises(InputError, match="but contains no such file"):
         open_data(folder)
 
 

@@ -26,6 +26,8 @@ from aadml.objective.objective import Directions
 from aadml.proxies.contract import Proxy
 
 NT_XENT = LossSection.of("nt-xent")
+WARM_UP = 9
+"""The decay at step t is at most (1 + t) / (1 + t + WARM_UP), so that the initial weights do not remain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +36,8 @@ class EmbeddingOptions:
 
     Attributes:
         dimension: size of the embedding.
-        average: decay of a running average of the networks; 0 for no average. If there is an average, the averaged
-            networks compute the embeddings.
+        average: decay of a running average of the networks; 0 for no average. The decay is lower in the first steps (see
+            WARM_UP). If there is an average, the averaged networks compute the embeddings.
     """
 
     dimension: Width = 64
@@ -90,6 +92,8 @@ class PairLearner(Learner):
         dimension, self.average = embedding.dimension, embedding.average
         self.encoders = encoders(context, "pairs", dimension, network)
         self.averaged = deepcopy(self.encoders).requires_grad_(requires_grad=False) if self.average else None
+        self.average_steps: Tensor
+        self.register_buffer("average_steps", torch.zeros((), dtype=torch.int64) if self.average else None)
         # models of earlier versions contain losses that are not trainable here
         untrained = ((0, *network.hidden)[-1], context.classes) if is_rebuilding() else ()
         self.matching = Matching(
@@ -122,9 +126,16 @@ class PairLearner(Learner):
 
     def _update_average(self) -> None:
         if self.averaged is not None:
+            self.average_steps += 1
+            share = (WARM_UP / (WARM_UP + 1 + self.average_steps)).clamp_min(1 - self.average)
             with torch.no_grad():
                 for mean, current in zip(self.averaged.parameters(), self.encoders.parameters(), strict=True):
-                    mean.lerp_(current, 1 - self.average)
+                    mean.lerp_(current, share.to(mean.dtype))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+        if self.average:  # models of earlier versions have no number of steps
+            state_dict.setdefault(f"{prefix}average_steps", self.average_steps)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         features = batch.features

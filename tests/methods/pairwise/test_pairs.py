@@ -62,8 +62,9 @@ def test_the_average_of_the_networks_takes_in_every_step_once(monkeypatch, valid
     settings = Training(epochs=2, batch=3, learning_rate=0.1, select="last")
     train(one, clips(), valid, settings, Session(), seed=0)
     assert len(left) == 6
-    for weights in left:
-        expected = [0.75 * mean + 0.25 * weight for mean, weight in zip(expected, weights, strict=True)]
+    for number, weights in enumerate(left, 1):
+        decay = min(0.75, (1 + number) / (10 + number))
+        expected = [decay * mean + (1 - decay) * weight for mean, weight in zip(expected, weights, strict=True)]
     for mean, kept in zip(expected, one.averaged.parameters(), strict=True):
         torch.testing.assert_close(kept, mean)
 

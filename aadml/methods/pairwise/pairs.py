@@ -36,8 +36,8 @@ class EmbeddingOptions:
 
     Attributes:
         dimension: size of the embedding.
-        average: decay of a running average of the networks; 0 for no average. The decay is lower in the first steps (see
-            WARM_UP). If there is an average, the averaged networks compute the embeddings.
+        average: decay of a running average of the networks; 0 for no average. The decay is lower in the first steps
+            (see WARM_UP). If there is an average, the averaged networks compute the embeddings.
     """
 
     dimension: Width = 64

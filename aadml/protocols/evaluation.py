@@ -33,8 +33,8 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
 
     Raises:
         InputError: a protocol that is unknown or does not apply to the subject, parts that cannot be joined, a required
-            split without clips, a similarity for a protocol that corrects scores, or embeddings rejected by
-            `aadml.retrieval.evaluate`.
+            split without clips, another similarity than the model's for a protocol that corrects scores, or embeddings
+            rejected by `aadml.retrieval.evaluate`.
     """
     similarity, trained = options.get("similarity"), subject.encoder.method.similarity
     if similarity and any(part.correct is not None for part in protocols_of(name)):

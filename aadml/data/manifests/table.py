@@ -77,7 +77,8 @@ def table(
             an invalid option, or media files that are ambiguous or cannot be read.
     """
     header, rows = read_table(source, form.names, form.comment)
-    names = _mapped(header, columns, str(source), named=bool(form.media_name))
+    names = _mapped(header, columns, str(source))
+    _check_roles(names, str(source), named=bool(form.media_name), labeled=not no_labels)
     folder = source.parent if media is None else media
     if not folder.is_dir():
         raise InputError(f"{media} is not a folder; pass --media with the folder of the media files")
@@ -167,8 +168,8 @@ def _labels(cell: str, separator: str | None) -> tuple[str, ...]:
     return tuple(split_labels(cell, separator)) if separator else (cell,) if cell else ()
 
 
-def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> dict[str, str]:
-    """Return the manifest column of each column of the table; `named` is True with a template of media names."""
+def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
+    """Return the manifest column of each column of the table."""
     names = {name: name for name in header if name}
     known, new_names = list(names), set[str]()
     for part in filter(None, (part.strip() for part in columns.split(","))):
@@ -194,12 +195,14 @@ def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> 
         raise InputError(
             f"{place}: {wrong[0]!r} cannot name a column of a manifest; rename the column with --columns NEW=COLUMN"
         )
-    _check_roles(names, place, named=named)
     return names
 
 
-def _check_roles(names: Mapping[str, str], place: str, *, named: bool) -> None:
-    """Raise InputError for column names without media files, or for two names with the same role."""
+def _check_roles(names: Mapping[str, str], place: str, *, named: bool, labeled: bool) -> None:
+    """Raise InputError for column names without media files, or for two names with the same role.
+
+    `named` is True with a template of media names, and `labeled` is False if no label is read.
+    """
     files = {"media", "audio", "visual"} & set(names.values())
     if named and files:
         raise InputError(
@@ -207,7 +210,7 @@ def _check_roles(names: Mapping[str, str], place: str, *, named: bool) -> None:
             "the column with --columns NEW=COLUMN"
         )
     for first, second in _EXCLUSIVE:
-        if {first, second} <= set(names.values()):
+        if {first, second} <= set(names.values()) and (labeled or first != "label"):
             raise InputError(
                 f"{place} has both '{first}' and '{second}'; rename one of the two columns with --columns NEW=COLUMN"
             )

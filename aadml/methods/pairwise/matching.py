@@ -186,9 +186,8 @@ def same_clips(clips: Clips) -> Tensor:
 
 
 def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
-    equal = (
-        "" if neighbors.positives == "all" else "set neighbors.weights to equal, or "
-    )  # equal weights of all clips are refused
+    # equal weights are refused if all clips are positives
+    equal = "" if neighbors.positives == "all" else "set neighbors.weights to equal, or "
     if not neighbors.alike and loss not in WEIGHS_POSITIVES:
         raise InputError(
             f"neighbors.weights is {neighbors.weights}, but the loss {loss} weights all positives equally; {equal}"

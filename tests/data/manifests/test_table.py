@@ -50,6 +50,11 @@ def test_a_column_that_may_be_the_label_is_named_where_there_is_none(media):
         assert (hint in notes) == said
 
 
+def test_without_labels_a_table_may_have_two_columns_of_labels(media):
+    table = written(media, "media,label,labels\nmedia/1.mp4,a,a|b\n")
+    assert [row.labels for row in rows_of(manifest(table, no_labels=True))] == [()]
+
+
 def test_several_labels_are_kept_or_the_first_of_them(media):
     text = "media,tags\nmedia/1.mp4,speech; dog\nmedia/2.mp4,dog\nmedia/3.mp4,a|b\n"
     options = {"columns": "label=tags", "split": "random:1/0/0", "on_note": (notes := []).append}

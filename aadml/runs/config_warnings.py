@@ -40,18 +40,19 @@ def _degenerate_proxy(config: Config) -> list[str]:
 
 
 def _full_memory(prepared: Prepared) -> list[str]:
-    """Return a list with a warning if every batch fills the queue of the proxy `memory`, else an empty list."""
+    """Return a list with a warning if every batch fills the memory of the proxy `memory`, else an empty list."""
     proxy = getattr(prepared.config.sections, "proxy", None)
     training, clips = prepared.config.training, prepared.splits.train.per_epoch
     batch = min(training.batch, clips)
     if (last := clips % training.batch) > 1 and not training.drop_last:
         batch = last
-    if not proxy or proxy.name != "memory" or proxy.options.size == "all" or proxy.options.size > batch:
+    if not proxy or proxy.name != "memory":
         return []
-    return [
-        f"proxy.size={proxy.options.size} changes nothing: a batch of {batch} clips fills the memory; choose a size "
-        f"above {batch}, or all"
-    ]
+    size = proxy.options.size
+    if batch < (clips if size == "all" else min(size, clips)):
+        return []
+    advice = f"choose a size above {batch}, or all" if batch < clips else "reduce training.batch"
+    return [f"proxy.size={size} changes nothing: a batch of {batch} clips fills the memory; {advice}"]
 
 
 def _incomplete_clips(prepared: Prepared) -> list[str]:

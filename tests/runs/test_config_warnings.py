@@ -46,13 +46,17 @@ def test_keys_of_the_loop_are_said_to_change_nothing_where_there_is_none(options
     assert [line for line in heard if "training." in line] == said
 
 
-@pytest.mark.parametrize(("size", "said"), [(40, True), (54, True), (55, False), ("all", False)])
+@pytest.mark.parametrize(("size", "said"), [(20, True), (27, True), (28, False), ("all", False)])
 def test_a_memory_that_a_batch_fills_is_said_to_change_nothing(size, said):
     draw, heard = np.random.default_rng(0).normal, []
     clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
     settings = {"network.hidden": [4], "training.epochs": 1, "proxy.size": size}
     aadml.fit(clips, loss="xbm-triplet", settings=settings, on_note=heard.append)
-    line = f"proxy.size={size} changes nothing: a batch of 54 clips fills the memory; choose a size above 54, or all"
+    line = f"proxy.size={size} changes nothing: a batch of 54 clips fills the memory; reduce training.batch"
+    assert line in heard  # the batch contains all training clips
+    heard.clear()
+    aadml.fit(clips, loss="xbm-triplet", settings=settings | {"training.batch": 27}, on_note=heard.append)
+    line = f"proxy.size={size} changes nothing: a batch of 27 clips fills the memory; choose a size above 27, or all"
     assert (line in heard) == said
     heard.clear()
     aadml.fit(clips, loss="xbm-triplet", settings=settings | {"training.batch": 40}, on_note=heard.append)

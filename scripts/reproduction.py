@@ -6,7 +6,8 @@
 
 Table 3 has three seeds, the figures have the first. Every finished run is a row of runs.csv, with its commit,
 processor seconds, the hash of its config and of the code that trains it (without docstrings and comments), and the
-hash of its weights after two epochs. A run is made again only if both hashes changed. Hidden layers are trained in
+hash of its weights after two epochs. A run is made again only if both hashes changed. Only runs of Figure 5 score
+the training and the test clips after each epoch. Hidden layers are trained in
 bfloat16, which changes MAP by less than a seed does (docs/lab/speed.md). Training stops before the run that would
 exceed the processor hours of all rows together. Run with OMP_NUM_THREADS=1, as each process trains one run.
 """
@@ -58,13 +59,26 @@ RUN = (
     "weights",
 )
 CURVE = ("run", "split", "figure", "epoch", "value")
-Row = Mapping[str, str]
+Row = dict[str, str]
 
 
 def jobs_of(runs: PaperRuns, folder: Path) -> list[Job]:
     """Return the runs in the order of training: those of the figures and the first seed, then further seeds."""
     first = runs.jobs(("table-3", "figure-5", "figure-4"), range(1), folder)
-    return [replace(job, protocols=()) for job in first + runs.jobs(("table-3",), range(1, SEEDS), folder)]
+    return [_quickest(job) for job in first + runs.jobs(("table-3",), range(1, SEEDS), folder)]
+
+
+def _quickest(job: Job) -> Job:
+    """Return a job that scores the training and the test clips by epoch only for Figure 5; its weights are equal."""
+    if has_curves(job):
+        return replace(job, protocols=())
+    config = Overrides({"training.train_map": 0}).applied(job.config)
+    return replace(job, protocols=(), diagnosis=0, config=config)
+
+
+def has_curves(job: Job) -> bool:
+    """Return whether a run is one of Figure 5, which has the first seed."""
+    return job.diagnosis == 1 and job.config.common.seed == 0
 
 
 def name_of(job: Job) -> str:
@@ -111,13 +125,18 @@ def weights(job: Job) -> str:
 
 
 def missing(jobs: Iterable[Job], rows: Sequence[Row], weights: Callable[[Job], str] = weights) -> list[Job]:
-    """Return the runs that have no row, or whose row has other code and other weights after two epochs."""
+    """Return the runs that have no row, or whose row has other code and other weights after two epochs.
+
+    A row with equal weights receives the hash of today's code.
+    """
     known = {(row["run"], row["seed"]): row for row in rows}
     found = []
     for job in jobs:
         row = known.get((name_of(job), str(job.config.common.seed)))
         if row is None or (row["kernels"] != kernels(job) and row["weights"] != weights(job)):
             found.append(job)
+        else:
+            row["kernels"] = kernels(job)
     return found
 
 
@@ -274,7 +293,7 @@ def main() -> None:
     for job, row, by_epoch in train_all(left, options.processes):
         rows = [*(old for old in rows if (old["run"], old["seed"]) != (row["run"], row["seed"])), row]
         write(RESULTS / "runs.csv", RUN, rows)
-        if job.diagnosis == 1 and job.config.common.seed == 0:
+        if has_curves(job):
             curves = [*(old for old in curves if old["run"] != row["run"]), *by_epoch]
             write(RESULTS / "curves.csv", CURVE, curves)
     RESULTS.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,8 @@ from aadml.reports.published import PAPER
 from aadml.studies.comparison_rows import RowSettings
 from scripts import reproduction
 
+FIGURE_5 = {"triplet", "complete-triplet", "hard-triplet", "aa-triplet", "aa-complete-triplet", "aa-hard-triplet"}
+
 
 @pytest.fixture(scope="module")
 def jobs():
@@ -35,8 +37,17 @@ def test_a_run_is_made_again_only_if_its_bytes_change(jobs):
     changed_code = [*rows[1:], row(jobs[0], kernels="other", weights="a")]
     assert reproduction.missing(jobs, changed_code, lambda job: "b") == jobs[:1]
     assert reproduction.missing(jobs, changed_code, lambda job: "a") == []
+    assert changed_code[-1]["kernels"] == reproduction.kernels(jobs[0])
     changed = replace(jobs[0], config=jobs[0].config.on("other.h5"))
     assert reproduction.kernels(changed) != reproduction.kernels(jobs[0])
+
+
+def test_only_runs_of_figure_5_score_clips_by_epoch(jobs):
+    curves = [reproduction.name_of(job) for job in jobs if reproduction.has_curves(job)]
+    assert sorted(curves) == sorted(FIGURE_5)
+    for job in jobs:
+        scored = reproduction.has_curves(job)
+        assert (job.diagnosis, job.config.training.train_map) == ((1, 1) if scored else (0, 0))
 
 
 def test_words_do_not_change_the_hash_of_code():

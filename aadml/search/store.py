@@ -322,7 +322,7 @@ def _write(
         checksums.forget(database, f"map_{modality}")
     by_modality = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
     tables = ["item", *(["extra"] if columns else []), *by_modality]
-    blocks = checksums.ChangedBlocks(database)
+    blocks = checksums.BlockChecks(database)
     for name in removed:
         _remove(database, name, tables, blocks)
     for entry in entries:
@@ -332,18 +332,18 @@ def _write(
     write_facts(database, facts)
 
 
-def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str], blocks: checksums.ChangedBlocks) -> None:
+def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str], blocks: checksums.BlockChecks) -> None:
     number = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
     if number is not None:
-        blocks.verify(number[0])
+        blocks.check(number)
         for table in tables:
             database.execute(f"DELETE FROM {table} WHERE number = ?", number)
 
 
-def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns, blocks: checksums.ChangedBlocks) -> None:
+def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns, blocks: checksums.BlockChecks) -> None:
     item = entry.item
     number = database.execute("SELECT coalesce(max(number), 0) + 1 FROM item").fetchone()[0]
-    blocks.verify(number)
+    blocks.check([number])
     media = [_path(item.media[name]) if item.media.get(name) else None for name in ("audio", "visual")]
     row = (number, item.id, item.split, item.label, *media, entry.digest)
     database.execute(

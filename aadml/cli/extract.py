@@ -1,4 +1,4 @@
-"""`aadml extract`: features of the media in a manifest."""
+"""Turn a manifest of media into a feature file."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`aadml index`: a searchable index of clips."""
+"""Build or update a searchable index of clips."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`aadml inspect`: contents of a feature file in any layout."""
+"""Describe the contents of a feature file in any layout."""
 
 from typing import Any
 

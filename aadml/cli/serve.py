@@ -1,4 +1,4 @@
-"""`aadml serve`: a search page of an index, and its JSON API."""
+"""Serve a local search page of an index."""
 
 import logging
 from typing import Any

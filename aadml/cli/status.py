@@ -1,4 +1,4 @@
-"""`aadml status`: progress of an extraction job."""
+"""Show the progress of an extraction job: clips done, rate, time left, failures."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`aadml train`: fit a method on a feature file into a run folder."""
+"""Train a method on a feature file; the last line printed is the run folder."""
 
 from collections.abc import Callable
 from functools import partial

@@ -111,11 +111,9 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
     written = {extractor.modality for extractor in outcome.extractors}
     lacking = Counter((missing.modality, missing.reason) for missing in outcome.lacking)
     for (modality, reason), count in sorted(lacking.items()):
-        lack = (
-            f"the clip is kept, and {modality} is masked"
-            if modality in written
-            else f"every clip lacks {modality}, so no {modality} features are written"
-        )
+        lack = f"every clip lacks {modality}, so no {modality} features are written"
+        if modality in written:
+            lack = f"the clip is kept, and {modality} is masked"
         rows.append((reason, count, f"{lack}: {REASONS[reason]}"))
     rows.append(("all", outcome.clips, f"in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call"))
     for name, count, meaning in rows:

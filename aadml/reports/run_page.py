@@ -147,9 +147,7 @@ def _summary(
         f"The audit failed: {', '.join(finding.check for finding in failed)}. These scores may come from a leak.",
         *(f"{finding.check}: {finding.evidence}." for finding in failed),
     ]
-    summary = page.summary(
-        shown, verdict="" if failed else verdict, warnings=warnings, alarm=alarm if failed else ()
-    )  # fmt: skip
+    summary = page.summary(shown, verdict="" if failed else verdict, warnings=warnings, alarm=alarm if failed else ())
     return summary + page.drawings([page.table(_scores(evaluation)), page.notes(remarks)])
 
 

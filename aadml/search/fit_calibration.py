@@ -231,11 +231,9 @@ def _curves(
         return []
     if classes and not any(index.labels.values()):
         index, queries = _each_other(index, queries)
-    calibrations = [
-        calibration
-        for kind in _kinds(queries, index, classes=classes)
-        if (calibration := _calibrated(index, queries, kind, classes=classes, precision=precision)) is not None
-    ]
+    kinds = _kinds(queries, index, classes=classes)
+    fitted = [_calibrated(index, queries, kind, classes=classes, precision=precision) for kind in kinds]
+    calibrations = [calibration for calibration in fitted if calibration is not None]
     for calibration in calibrations:
         note(summary(calibration))
     return calibrations

@@ -143,9 +143,8 @@ def connect(path: Path) -> sqlite3.Connection:
     with _errors_in_one_line(path):
         database = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
         try:
-            kind, version = (
-                database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-            )
+            (kind,) = database.execute("PRAGMA application_id").fetchone()
+            (version,) = database.execute("PRAGMA user_version").fetchone()
             if is_readable := kind == APPLICATION and 1 <= version <= VERSION:
                 checksums.check_schema(database)
         except BaseException:

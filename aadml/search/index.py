@@ -453,8 +453,8 @@ class Index:
             self._search.items.check_all()
             matches = matching(database, *where, seconds=self.filter_seconds)
             rows = np.flatnonzero(np.isin(numbers, matches)).astype(np.int64)
-            while cache and (
-                len(cache) >= _FILTERS or sum(len(r) for r, _ in cache.values()) + len(rows) > len(gallery)
+            while len(cache) >= _FILTERS or (
+                cache and sum(len(r) for r, _ in cache.values()) + len(rows) > len(gallery)
             ):
                 cache.pop(next(iter(cache)))
             cache[to, where] = rows, gallery.only(rows)

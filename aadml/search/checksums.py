@@ -43,7 +43,7 @@ _WORD = re.compile(
 
 
 def matrix_of(blobs: Sequence[object], modality: str) -> NDArray[np.float32]:
-    """Return n stored vectors of d float32 values as a matrix (n, d).
+    """Return n stored vectors of d float32 values as a matrix (n, d), which cannot be written.
 
     Raises:
         sqlite3.DatabaseError: a stored value is not bytes, or the lengths of the values differ or are not multiples
@@ -52,7 +52,7 @@ def matrix_of(blobs: Sequence[object], modality: str) -> NDArray[np.float32]:
     content = [blob for blob in blobs if isinstance(blob, bytes)]
     if len(content) != len(blobs) or len({*map(len, content)}) > 1 or any(len(blob) % 4 for blob in content[:1]):
         raise damage(f"the {modality} vectors")
-    return np.frombuffer(b"".join(content), dtype="<f4").reshape(len(content), -1).copy()
+    return np.frombuffer(b"".join(content), dtype="<f4").reshape(len(content), -1)
 
 
 def check_schema(database: sqlite3.Connection) -> None:

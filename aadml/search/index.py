@@ -344,14 +344,11 @@ class Index:
             calibration = self._state.calibrations.get((tuple(vectors), to))
         chances = [None] * len(items) if calibration is None else calibration.probability(scores, len(gallery)).tolist()
         keys = [None] * len(items) if second is None else second.tolist()
-        hits = (
-            Hit(item, number, float(score), chance, self._places(item), moment, key)
-            for item, number, score, chance, moment, key in zip(
-                items, nearest, scores, chances, moments, keys, strict=True
-            )
-        )
+        media = [self._places(item) for item in items]
+        columns = zip(items, nearest, scores.tolist(), chances, media, moments, keys, strict=True)
+        hits = tuple(Hit(*values) for values in columns)
         reason = "" if calibration else why_uncalibrated(self._state.facts.calibration)
-        return Found(tuple(hits), tuple(vectors), to, len(gallery), self.similarity, calibration, reason)
+        return Found(hits, tuple(vectors), to, len(gallery), self.similarity, calibration, reason)
 
     @checked_call
     def item(self, clip: int | str) -> tuple[Item, dict[str, str], int]:

@@ -145,19 +145,17 @@ def connect(path: Path) -> sqlite3.Connection:
         try:
             (kind,) = database.execute("PRAGMA application_id").fetchone()
             (version,) = database.execute("PRAGMA user_version").fetchone()
-            if is_readable := kind == APPLICATION and 1 <= version <= VERSION:
-                checksums.check_schema(database)
+            if kind != APPLICATION:
+                raise InputError(f"{path} is not an index of aadml; pass a file of `aadml index`")
+            if not 1 <= version <= VERSION:
+                raise InputError(
+                    f"{path} is an index of version {version}, but this aadml reads versions 1 and {VERSION}; "
+                    "build the index again"
+                )
+            checksums.check_schema(database)
         except BaseException:
             database.close()
             raise
-    if not is_readable:
-        database.close()
-        if kind != APPLICATION:
-            raise InputError(f"{path} is not an index of aadml; pass a file of `aadml index`")
-        raise InputError(
-            f"{path} is an index of version {version}, but this aadml reads versions 1 and {VERSION}; "
-            "build the index again"
-        )
     return database
 
 

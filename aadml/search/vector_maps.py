@@ -89,7 +89,7 @@ def _computed(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray
     vectors = matrix_of([content for _, content in rows], modality)
     if not np.isfinite(vectors).all():
         raise damage(f"the vectors of {modality} contain NaN or infinity")
-    return np.asarray([number for number, _ in rows], dtype=np.int64), principal(torch.from_numpy(vectors))
+    return np.asarray([number for number, _ in rows], dtype=np.int64), principal(torch.from_numpy(vectors.copy()))
 
 
 def principal(vectors: Tensor) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from aadml.cli import COMMANDS
+from aadml.cli import descriptions
 from aadml.configuration.catalog import SECTIONS, listing, options
 from aadml.feature_extraction.ground.options import Option, as_yaml, schema
 from aadml.losses import LOSSES
@@ -81,7 +81,7 @@ def recipe_table() -> str:
 def command_table() -> str:
     """Return the table of the commands and the Python functions that do the same."""
     rows = ["| command | effect | Python |\n| --- | --- | --- |\n"]
-    for name, effect in COMMANDS.items():
+    for name, effect in descriptions().items():
         function = PYTHON.get(name, name.replace("-", "_"))
         rows.append(f"| `{name}` | {effect} | {f'`aadml.{function}`' if function else ''} |\n")
     return "".join(rows)

@@ -1,5 +1,6 @@
 """The command line. Each command is a file of this folder, imported only for this command."""
 
+import ast
 import importlib
 import io
 import os
@@ -7,6 +8,7 @@ import signal
 import sys
 import time
 from itertools import pairwise
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -19,32 +21,18 @@ from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError, one_line
 from aadml.feature_extraction.ground.forwarded_warnings import forward_warnings
 
-COMMANDS = {
-    "demo": "Run a first session: sample clips, features, a model, its score and page, an index.",
-    "sample-data": "Render the sample clips (real MP4 files with sound) and their manifest.",
-    "manifest": "List the media of a data set (AVE, VEGAS, one folder per class) as a manifest.",
-    "weights": "List, download or verify the weight files of published networks.",
-    "extract": "Turn a manifest of media into a feature file.",
-    "status": "Show the progress of an extraction job: clips done, rate, time left, failures.",
-    "merge": "Join the shards of an extraction job, after a check that no shard is missing.",
-    "inspect": "Describe the contents of a feature file in any layout.",
-    "convert": "Turn any supported layout into a feature file.",
-    "train": "Train a method on a feature file; the last line printed is the run folder.",
-    "evaluate": "Score a run, or external embeddings, under a named protocol.",
-    "embed": "Write the embeddings of a feature file.",
-    "export": "Write a model as ONNX or torch.export, one file per modality.",
-    "verify": "Check a run, a model or any file of aadml against its checksums.",
-    "audit": "Check whether embeddings depend on labels, partners, batch or order, with evidence.",
-    "ablate": "Train a grid over config keys and seeds, and test which differences are significant.",
-    "compare": "Compare methods, and losses with and without the proxy, beside the published values.",
-    "reproduce": "Reproduce a paper's tables and figures on its data sets, beside the published values.",
-    "report": "Write a self-contained HTML page about a run.",
-    "index": "Build or update a searchable index of clips.",
-    "search": "Search an index with a sound, a picture, a clip or words.",
-    "serve": "Serve a local search page of an index.",
-    "list": "List losses, proxies, selections, methods, extractors, datasets, protocols, metrics.",
-    "doctor": "Show what is installed, which weights are present, and whether their self-tests pass.",
-}
+COMMANDS = (
+    "demo", "sample-data", "manifest", "weights", "extract", "status", "merge", "inspect",
+    "convert", "train", "evaluate", "embed", "export", "verify", "audit", "ablate",
+    "compare", "reproduce", "report", "index", "search", "serve", "list", "doctor",
+)  # fmt: skip
+"""Names of the commands, in the order of `aadml --help`."""
+
+
+def descriptions() -> dict[str, str]:
+    """Return the description of each command: the docstring of its file, which is read without an import."""
+    files = {name: Path(__file__).with_name(f"{name.replace('-', '_')}.py") for name in COMMANDS}
+    return {name: ast.get_docstring(ast.parse(file.read_bytes())) or "" for name, file in files.items()}
 
 
 class LazyGroup(click.Group):
@@ -73,7 +61,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing a command."""
         with formatter.section("Commands"):
-            formatter.write_dl([*COMMANDS.items()])  # see list_commands
+            formatter.write_dl([*descriptions().items()])  # see list_commands
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,4 +1,4 @@
-"""`aadml ablate`: a grid of runs over config keys and seeds."""
+"""Train a grid over config keys and seeds, and test which differences are significant."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`aadml audit`: checks whether embeddings depend on labels, partners or other test items."""
+"""Check whether embeddings depend on labels, partners, batch or order, with evidence."""
 
 from pathlib import Path
 from typing import Any

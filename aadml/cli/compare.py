@@ -1,4 +1,4 @@
-"""`aadml compare`: the tables of the papers on any feature file."""
+"""Compare methods, and losses with and without the proxy, beside the published values."""
 
 from pathlib import Path
 from typing import Any

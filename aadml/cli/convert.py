@@ -1,4 +1,4 @@
-"""`aadml convert`: any supported layout to a feature file."""
+"""Turn any supported layout into a feature file."""
 
 from typing import Any
 

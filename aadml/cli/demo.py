@@ -1,4 +1,4 @@
-"""`aadml demo`: a first session, from sample clips to a score, a page and an index."""
+"""Run a first session: sample clips, features, a model, its score and page, an index."""
 
 import shlex
 import shutil

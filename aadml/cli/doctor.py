@@ -1,4 +1,4 @@
-"""`aadml doctor`: installed packages, weight files and their self-tests."""
+"""Show what is installed, which weights are present, and whether their self-tests pass."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`aadml embed`: embeddings of a feature file."""
+"""Write the embeddings of a feature file."""
 
 from pathlib import Path
 

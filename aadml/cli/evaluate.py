@@ -1,4 +1,4 @@
-"""`aadml evaluate`: scores of a run or of external embeddings."""
+"""Score a run, or external embeddings, under a named protocol."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`aadml export`: a model as ONNX, or as a program of PyTorch."""
+"""Write a model as ONNX or torch.export, one file per modality."""
 
 from pathlib import Path
 

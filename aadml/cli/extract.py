@@ -1,4 +1,4 @@
-"""`aadml extract`: features of the media in a manifest."""
+"""Turn a manifest of media into a feature file."""
 
 from collections import Counter
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aadml.cli.feature_options import extractor_settings_option
-from aadml.cli.progress import JobBar, continues, note
+from aadml.cli.progress import JobBar, continues, note, warn
 from aadml.cli.settings import flags_of
 from aadml.cli.sweeps import command_line
 from aadml.cli.terminal import echo, echo_json
@@ -111,11 +111,9 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
     written = {extractor.modality for extractor in outcome.extractors}
     lacking = Counter((missing.modality, missing.reason) for missing in outcome.lacking)
     for (modality, reason), count in sorted(lacking.items()):
-        lack = (
-            f"the clip is kept, and {modality} is masked"
-            if modality in written
-            else f"every clip lacks {modality}, so no {modality} features are written"
-        )
+        lack = f"every clip lacks {modality}, so no {modality} features are written"
+        if modality in written:
+            lack = f"the clip is kept, and {modality} is masked"
         rows.append((reason, count, f"{lack}: {REASONS[reason]}"))
     rows.append(("all", outcome.clips, f"in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call"))
     for name, count, meaning in rows:
@@ -129,15 +127,12 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
 
 def _print_notes(outcome: "ExtractionOutcome", as_json: bool) -> None:
     for name, remark in outcome.warnings[:5]:
-        note(f"warning: {name!r}: {remark}")
+        warn(f"{name!r}: {remark}")
     if len(outcome.warnings) > 5 and not as_json:
-        note(
-            f"warning: the number of further warnings about clips is {len(outcome.warnings) - 5}; pass --json to list "
-            "all"
-        )
+        warn(f"the number of further warnings about clips is {len(outcome.warnings) - 5}; pass --json to list all")
     for extractor in outcome.extractors:
         if extractor.parameters.get("weights") == "untrained":
-            note(f"warning: {extractor.name} is UNTRAINED (random weights), as the feature file records")
+            warn(f"{extractor.name} is UNTRAINED (random weights), as the feature file records")
         if "license" in extractor.about:
             title, terms = extractor.about.get("model", extractor.name), extractor.about["license"]
             note(f"the {extractor.modality} extractor is {title}; its license is {terms}")

@@ -1,30 +1,28 @@
 """Options about features and their extractors, shared by several commands."""
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
-from aadml.cli.settings import flags_of
+from aadml.cli.settings import flags_of, option_group
 from aadml.feature_extraction.ground.json_values import Json
 
 other_features_option = flags_of("aadml.search.build_index:build")("--allow-other-features", is_flag=True)
 """`--allow-other-features` of the commands that apply a model to a feature file."""
 
 
-def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add to a command the options that select the views of a layout."""
-    view = click.option(
+view_options = option_group(
+    *(
+        click.option(f"--{name}", help=f"View to use as {name}, if the layout does not define it.")
+        for name in ("audio", "visual", "text")
+    ),
+    click.option(
         "--view",
         "views",
         multiple=True,
         metavar="NAME=VIEW",
         help="View to use as another modality, such as flow=raft. Repeat the option for further views.",
-    )
-    command = view(command)
-    for name in ("text", "visual", "audio"):
-        command = click.option(f"--{name}", help=f"View to use as {name}, if the layout does not define it.")(command)
-    return command
+    ),
+)
+"""Options that select the views of a layout."""
 
 
 def _options_of(

@@ -1,4 +1,4 @@
-"""`aadml index`: a searchable index of clips."""
+"""Build or update a searchable index of clips."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from aadml.cli.feature_options import extractor_settings_option, other_features_option
+from aadml.cli.progress import JobBar, continues, note
 from aadml.cli.settings import flags_of
 from aadml.cli.terminal import echo, echo_json
 from aadml.cli.trust import trust_option
@@ -39,7 +40,6 @@ def command(source: str, output: str, as_json: bool, **options: Any) -> None:
     with queries of the same modality. The exit status is 1 if a file could not be read.
     """
     import aadml
-    from aadml.cli.progress import JobBar, continues, note
 
     with continues(), JobBar() as bar:
         changes = aadml.index(source, output, progress=bar.show, on_note=note, **options)
@@ -56,15 +56,10 @@ def _print(changes: Any, output: str, as_json: bool) -> None:
         return
     for failure in changes.failures[:10]:
         reason = f"{failure.reason}, {failure.detail}"
-        message = (
-            f"aadml: '{failure.media}' cannot be read as {failure.modality} ({reason}); restore or replace the file"
-        )
-        echo(one_line(message), err=True)
+        message = f"'{failure.media}' cannot be read as {failure.modality} ({reason}); restore or replace the file"
+        note(one_line(message))
     if len(changes.failures) > 10:
-        echo(
-            f"aadml: the number of further unreadable files is {len(changes.failures) - 10}; pass --json to list all",
-            err=True,
-        )
+        note(f"the number of further unreadable files is {len(changes.failures) - 10}; pass --json to list all")
     vectors = ", ".join(f"{count:,} {modality}" for modality, count in changes.vectors.items())
     echo(
         f"{output}: {changes.items:,} clips ({vectors}): {changes.new:,} new, {changes.changed:,} changed, "

@@ -1,4 +1,4 @@
-"""`aadml inspect`: contents of a feature file in any layout."""
+"""Describe the contents of a feature file in any layout."""
 
 from typing import Any
 
@@ -109,9 +109,9 @@ def _duplicate_lines(contents: Any) -> list[str]:
         f"({', '.join(f'{kind} {distance:.2f}' for kind, distance in pair.distances.items())})"
         for pair in pairs[:_SHOWN]
     ]
-    return lines + (
-        [f"and {len(pairs) - _SHOWN} more near-duplicates (--json lists all)"] if len(pairs) > _SHOWN else []
-    )
+    if len(pairs) > _SHOWN:
+        lines.append(f"and {len(pairs) - _SHOWN} more near-duplicates (--json lists all)")
+    return lines
 
 
 def _sequence_lines(contents: Any) -> list[str]:

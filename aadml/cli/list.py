@@ -1,4 +1,4 @@
-"""`aadml list`: entries of the registries and their options."""
+"""List losses, proxies, selections, methods, extractors, datasets, protocols, metrics."""
 
 import click
 

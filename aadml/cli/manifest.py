@@ -1,4 +1,4 @@
-"""`aadml manifest`: a manifest of media for extraction."""
+"""List the media of a data set (AVE, VEGAS, one folder per class) as a manifest."""
 
 from functools import partial
 from typing import Any

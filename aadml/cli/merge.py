@@ -1,4 +1,4 @@
-"""`aadml merge`: one feature file from the shards of a job."""
+"""Join the shards of an extraction job, after a check that no shard is missing."""
 
 import click
 

@@ -73,14 +73,12 @@ class TrainingProgress:
         """Show the loss of an epoch, and the validation MAP if the epoch was validated."""
         if self._bar is None:
             return
-        figures = {key: value for key, value in record.items() if not isinstance(value, str)}
-        shown = {"loss": f"{figures['loss']:.4g}"}
-        directions = [value for key, value in figures.items() if key.startswith("valid map ")]
-        maps = [figures["valid map_mean"]] if "valid map_mean" in figures else directions
+        directions = [value for key, value in record.items() if key.startswith("valid map ")]
+        maps = [record["valid map_mean"]] if "valid map_mean" in record else directions
+        self._figures = f"loss {record['loss']:.4g}"
         if maps:
-            shown["MAP"] = f"{sum(maps) / len(maps):.4f}"
-        self._figures = ", ".join(f"{key} {value}" for key, value in shown.items())
-        self._steps, self._shown_at = int(figures.get("steps", 0)), time.monotonic()
+            self._figures += f", MAP {sum(maps) / len(maps):.4f}"
+        self._steps, self._shown_at = int(record.get("steps", 0)), time.monotonic()
         self._bar.show(self._bar.done + 1, self._figures)
 
     def step(self, number: int) -> None:
@@ -113,9 +111,4 @@ class JobBar:
             self.__exit__()
             name, _, total = part.rpartition(" of ")
             self._bar, self._part = Bar(int(total), self._unit, name), part
-        self._bar.show(done, failures(failed))
-
-
-def failures(count: int) -> str:
-    """Return the number of failures for the bar, such as "3 failed"; empty without failures."""
-    return f"{count} failed" if count else ""
+        self._bar.show(done, f"{failed} failed" if failed else "")

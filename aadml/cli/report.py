@@ -1,4 +1,4 @@
-"""`aadml report`: the page of a run."""
+"""Write a self-contained HTML page about a run."""
 
 from pathlib import Path
 from typing import Any

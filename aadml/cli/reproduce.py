@@ -1,4 +1,4 @@
-"""`aadml reproduce`: the tables and figures of a paper."""
+"""Reproduce a paper's tables and figures on its data sets, beside the published values."""
 
 import sys
 from functools import partial

@@ -1,4 +1,4 @@
-"""`aadml sample-data`: render the sample clips."""
+"""Render the sample clips (real MP4 files with sound) and their manifest."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""`aadml search`: search an index with a sound, a picture, a clip or words."""
+"""Search an index with a sound, a picture, a clip or words."""
 
 from typing import Any
 

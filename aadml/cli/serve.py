@@ -1,6 +1,7 @@
-"""`aadml serve`: a search page of an index, and its JSON API."""
+"""Serve a local search page of an index."""
 
 import logging
+from typing import Any
 
 import click
 
@@ -18,7 +19,7 @@ from aadml.cli.trust import trust_option
 )
 @click.option("--model", type=click.Path(), metavar="RUN", help="Folder of the model, if it was moved.")
 @trust_option
-def command(index: str, host: str, port: int, root_path: str, token_file: str | None, model: str | None) -> None:
+def command(index: str, token_file: str | None, **options: Any) -> None:
     """Serve a page to browse INDEX, to search INDEX with a dropped sound, picture or clip, and to play the hits.
 
     Judgments of hits are written into INDEX.judgments.csv. Each printed address opens the page in one browser. Then the
@@ -32,12 +33,8 @@ def command(index: str, host: str, port: int, root_path: str, token_file: str | 
     log.setLevel(logging.INFO)
     log.propagate = False
     opens = "opens in any browser" if token_file else "opens in one browser"
-    aadml.serve(
-        index,
-        host=host,
-        port=port,
-        root_path=root_path,
-        token_file=token_file,
-        model=model,
-        on_note=lambda address: echo(f"{address} ({opens}; Ctrl-C stops the server)"),
-    )
+
+    def on_note(address: str) -> None:
+        echo(f"{address} ({opens}; Ctrl-C stops the server)")
+
+    aadml.serve(index, token_file=token_file, on_note=on_note, **options)

@@ -64,9 +64,21 @@ set_option = click.option(
 )
 
 
-def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--config` and `--set` to a command."""
-    return click.option("--config", help="YAML file, or a preset of `aadml list configs`.")(set_option(command))
+def option_group(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds several options to a command, in the order of the arguments."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+config_options = option_group(
+    click.option("--config", help="YAML file, or a preset of `aadml list configs`."), set_option
+)
+"""`--config` and `--set`."""
 
 
 def advice(error: click.UsageError) -> str:

@@ -1,4 +1,4 @@
-"""`aadml status`: progress of an extraction job."""
+"""Show the progress of an extraction job: clips done, rate, time left, failures."""
 
 from typing import TYPE_CHECKING
 
@@ -40,9 +40,8 @@ def _print(progress: "Status", indent: str = "") -> None:
     share = f" ({100 * progress.done // progress.clips} %)" if progress.clips else ""
     counted = f"{progress.done:,} of {progress.clips:,} clips done{share}, {sum(progress.failed.values()):,} failed"
     echo(f"{indent}{progress.path}: {progress.state}, {counted}")
-    if progress.shards:
-        for shard in progress.shards:
-            _print(shard, indent + "  ")
+    for shard in progress.shards:
+        _print(shard, indent + "  ")
     if progress.state == "running":
         rates = [f"{progress.rate:.1f} clips/s recently"] if progress.rate else []
         rates += [f"{progress.rate_overall:.1f} overall"] if progress.rate_overall else []
@@ -51,11 +50,12 @@ def _print(progress: "Status", indent: str = "") -> None:
         long = f"a clip has used {_duration(longest)} of processor time" if longest >= _LONG else ""
         parts = [part for part in (", ".join(rates), long, left) if part]
         echo(f"{indent}  {'; '.join(parts) or 'no rate yet'}")
-    if not progress.shards:
-        for reason in REASONS:
-            if progress.failed.get(reason):
-                echo(f"{indent}  {reason:<17} {progress.failed[reason]:>7,}  {REASONS[reason]}")
-    if progress.state == "stopped" and not progress.shards:
+    if progress.shards:
+        return
+    for reason, meaning in REASONS.items():
+        if progress.failed.get(reason):
+            echo(f"{indent}  {reason:<17} {progress.failed[reason]:>7,}  {meaning}")
+    if progress.state == "stopped":
         echo(f"{indent}  to continue: {_continuing(progress)}")
 
 

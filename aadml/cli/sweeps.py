@@ -2,15 +2,15 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from aadml.cli.progress import continues, note
-from aadml.cli.settings import flags_of
+from aadml.cli.settings import flags_of, option_group
 from aadml.cli.terminal import echo, echo_json
 from aadml.feature_extraction.ground.consent import addresses_in
 from aadml.feature_extraction.ground.progress_bar import Bar
@@ -27,27 +27,20 @@ MAX_EPOCHS = _flag("--max-epochs", type=click.IntRange(min=1))
 """`--max-epochs` of the commands that train rows of tables."""
 
 
-def machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--workers`, `--shard` and `--merge` to a command."""
-    for option in (
-        _flag("--merge", is_flag=True),
-        _flag("--shard", metavar="I/N"),
-        _flag("--workers", type=click.IntRange(min=0)),
-    ):
-        command = option(command)
-    return command
+machine_options = option_group(
+    _flag("--workers", type=click.IntRange(min=0)),
+    _flag("--shard", metavar="I/N"),
+    _flag("--merge", is_flag=True),
+)
+"""`--workers`, `--shard` and `--merge`."""
 
-
-def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--seeds`, `--metric`, the options of `machine_options` and `--json` to a command."""
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
-        machine_options,
-        _flag("--metric", "metrics", multiple=True, metavar="NAME[@K]"),
-        _flag("--seeds", default=5, show_default=True, type=click.IntRange(min=1)),
-    ):
-        command = option(command)
-    return command
+sweep_options = option_group(
+    _flag("--seeds", default=5, show_default=True, type=click.IntRange(min=1)),
+    _flag("--metric", "metrics", multiple=True, metavar="NAME[@K]"),
+    machine_options,
+    click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
+)
+"""`--seeds`, `--metric`, the options of `machine_options`, and `--json`."""
 
 
 class SweepProgress:

@@ -1,4 +1,4 @@
-"""`aadml train`: fit a method on a feature file into a run folder."""
+"""Train a method on a feature file; the last line printed is the run folder."""
 
 from collections.abc import Callable
 from functools import partial
@@ -62,12 +62,9 @@ def command(
             on_plan=progress.plan, on_epoch=progress.epoch, on_step=progress.step, on_warning=warn, on_note=note
         )  # fmt: skip
     except KeyboardInterrupt as stop:
-        again = _continuation(resume or progress.folder)
-        raise Interrupted(*([f"continue with: {again}"] if again else [])) from stop
+        raise Interrupted(_continuation(resume or progress.folder)) from stop
     except ProcessLost as lost:
-        progress.close()
-        again = _continuation(resume or progress.folder)
-        raise ProcessLost(f"{lost}; continue with: {again}" if again else str(lost)) from lost
+        raise ProcessLost("; ".join(filter(None, (str(lost), _continuation(resume or progress.folder))))) from lost
     finally:
         progress.close()
     if (epoch := model.facts.selected_epoch) is not None:
@@ -78,14 +75,14 @@ def command(
 
 
 def _continuation(folder: Path | None) -> str:
-    """Return the command for continuing a run; "" if no run was started."""
+    """Return a clause with the command for continuing a run; "" if no run was started."""
     from aadml.comparison.processes.launch import process_count
 
     if folder is None or not (folder / "config.yaml").is_file():
         return ""
     count = process_count()
     program = "aadml" if count == 1 else f"torchrun --nproc-per-node {count} -m aadml"
-    return f"{program} train --resume {quote(str(folder))}"
+    return f"continue with: {program} train --resume {quote(str(folder))}"
 
 
 def _print(result: Any, as_json: bool) -> None:

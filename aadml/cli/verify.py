@@ -1,4 +1,4 @@
-"""`aadml verify`: checksums of all files that aadml writes."""
+"""Check a run, a model or any file of aadml against its checksums."""
 
 import sys
 from pathlib import Path

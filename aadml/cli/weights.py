@@ -1,4 +1,4 @@
-"""`aadml weights`: weight files of the published networks."""
+"""List, download or verify the weight files of published networks."""
 
 from typing import TYPE_CHECKING, Literal
 

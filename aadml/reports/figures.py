@@ -1,6 +1,7 @@
 """Figures of run pages, as self-contained SVG elements."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,7 @@ def class_map(
         labels: modality -> (n,) class of each point, an index of `names`; negative for points without class.
         names: names of the classes.
     """
+    hollow = partial(axes.scatter, facecolors="none", edgecolors=COLORS[-1], linewidths=0.8)
     every = np.concatenate(list(labels.values()))
     counts = np.bincount(every[every >= 0], minlength=len(names))
     colored = _colored(counts)
@@ -83,19 +85,14 @@ def class_map(
             members = places[labels[modality] == number]
             axes.scatter(members[:, 0], members[:, 1], s=18, marker=marker, color=color, alpha=0.8, linewidths=0)
         rest = places[~np.isin(labels[modality], list(colored))]
-        axes.scatter(
-            rest[:, 0], rest[:, 1], s=14, marker=marker, facecolors="none", edgecolors=COLORS[-1], linewidths=0.8
-        )
+        hollow(rest[:, 0], rest[:, 1], s=14, marker=marker)
     for number, color in colored.items():
-        axes.scatter(
-            [], [], s=18, marker="s", color=color, label=label(names[number] if number < len(names) else number, 28)
-        )
+        name = names[number] if number < len(names) else number
+        axes.scatter([], [], s=18, marker="s", color=color, label=label(name, 28))
     further = len(counts) - len(colored)
     kinds = [f"{further} further classes"] * bool(further) + ["no class"] * bool((every < 0).any())
     if kinds:
-        axes.scatter(
-            [], [], s=18, marker="s", facecolors="none", edgecolors=COLORS[-1], linewidths=0.8, label=", ".join(kinds)
-        )
+        hollow([], [], s=18, marker="s", label=", ".join(kinds))
     axes.set(xticks=[], yticks=[])
     return 3.6
 

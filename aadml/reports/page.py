@@ -168,9 +168,7 @@ def _cell(shown: Table, i: int, j: int, *, number: bool) -> tuple[str, str]:
     """Return the text of a cell and its CSS classes."""
     content = shown.text(shown.rows[i][j])
     length = len(content)
-    kinds = {
-        "short": length <= _SHORT, "long": length > _LONG, "number": number, "best": shown.is_best(i, j)
-    }  # fmt: skip
+    kinds = {"short": length <= _SHORT, "long": length > _LONG, "number": number, "best": shown.is_best(i, j)}
     if parts := _DIFFERENCE.fullmatch(content):  # a line break is allowed only between interval and p
         content = Markup(" ").join(Markup('<span class="short">{}</span>').format(part) for part in parts.groups())
     return content, " ".join(kind for kind, applies in kinds.items() if applies)

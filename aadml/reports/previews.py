@@ -289,11 +289,8 @@ def key_of(source: PreviewSource) -> str:
     sums = {path: content_of(path, stamp) if stamp else "" for path, stamp in stamps.items()}
     if not any(sums.values()):
         return ""
-    content = [
-        sums.get(source.visual),
-        sums.get(source.audio),
-        *filter(None, [str(source.segment), "still" * source.still]),
-    ]
+    content = [sums.get(source.visual), sums.get(source.audio)]
+    content += filter(None, [str(source.segment), "still" * source.still])
     return hashlib.sha256(json.dumps([content, _rules()], sort_keys=True).encode()).hexdigest()
 
 

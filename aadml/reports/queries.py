@@ -107,8 +107,7 @@ def queries(
     notes = [
         "The best, middle and worst queries of each direction, by average precision (AP), with their first results. "
         f"A hit is {RELEVANCE_IN_WORDS[evaluation.relevance]}; 'own clip' marks the query's clip in the other "
-        "modality. "
-        f"Scores: {evaluation.similarity}."
+        f"modality. Scores: {evaluation.similarity}."
     ]
     if not media:
         notes.append("No media files of the clips were found; pass --media MANIFEST to show players.")

@@ -85,28 +85,25 @@ def write_report(
         refuse_links(target)
     refuse_other_kind(target, "a page", page.is_page)
     if data is None:
-        opened, verdicts = load_run(folder), read_evaluation(folder).verdicts or []
+        opened = load_run(folder)
         model, splits, place = opened.model, opened.splits, opened.config.data
+        verdicts, records = read_evaluation(folder).verdicts or [], read_records(folder)
+        kind = f"Run report, seed {model.facts.seed}"
+        last = _provenance(opened.config, read_environment(folder))
     else:
-        model, verdicts, place = load(folder), [], str(data)
+        model, place, verdicts, records = load(folder), str(data), [], []
         splits = read_for(model, data, allow_other_features=allow_other_features, on_note=on_note)
+        kind = f"Report of a model of {model.facts.data.name}"
+        last = Section("The model", page.preformatted(model.card()))
     embeddings = model.embed_clips(nonempty_split(splits, "test"))
     evaluation = evaluate(embeddings, protocol=model.facts.protocol, split="test", queries=queries)
     summary = _summary(evaluation, model, failed_checks(folder), verdicts, splits.notes)
-    records = read_records(folder) if data is None else []
     parts = [_training(records, model.facts), _scope(evaluation), _classes(evaluation, embeddings)]
-    last = _provenance(opened.config, read_environment(folder)) if data is None else _card(model)
     taken = len(summary) + sum(len(part.content) for part in (*parts, last))
     clips = players.find_media(Path(media) if media else None, place)
     shown, played = queries_part.queries(embeddings, evaluation, clips, LARGEST - taken, on_note=on_note)
-    html = page.document(
-        _title(model.facts, data),
-        f"Run report, seed {model.facts.seed}" if data is None else f"Report of a model of {model.facts.data.name}",
-        summary,
-        [*parts, shown, last],
-        played.media(),
-    )
-    write_text(target, html)
+    sections = [*parts, shown, last]
+    write_text(target, page.document(_title(model.facts, data), kind, summary, sections, played.media()))
     return target
 
 
@@ -150,9 +147,7 @@ def _summary(
         f"The audit failed: {', '.join(finding.check for finding in failed)}. These scores may come from a leak.",
         *(f"{finding.check}: {finding.evidence}." for finding in failed),
     ]
-    summary = page.summary(
-        shown, verdict="" if failed else verdict, warnings=warnings, alarm=alarm if failed else ()
-    )  # fmt: skip
+    summary = page.summary(shown, verdict="" if failed else verdict, warnings=warnings, alarm=alarm if failed else ())
     return summary + page.drawings([page.table(_scores(evaluation)), page.notes(remarks)])
 
 
@@ -264,10 +259,6 @@ def _plane(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
         "Map of the embeddings: t-SNE of all modalities together. Neighboring points are similar; long distances have "
         "no meaning."
     )
-
-
-def _card(model: Model) -> Section:
-    return Section("The model", page.preformatted(model.card()))
 
 
 def _provenance(config: Config, environment: Environment) -> Section:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import write_text
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.markdown import one_line
 from aadml.retrieval.significance import Spread
 
@@ -68,16 +68,14 @@ class Table:
 
 def as_json(table: Table) -> JsonObject:
     """Return a table as JSON: caption, rows by column name, and notes. Numbers over seeds have mean, sd and seeds."""
-    rows = [
-        {
-            name: {"mean": cell.mean, "sd": cell.sd if cell.count > 1 else None, "seeds": cell.count}
-            if isinstance(cell, Spread)
-            else cell
-            for name, cell in zip(table.columns, row, strict=True)
-        }
-        for row in table.rows
-    ]
+    rows = [dict(zip(table.columns, map(_json_of, row), strict=True)) for row in table.rows]
     return {"caption": table.caption, "rows": rows, "notes": table.notes}
+
+
+def _json_of(cell: Cell) -> Json:
+    if isinstance(cell, Spread):
+        return {"mean": cell.mean, "sd": cell.sd if cell.count > 1 else None, "seeds": cell.count}
+    return cell
 
 
 def markdown(table: Table) -> str:

@@ -77,13 +77,11 @@ class Service:
             for to in index.modalities
             if any(encoder.can_query(m, to) for m in modalities)
         ]
-        alone = not any(encoder.can_query(m, to) for m in MODALITIES for to in index.modalities if m != to)
-        untrained = (
-            "the index has no model, so each modality is searched by itself"
-            if alone
-            else "towers of a pretrained model, not trained here"
-        )
-        model = f"model {encoder.facts.label}" if isinstance(encoder, ModelEncoder) else untrained
+        model = "the index has no model, so each modality is searched by itself"
+        if isinstance(encoder, ModelEncoder):
+            model = f"model {encoder.facts.label}"
+        elif any(encoder.can_query(m, to) for m in MODALITIES for to in index.modalities if m != to):
+            model = "towers of a pretrained model, not trained here"
         return _json({
             "name": index.path.name, "items": len(index), "modalities": list(index.modalities), "questions": questions,
             "vectors": index.counts(), "columns": index.columns(), "model": model, "most_bytes": self._limits.bytes,

@@ -18,20 +18,10 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import Options
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.job import choose_extractors, named_extractors
-from aadml.methods.inputs import SCALINGS, Inputs, Scaling
-from aadml.model.facts import fingerprint
 from aadml.model.model import Model
 from aadml.search.captions import Known, known_items
 from aadml.search.checksums import check_all
-from aadml.search.encoders import (
-    IndexEncoder,
-    ModelEncoder,
-    PlainEncoder,
-    extractors_of,
-    load_encoder,
-    model_encoder,
-    plain_encoder,
-)
+from aadml.search.encoders import IndexEncoder, ModelEncoder, extractors_of, fitted_encoder, load_encoder, model_encoder
 from aadml.search.facts import IndexFacts, SourceRecord, StateRecord, located, near, read_facts
 from aadml.search.fit_calibration import calibrate_index, check_widths, other_clips
 from aadml.search.raw_media import of_raw_media
@@ -125,7 +115,7 @@ def build(
         else:
             clips = _of_features(source, path, origin, encoder, allow_other_features, on_note)
         if encoder is None:
-            encoder = _fitted_encoder(clips)
+            encoder = fitted_encoder({m: some.features for m, some in clips.present.items()}, clips.origins)
             if calibrate is not None:
                 other_clips(encoder, calibrate)
         if facts is None:
@@ -246,14 +236,3 @@ def _of_features(
     if left and on_note:
         on_note(f"an index stores only {', '.join(MODALITIES)}; these modalities are left out: {', '.join(left)}")
     return clips if encoder is None else accepted(clips, encoder, shown_address(place), allow=allow, on_note=on_note)
-
-
-def _fitted_encoder(clips: IndexSource) -> PlainEncoder:
-    """Return an encoder without a model, with the scaling fitted on the clips."""
-    features = {m: some.features for m, some in clips.present.items()}
-    statistics = {m: SCALINGS["standard"](values) for m, values in features.items()}
-    scaling = Scaling(
-        {m: s[0] for m, s in statistics.items()}, {m: s[1] for m, s in statistics.items()}, Inputs().clamp
-    )
-    fingerprints = {m: fingerprint(clips.origins.get(m, {})) for m in features}
-    return plain_encoder(fingerprints, {m: values.shape[1] for m, values in features.items()}, scaling)

@@ -10,7 +10,7 @@ is not verified.
 import hashlib
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,12 @@ FIRST_VERSION = 2
 
 _FACTS = "facts"
 _ROWS = 256  # consecutive numbers in a block of items or vectors
-_ITEMS = ("item", "extra")
+ITEMS = ("item", "extra")
+"""Tables of the items."""
 _VECTORS = tuple(f"vector_{name}" for name in MODALITIES)
 _MOMENTS = tuple(f"moment_{name}" for name in MODALITIES)
 _MAPS = tuple(f"map_{name}" for name in MODALITIES)
+_TABLES = (*ITEMS, *_VECTORS, *_MOMENTS, *_MAPS)
 
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _CALL = re.compile(r"quoted\s*\(")
@@ -41,7 +43,7 @@ _WORD = re.compile(
 
 
 def matrix_of(blobs: Sequence[object], modality: str) -> NDArray[np.float32]:
-    """Return n stored vectors of d float32 values as a matrix (n, d).
+    """Return n stored vectors of d float32 values as a matrix (n, d), which cannot be written.
 
     Raises:
         sqlite3.DatabaseError: a stored value is not bytes, or the lengths of the values differ or are not multiples
@@ -50,7 +52,7 @@ def matrix_of(blobs: Sequence[object], modality: str) -> NDArray[np.float32]:
     content = [blob for blob in blobs if isinstance(blob, bytes)]
     if len(content) != len(blobs) or len({*map(len, content)}) > 1 or any(len(blob) % 4 for blob in content[:1]):
         raise damage(f"the {modality} vectors")
-    return np.frombuffer(b"".join(content), dtype="<f4").reshape(len(content), -1).copy()
+    return np.frombuffer(b"".join(content), dtype="<f4").reshape(len(content), -1)
 
 
 def check_schema(database: sqlite3.Connection) -> None:
@@ -80,32 +82,47 @@ def has_checksums(database: sqlite3.Connection) -> bool:
     return is_new
 
 
-class ChangedBlocks:
-    """Blocks that a transaction changes, each verified before its first change and sealed after its last change.
+class BlockChecks:
+    """Verification of some tables of one state of an index. Each block is verified once.
+
+    A transaction that writes verifies the blocks of an item before it adds or removes the item, and seals them at its
+    end.
 
     Args:
-        database: an index with all its tables, in a transaction that writes.
+        database: the index, in a transaction.
+        tables: names of the tables; by default all tables with items, vectors, moments or points of a map.
     """
 
-    def __init__(self, database: sqlite3.Connection) -> None:
+    def __init__(self, database: sqlite3.Connection, tables: Sequence[str] = _TABLES) -> None:
         self._database = database
-        self._blocks: dict[str, set[int]] = {part: set() for part in _parts(database)}
+        self._verified: dict[str, set[int]] = {part: set() for part in _parts(database, tables)}
 
-    def verify(self, number: int) -> None:
-        """Verify the blocks of an item before the item is added or removed.
+    def check(self, numbers: Collection[int]) -> None:
+        """Verify the blocks of some items.
 
         Raises:
             sqlite3.DatabaseError: a block is damaged.
         """
-        for part, blocks in self._blocks.items():
-            block = number // _length(part)
-            if block not in blocks:
-                _check(self._database, part, [block])
-                blocks.add(block)
+        for part, verified in self._verified.items():
+            if blocks := {number // _length(part) for number in numbers} - verified:
+                _exhaust(verified_blocks(self._database, part, blocks))
+                verified |= blocks
+
+    def check_all(self) -> None:
+        """Verify all rows of the tables, and their SQL indexes.
+
+        Raises:
+            sqlite3.DatabaseError: the tables or their SQL indexes are damaged.
+        """
+        for table in self._verified:
+            if self._database.execute(f"PRAGMA integrity_check({table})").fetchone()[0] != "ok":
+                raise damage(f"the table {table}")
+            _exhaust(verified_rows(self._database, table))
+        self._verified = {}  # nothing is left to verify
 
     def seal(self) -> None:
         """Write the checksums of the verified blocks, and remove the checksums of blocks that are now empty."""
-        for part, blocks in self._blocks.items():
+        for part, blocks in self._verified.items():
             for block in sorted(blocks):
                 rows = _rows_of(self._database, part, block)
                 if rows:
@@ -150,48 +167,11 @@ def check_all(database: sqlite3.Connection) -> None:
         sqlite3.DatabaseError: a part of the index is damaged.
     """
     check_facts(database)
-    for part in _parts(database):
-        _check_part(database, part)
+    for part in _parts(database, _TABLES):
+        _exhaust(verified_rows(database, part))
     problem = database.execute("PRAGMA integrity_check").fetchone()[0]
     if problem != "ok":
         raise damage(" ".join(problem.split()))
-
-
-class ItemChecks:
-    """Verification of the items of one state of an index. Each block is verified once.
-
-    Args:
-        database: the index, in a transaction.
-    """
-
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
-        self._parts = _parts(database, _ITEMS)
-        self._verified = set[int]()
-        self._complete = False
-
-    def check(self, numbers: Iterable[int]) -> None:
-        """Verify the blocks of some items.
-
-        Raises:
-            sqlite3.DatabaseError: a block is damaged.
-        """
-        blocks = set() if self._complete else {number // _ROWS for number in numbers} - self._verified
-        for part in self._parts:
-            _check(self._database, part, blocks)
-        self._verified |= blocks
-
-    def check_all(self) -> None:
-        """Verify all items and their SQL indexes.
-
-        Raises:
-            sqlite3.DatabaseError: the items or their SQL indexes are damaged.
-        """
-        for table in self._parts if not self._complete else ():
-            if self._database.execute(f"PRAGMA integrity_check({table})").fetchone()[0] != "ok":
-                raise damage(f"the table {table}")
-            _check_part(self._database, table)
-        self._complete = True
 
 
 def verified_rows(database: sqlite3.Connection, part: str) -> Iterator[list[tuple[Any, ...]]]:
@@ -208,10 +188,7 @@ def verified_rows(database: sqlite3.Connection, part: str) -> Iterator[list[tupl
             yield rows
         return
     count = 0
-    for block, value in sorted(_recorded(database, part).items()):
-        rows = _rows_of(database, part, block)
-        if not rows or _digest(rows) != value:
-            raise _block_damage(part, block)
+    for rows in verified_blocks(database, part, sorted(_recorded(database, part))):
         count += len(rows)
         yield rows
     if count != database.execute(f"SELECT count(*) FROM {part}").fetchone()[0]:
@@ -233,7 +210,9 @@ def verified_blocks(database: sqlite3.Connection, part: str, blocks: Iterable[in
         rows = _rows_of(database, part, block)
         recorded = database.execute(statement, (part, block)).fetchone() if verifies else None
         if verifies and (_digest(rows) if rows else None) != (recorded[0] if recorded else None):
-            raise _block_damage(part, block)
+            length = _length(part)
+            numbers = f"number {block}" if length == 1 else f"numbers {block * length} to {(block + 1) * length - 1}"
+            raise damage(f"{part}, {numbers}")
         yield rows
 
 
@@ -243,17 +222,12 @@ def _rows_of(database: sqlite3.Connection, part: str, block: int) -> list[tuple[
     return database.execute(statement, (block * length, (block + 1) * length)).fetchall()
 
 
-def _check(database: sqlite3.Connection, part: str, blocks: Iterable[int]) -> None:
-    for _ in verified_blocks(database, part, blocks):
+def _exhaust(verified: Iterator[object]) -> None:
+    for _ in verified:
         pass
 
 
-def _check_part(database: sqlite3.Connection, part: str) -> None:
-    for _ in verified_rows(database, part):
-        pass
-
-
-def _parts(database: sqlite3.Connection, tables: Sequence[str] = (*_ITEMS, *_VECTORS, *_MOMENTS, *_MAPS)) -> list[str]:
+def _parts(database: sqlite3.Connection, tables: Sequence[str]) -> list[str]:
     return [table for table in tables if has_table(database, table)] if has_checksums(database) else []
 
 
@@ -307,9 +281,3 @@ def has_table(database: sqlite3.Connection, name: str) -> bool:
 def damage(place: str) -> sqlite3.DatabaseError:
     """Return the error of a damaged part of an index."""
     return sqlite3.DatabaseError(f"it is damaged: {place}")
-
-
-def _block_damage(part: str, block: int) -> sqlite3.DatabaseError:
-    length = _length(part)
-    numbers = f"number {block}" if length == 1 else f"numbers {block * length} to {(block + 1) * length - 1}"
-    return damage(f"{part}, {numbers}")

@@ -16,12 +16,13 @@ QueryInput = str | Path | ArrayLike
 """A file, words, or features (d,)."""
 
 
-def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], to: Modality) -> dict[Modality, Tensor]:
+def embed_query(encoder: IndexEncoder, kind: str, value: QueryInput, to: Modality) -> dict[Modality, Tensor]:
     """Convert a query to one vector per modality.
 
     Args:
         encoder: encoder of the index.
-        inputs: name -> input, for `audio`, `visual`, `clip` and `text`; exactly one input is not None.
+        kind: `audio`, `visual`, `clip` or `text`.
+        value: the query.
         to: modality of the items.
 
     Returns:
@@ -29,9 +30,8 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
         its file and compared with the items.
 
     Raises:
-        InputError: not exactly one input is passed, or the input cannot be read or compared with the items.
+        InputError: the query cannot be read or compared with the items.
     """
-    kind, value = single_query(inputs)
     if kind != "clip":
         check(encoder, kind, to)
         return {kind: _embedded(encoder, kind, value, to)}

@@ -20,11 +20,11 @@ from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.feature_extraction.ground.options import OptionValues
-from aadml.methods.inputs import Inputs, Scaling, load_scaling
+from aadml.methods.inputs import SCALINGS, Inputs, Scaling, load_scaling, scaling_of
 from aadml.methods.towers.options import FineTuning
 from aadml.methods.training.settings import Training
 from aadml.methods.untrained.zero_shot import SharedSpace, shared_space
-from aadml.model.facts import Facts, MethodFacts
+from aadml.model.facts import Facts, MethodFacts, fingerprint
 from aadml.model.media import extract_items, extractor_of, media_features
 from aadml.model.model import Model
 from aadml.retrieval.frame_word import FRAME_WORD
@@ -196,6 +196,19 @@ def model_encoder(model: Model | str | Path) -> ModelEncoder:
             "--model: this model compares frames with words, but an index has one vector per clip; pass another model"
         )
     return ModelEncoder(loaded)
+
+
+def fitted_encoder(features: Mapping[Modality, Tensor], origins: Mapping[str, JsonObject]) -> PlainEncoder:
+    """Return an encoder without a model, with the scaling fitted on the features of the items.
+
+    Args:
+        features: modality -> features (n, d) of the n items that have the modality.
+        origins: modality -> provenance of its features, if known.
+    """
+    statistics = {m: SCALINGS["standard"](values) for m, values in features.items()}
+    shift, scale = ({m: values[n] for m, values in statistics.items()} for n in (0, 1))
+    fingerprints = {m: fingerprint(origins.get(m, {})) for m in features}
+    return plain_encoder(fingerprints, {m: len(s) for m, s in shift.items()}, scaling_of(shift, scale, Inputs()))
 
 
 def plain_encoder(features: Mapping[str, JsonObject], dimensions: Mapping[str, int], scaling: Scaling) -> PlainEncoder:

@@ -103,12 +103,9 @@ class Gallery:
         room = np.empty((step, len(self)), dtype=np.float32)
         for start in range(0, len(queries), step):
             block = queries[start : start + step]
-            chosen = [
-                _largest(products, k, margin, None if hidden is None else hidden(start + number))
-                for number, (products, margin) in enumerate(
-                    zip(*self._products(block, room[: len(block)]), strict=True)
-                )
-            ]
+            excluded = (None if hidden is None else hidden(start + number) for number in range(len(block)))
+            scored = zip(*self._products(block, room[: len(block)]), excluded, strict=True)
+            chosen = [_largest(products, k, margin, left_out) for products, margin, left_out in scored]
             counts = [len(rows) for rows in chosen]
             rows, numbers = np.concatenate(chosen), np.repeat(np.arange(len(block)), counts)
             scores = self._scores(block, numbers, rows)

@@ -129,11 +129,9 @@ def read_facts(database: sqlite3.Connection, path: Path) -> IndexFacts:
 
 def write_facts(database: sqlite3.Connection, facts: IndexFacts) -> None:
     """Insert or replace the metadata of an index."""
-    rows = [
-        (name, json.dumps({key: value for key, value in record.items() if value is not None}))
-        for name, record in asdict(facts).items()
-    ]
-    database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+    for name, record in asdict(facts).items():
+        content = json.dumps({key: value for key, value in record.items() if value is not None})
+        database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, content))
 
 
 def near(path: str | Path, folder: Path) -> str:

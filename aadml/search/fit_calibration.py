@@ -22,7 +22,7 @@ from aadml.feature_extraction.manifest import LABELS_SEPARATOR
 from aadml.retrieval.posteriors import are_posteriors
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
 from aadml.search.captions import as_clips, clips_of_captions
-from aadml.search.checksums import ItemChecks
+from aadml.search.checksums import ITEMS, BlockChecks
 from aadml.search.encoders import IndexEncoder
 from aadml.search.exact_search import Gallery
 from aadml.search.facts import OF_INDEX, CalibrationRecord, located, near, read_facts, write_facts
@@ -114,7 +114,7 @@ def calibrate_index(
         )  # fmt: skip
         if record == before:
             return
-        ItemChecks(database).check_all()
+        BlockChecks(database, ITEMS).check_all()
         galleries = galleries_of(database, encoder.similarity)
         index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))
         numbers = matching(database, "split = 'valid'")
@@ -231,11 +231,9 @@ def _curves(
         return []
     if classes and not any(index.labels.values()):
         index, queries = _each_other(index, queries)
-    calibrations = [
-        calibration
-        for kind in _kinds(queries, index, classes=classes)
-        if (calibration := _calibrated(index, queries, kind, classes=classes, precision=precision)) is not None
-    ]
+    kinds = _kinds(queries, index, classes=classes)
+    fitted = [_calibrated(index, queries, kind, classes=classes, precision=precision) for kind in kinds]
+    calibrations = [calibration for calibration in fitted if calibration is not None]
     for calibration in calibrations:
         note(summary(calibration))
     return calibrations

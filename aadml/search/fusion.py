@@ -3,8 +3,8 @@
 The scores of different modalities have different meanings.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from aadml.comparison.features import Modality
 from aadml.search.results import Found, Hit
@@ -13,13 +13,6 @@ DEPTH = 100
 """Smallest number of hits of each modality that a fusion ranks."""
 
 _OFFSET = 60  # k of the paper
-
-
-@dataclass(frozen=True)
-class _Ranked:
-    modality: Modality
-    rank: int
-    hit: Hit
 
 
 def fused(found: Sequence[Found], k: int) -> Found:
@@ -35,12 +28,12 @@ def fused(found: Sequence[Found], k: int) -> Found:
         found: results of the query in each modality, each with at least `DEPTH` hits, or with all items.
         k: number of hits.
     """
-    places: dict[str, dict[Modality, _Ranked]] = {}
+    ranked: dict[str, dict[Modality, tuple[int, Hit]]] = {}
     for results in found:
         for rank, hit in enumerate(results.hits, 1):
-            places.setdefault(hit.item.clip, {}).setdefault(results.to, _Ranked(results.to, rank, hit))
+            ranked.setdefault(hit.item.clip, {}).setdefault(results.to, (rank, hit))
     calibrated = all(results.calibration for results in found)
-    hits = [_fused_hit(list(ranked.values()), calibrated=calibrated) for ranked in places.values()]
+    hits = [_fused_hit(by_modality, calibrated=calibrated) for by_modality in ranked.values()]
     best = sorted(hits, key=lambda hit: (-hit.score, hit.item.clip))[:k]
     return Found(
         tuple(best), found[0].asked, "+".join(results.to for results in found),
@@ -49,15 +42,15 @@ def fused(found: Sequence[Found], k: int) -> Found:
     )  # fmt: skip
 
 
-def _fused_hit(ranked: list[_Ranked], *, calibrated: bool) -> Hit:
+def _fused_hit(by_modality: Mapping[Modality, tuple[int, Hit]], *, calibrated: bool) -> Hit:
     """Return the best hit of a clip, with the fused score and the rank of the clip in each modality.
 
     The ranks are in descending order of probability if `calibrated`, and in ascending order otherwise.
     """
-    chances = {each.modality: each.hit.probability or 0.0 for each in ranked}
-    order = sorted(ranked, key=lambda each: (-chances[each.modality] if calibrated else 0.0, each.rank))
-    best, ranks = order[0].hit, {each.modality: each.rank for each in order}
+    chances = {modality: hit.probability or 0.0 for modality, (_, hit) in by_modality.items()}
+    order = sorted(chances, key=lambda modality: (-chances[modality] if calibrated else 0.0, by_modality[modality][0]))
+    ranks = {modality: by_modality[modality][0] for modality in order}
+    best = replace(by_modality[order[0]][1], ranks=ranks, second_key=None)
     if calibrated:
-        return replace(best, score=max(chances.values()), ranks=ranks, second_key=None)
-    score = sum(1 / (_OFFSET + rank) for rank in ranks.values())
-    return replace(best, score=score, probability=None, ranks=ranks, second_key=None)
+        return replace(best, score=chances[order[0]])
+    return replace(best, score=sum(1 / (_OFFSET + rank) for rank in ranks.values()), probability=None)

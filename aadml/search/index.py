@@ -25,7 +25,6 @@ from aadml.search.browsing import Browsed, browse
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
 from aadml.search.captions import as_clips, clips_of_captions
-from aadml.search.checksums import ItemChecks, check_facts
 from aadml.search.embed_query import check, embed_query, single_query
 from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
@@ -54,7 +53,6 @@ class _State:
 
     Attributes:
         facts: facts of the index.
-        items: verification of the items.
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
         clips: number of a caption -> number of its clip.
@@ -63,7 +61,6 @@ class _State:
     """
 
     facts: IndexFacts
-    items: ItemChecks
     galleries: Galleries
     calibrations: dict[Query, Calibration]
     clips: dict[int, int]
@@ -76,29 +73,13 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     Raises:
         InputError: the index is damaged, or another version of aadml fitted its probabilities.
     """
-    check_facts(database)
     facts = read_facts(database, path)
     galleries = galleries_of(database, facts.state.similarity)
-    calibrations = read_calibrations(facts.calibration, path)
-    return _State(facts, ItemChecks(database), galleries, calibrations, clips_of_captions(database))
+    return _State(facts, galleries, read_calibrations(facts.calibration, path), clips_of_captions(database))
 
 
-@dataclass(frozen=True)
-class _Pages:
-    """Cached maps of one state of an index, and the verification of its items.
-
-    Attributes:
-        items: verification of the items.
-        layouts: maps of the vectors, by modality.
-    """
-
-    items: ItemChecks
-    layouts: dict[Modality, VectorMap] = field(default_factory=dict)
-
-
-def _read_pages(database: sqlite3.Connection) -> _Pages:
-    check_facts(database)
-    return _Pages(ItemChecks(database))
+def _no_maps(_: sqlite3.Connection) -> dict[Modality, VectorMap]:
+    return {}
 
 
 def _queries(vectors: Mapping[Modality, Tensor], gallery: Gallery) -> Tensor:
@@ -155,7 +136,8 @@ class Index:
         self._encoder: tuple[object, IndexEncoder] | None = None
         self._search = LatestState(self.path, partial(_read_state, path=self.path))
         self._reading = self._search.reading
-        self._pages = LatestState(self.path, _read_pages)  # a second connection, so that pages do not delay searches
+        # a second connection, so that pages do not delay searches; its state are the maps by modality
+        self._pages = LatestState(self.path, _no_maps)
 
     @property
     def _state(self) -> _State:
@@ -279,14 +261,13 @@ class Index:
                 model that cannot be loaded. Exactly one of `audio`, `visual`, `clip` and `text` must be passed.
         """
         self.refresh()
-        inputs = {"audio": audio, "visual": visual, "clip": clip, "text": text}
-        single_query(inputs)
+        kind, value = single_query({"audio": audio, "visual": visual, "clip": clip, "text": text})
         targets = [self._target(to)] if to or text is None else self._compared_with("text")
         depth = k if len(targets) == 1 else max(k, DEPTH)
         results = []
         for target in targets:
             with trusting(self._trust_code), named_in(self.path):
-                vectors = embed_query(self.encoder, inputs, target)
+                vectors = embed_query(self.encoder, kind, value, target)
             results.append(self.nearest(vectors, target, k=depth, where=where, parameters=parameters))
         return results[0] if len(results) == 1 else fused(results, k)
 
@@ -317,7 +298,7 @@ class Index:
                 place = np.flatnonzero(numbers == number)
                 if not len(place) and (clips := self._state.clips):
                     place = np.flatnonzero(as_clips(numbers, clips) == clips.get(number, number))[:1]
-                    self._state.items.check([number, *numbers[place].tolist()])  # the mapping was read unverified
+                    self._search.items.check([number, *numbers[place].tolist()])  # the mapping was read unverified
             if not len(place):
                 name = repr(clip[:80]) if isinstance(clip, str) else f"number {clip}"
                 raise InputError(f"this index has no clip {name} with {modality}; pass a clip with {modality}")
@@ -356,21 +337,18 @@ class Index:
             places, scores = gallery.best(queries, int(k))
             second = second_keys(queries, gallery.vectors[torch.from_numpy(places)], self.similarity)
             nearest = numbers[places].tolist()
-            self._state.items.check(nearest)
+            self._search.items.check(nearest)
             items = list(items_of(database, nearest))
             stretches = read_moments(database, to, nearest)
             moments = [best_moment(vectors_over_time, queries, self.similarity) for vectors_over_time in stretches]
             calibration = self._state.calibrations.get((tuple(vectors), to))
         chances = [None] * len(items) if calibration is None else calibration.probability(scores, len(gallery)).tolist()
         keys = [None] * len(items) if second is None else second.tolist()
-        hits = (
-            Hit(item, number, float(score), chance, self._places(item), moment, key)
-            for item, number, score, chance, moment, key in zip(
-                items, nearest, scores, chances, moments, keys, strict=True
-            )
-        )
+        media = [self._places(item) for item in items]
+        columns = zip(items, nearest, scores.tolist(), chances, media, moments, keys, strict=True)
+        hits = tuple(Hit(*values) for values in columns)
         reason = "" if calibration else why_uncalibrated(self._state.facts.calibration)
-        return Found(tuple(hits), tuple(vectors), to, len(gallery), self.similarity, calibration, reason)
+        return Found(hits, tuple(vectors), to, len(gallery), self.similarity, calibration, reason)
 
     @checked_call
     def item(self, clip: int | str) -> tuple[Item, dict[str, str], int]:
@@ -384,7 +362,7 @@ class Index:
         """
         with self._reading() as database:
             number = self._number(database, clip)
-            self._state.items.check([number])
+            self._search.items.check([number])
             (item,) = items_of(database, [number])
         return item, self._places(item), number
 
@@ -394,7 +372,7 @@ class Index:
         row = database.execute("SELECT number FROM item WHERE id = ?", (clip,)).fetchone()
         if row is None:
             raise InputError(f"clip {clip[:80]!r} is not in this index; pass the id of a clip")
-        self._state.items.check(row)
+        self._search.items.check(row)
         return int(row[0])
 
     @checked_call
@@ -412,7 +390,7 @@ class Index:
         if min(offset, limit) < 0:
             raise InputError(f"browse: offset {offset} or limit {limit} is negative; pass numbers from 0 on")
         with self._pages.reading() as database:
-            self._pages.state.items.check_all()
+            self._pages.items.check_all()
             numbers = None if where is None else matching(database, where, seconds=self.filter_seconds).tolist()
             return browse(database, numbers, offset, limit)
 
@@ -426,11 +404,11 @@ class Index:
         self.refresh()
         self._gallery(modality)
         with self._pages.reading() as database:
-            state = self._pages.state
-            state.items.check_all()
-            if modality not in state.layouts:
-                state.layouts[modality] = vector_map(database, modality)
-            return state.layouts[modality]
+            self._pages.items.check_all()
+            maps = self._pages.state
+            if modality not in maps:
+                maps[modality] = vector_map(database, modality)
+            return maps[modality]
 
     @checked_call
     def export(self, output: str | Path, *, kind: str = "npy") -> list[Path]:
@@ -449,7 +427,7 @@ class Index:
                 cannot be written.
         """
         with self._reading() as database:
-            self._state.items.check_all()
+            self._search.items.check_all()
             return export(database, self._state.galleries, output, kind)
 
     def refresh(self) -> None:
@@ -469,7 +447,7 @@ class Index:
         """
         cache, (numbers, gallery) = self._state.filters, self._gallery(to)
         if (to, where) not in cache:
-            self._state.items.check_all()
+            self._search.items.check_all()
             matches = matching(database, *where, seconds=self.filter_seconds)
             rows = np.flatnonzero(np.isin(numbers, matches)).astype(np.int64)
             while len(cache) >= _FILTERS or (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.checksums import damage, verified_rows
+from aadml.search.checksums import damage, matrix_of, verified_rows
 from aadml.search.exact_search import Gallery
 from aadml.search.store import CAPTION_COLUMNS, TEXT_OF, Item, quoted, stored_columns, tables_of
 
@@ -98,21 +98,17 @@ def vectors_of(
         return None
     numbers = _numbers(database, "SELECT number FROM item ORDER BY id")
     numbers = numbers[np.isin(numbers, stored)]
-    (size,) = database.execute(f"SELECT length(content) FROM {table} LIMIT 1").fetchone()
-    if not size or size % 4:
-        raise damage(f"the {modality} vectors")
-    values = np.empty((len(numbers), size // 4), dtype=np.float32)
-    order = np.argsort(numbers)
-    begin = 0
+    order, begin = np.argsort(numbers), 0
+    values = np.empty((0, 0), dtype=np.float32)
     for rows in verified_rows(database, table):
-        places = order[begin : begin + len(rows)]
-        blobs = [row[1] for row in rows]
-        is_valid = {*map(type, blobs)} == {bytes} and {*map(len, blobs)} == {size}
-        if not is_valid or numbers[places].tolist() != [row[0] for row in rows]:
+        vectors, places = matrix_of([row[1] for row in rows], modality), order[begin : begin + len(rows)]
+        if not begin:
+            values = np.empty((len(numbers), vectors.shape[1]), dtype=np.float32)
+        if vectors.shape[1] != values.shape[1] or numbers[places].tolist() != [row[0] for row in rows]:
             raise damage(f"the {modality} vectors")
-        values[places] = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), -1)
+        values[places] = vectors
         begin += len(rows)
-    if begin != len(numbers):
+    if begin != len(numbers) or not values.size:
         raise damage(f"the {modality} vectors")
     return numbers, values
 

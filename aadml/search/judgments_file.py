@@ -51,10 +51,9 @@ class JudgmentsFile:
                 raise InputError(
                     f"{self.path} contains {MOST} judgments already; move the file, so that a new file is written"
                 )
+            rows = [HEADER, *([*pair, grade] for pair, grade in grades.items())]
             with atomic_path(self.path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(
-                    [HEADER, *([*key, grade] for key, grade in grades.items())]
-                )
+                csv.writer(file, lineterminator="\n").writerows(rows)
             return len(grades)
 
     @contextmanager

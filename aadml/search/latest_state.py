@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from aadml.search.checksums import ITEMS, BlockChecks, check_facts
 from aadml.search.store import connect, reading
 
 State = TypeVar("State")
@@ -21,6 +22,7 @@ class LatestState(Generic[State]):
 
     Attributes:
         database: the connection; a new connection is opened if the file was replaced.
+        items: verification of the items.
         state: result of `read` for the latest transaction.
         lock: lock of the connection and the state.
 
@@ -38,12 +40,16 @@ class LatestState(Generic[State]):
         database = connect(self._path)
         try:
             with reading(database, self._path):
-                version, state = _version(database), self._read(database)
+                self._read_state(database)
         except BaseException:
             database.close()
             raise
-        self.database, self.state = database, state
-        self._identity, self._seen = identity, version
+        self.database, self._identity = database, identity
+
+    def _read_state(self, database: sqlite3.Connection) -> None:
+        check_facts(database)
+        items, version, state = BlockChecks(database, ITEMS), _version(database), self._read(database)
+        self.items, self.state, self._seen = items, state, version
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -59,7 +65,7 @@ class LatestState(Generic[State]):
                 before.close()
             with reading(self.database, self._path):
                 if _version(self.database) != self._seen:
-                    self._seen, self.state = _version(self.database), self._read(self.database)
+                    self._read_state(self.database)
                 yield self.database
 
 

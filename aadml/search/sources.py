@@ -183,16 +183,15 @@ def accepted(
         InputError: no modality that the encoder embeds, features of a different width than the training features,
             or features of a different extractor without `allow`.
     """
+    known = ", ".join(encoder.facts.modalities)
     present = {m: some for m, some in source.present.items() if m in encoder.facts.modalities}
     if not present:
-        known = ", ".join(encoder.facts.modalities)
         raise InputError(
             f"{place} has {', '.join(source.present)}, but the index embeds {known}; "
             "pass features of at least one of these modalities"
         )
     left = [modality for modality in source.present if modality not in present]
     if left and on_note:
-        known = ", ".join(encoder.facts.modalities)
         on_note(f"the index embeds only {known}; these modalities of {place} are left out: {', '.join(left)}")
     if isinstance(encoder, ModelEncoder):
         assert source.content is not None

@@ -143,22 +143,19 @@ def connect(path: Path) -> sqlite3.Connection:
     with _errors_in_one_line(path):
         database = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
         try:
-            kind, version = (
-                database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-            )
-            if is_readable := kind == APPLICATION and 1 <= version <= VERSION:
-                checksums.check_schema(database)
+            (kind,) = database.execute("PRAGMA application_id").fetchone()
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            if kind != APPLICATION:
+                raise InputError(f"{path} is not an index of aadml; pass a file of `aadml index`")
+            if not 1 <= version <= VERSION:
+                raise InputError(
+                    f"{path} is an index of version {version}, but this aadml reads versions 1 and {VERSION}; "
+                    "build the index again"
+                )
+            checksums.check_schema(database)
         except BaseException:
             database.close()
             raise
-    if not is_readable:
-        database.close()
-        if kind != APPLICATION:
-            raise InputError(f"{path} is not an index of aadml; pass a file of `aadml index`")
-        raise InputError(
-            f"{path} is an index of version {version}, but this aadml reads versions 1 and {VERSION}; "
-            "build the index again"
-        )
     return database
 
 
@@ -322,7 +319,7 @@ def _write(
         checksums.forget(database, f"map_{modality}")
     by_modality = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
     tables = ["item", *(["extra"] if columns else []), *by_modality]
-    blocks = checksums.ChangedBlocks(database)
+    blocks = checksums.BlockChecks(database)
     for name in removed:
         _remove(database, name, tables, blocks)
     for entry in entries:
@@ -332,18 +329,18 @@ def _write(
     write_facts(database, facts)
 
 
-def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str], blocks: checksums.ChangedBlocks) -> None:
+def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str], blocks: checksums.BlockChecks) -> None:
     number = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
     if number is not None:
-        blocks.verify(number[0])
+        blocks.check(number)
         for table in tables:
             database.execute(f"DELETE FROM {table} WHERE number = ?", number)
 
 
-def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns, blocks: checksums.ChangedBlocks) -> None:
+def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns, blocks: checksums.BlockChecks) -> None:
     item = entry.item
     number = database.execute("SELECT coalesce(max(number), 0) + 1 FROM item").fetchone()[0]
-    blocks.verify(number)
+    blocks.check([number])
     media = [_path(item.media[name]) if item.media.get(name) else None for name in ("audio", "visual")]
     row = (number, item.id, item.split, item.label, *media, entry.digest)
     database.execute(

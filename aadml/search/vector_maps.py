@@ -4,7 +4,6 @@ The table `map_<modality>` has the coordinates of an item in each row. A change 
 reader computes a map that the index lacks.
 """
 
-import json
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.search.checksums import damage, has_table, matrix_of, seal_table, verified_rows
+from aadml.search.items import labels_of
 from aadml.search.store import connect, reading, writing
 
 MOST_POINTS = 10_000
@@ -68,10 +68,7 @@ def vector_map(database: sqlite3.Connection, modality: Modality) -> VectorMap:
     """
     is_stored = has_table(database, f"map_{modality}")
     numbers, places = _stored(database, modality) if is_stored else _computed(database, modality)
-    query = "SELECT number, label FROM item WHERE number IN (SELECT value FROM json_each(?))"
-    labels = dict(database.execute(query, (json.dumps(numbers.tolist()),)))
-    if not all(isinstance(label, str) for label in labels.values()):
-        raise damage("the labels of the items")
+    labels = labels_of(database)
     return VectorMap(numbers, places, tuple(labels.get(number, "") for number in numbers.tolist()))
 
 
@@ -92,7 +89,7 @@ def _computed(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray
     vectors = matrix_of([content for _, content in rows], modality)
     if not np.isfinite(vectors).all():
         raise damage(f"the vectors of {modality} contain NaN or infinity")
-    return np.asarray([number for number, _ in rows], dtype=np.int64), principal(torch.from_numpy(vectors))
+    return np.asarray([number for number, _ in rows], dtype=np.int64), principal(torch.from_numpy(vectors.copy()))
 
 
 def principal(vectors: Tensor) -> NDArray[np.float32]:

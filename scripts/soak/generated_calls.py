@@ -665,7 +665,7 @@ def _left(before: set[str], after: set[str], may_write: bool) -> list[str]:
     ]
 
 
-def _commands() -> Mapping[str, str]:
+def _commands() -> Sequence[str]:
     from aadml.cli import COMMANDS
 
     return COMMANDS

@@ -54,10 +54,10 @@ def test_a_clip_is_embedded_in_the_modalities_that_can_be_read(monkeypatch, path
     encoder = SimpleNamespace(can_query=lambda *_: fails != "all")
     if isinstance(expected, str):
         with pytest.raises(InputError) as refused:
-            embed_query.embed_query(encoder, {"clip": path}, "text")
+            embed_query.embed_query(encoder, "clip", path, "text")
         assert str(refused.value) == expected
     else:
-        found = embed_query.embed_query(encoder, {"clip": path, "audio": None}, "text")
+        found = embed_query.embed_query(encoder, "clip", path, "text")
         assert found == {modality: (modality, [path], "text") for modality in expected}
 
 
@@ -68,4 +68,4 @@ def test_the_error_of_a_clip_keeps_its_class(monkeypatch):
     monkeypatch.setattr(embed_query, "embed_media", untrusted)
     encoder = SimpleNamespace(can_query=lambda *_: True)
     with pytest.raises(UntrustedCodeError, match="named by a file"):
-        embed_query.embed_query(encoder, {"clip": "a.mp4"}, "audio")
+        embed_query.embed_query(encoder, "clip", "a.mp4", "audio")

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -118,14 +119,10 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
 def _refuse_known(source: Path) -> None:
     """Raise InputError if `source` is or contains a table of a published data set."""
     files = [source] if source.is_file() else sorted(file for file in source.iterdir() if file.is_file())
-    tables = {name: entry for name, entry in MANIFESTS.items() if isinstance(entry, PublishedTables)}
-    for file in files:
-        name = (
-            "ave"
-            if file.name == ANNOTATIONS
-            else next((n for n, known in tables.items() if known.recognizes(file)), "")
-        )
-        if name:
+    recognizers = {name: entry.recognizes for name, entry in MANIFESTS.items() if isinstance(entry, PublishedTables)}
+    recognizers["ave"] = lambda file: file.name == ANNOTATIONS
+    for file, (name, recognizes) in product(files, recognizers.items()):
+        if recognizes(file):
             raise InputError(
                 f"{file} is a table of the data set {name}; run `aadml manifest {name} "
                 f"{quote(str(file.parent if name == 'ave' else source))}`, or pass "

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from aadml.data.manifests.listing import ListedClip, Listing
-from aadml.data.manifests.media_names import MediaIndex, media_name
+from aadml.data.manifests.media_names import MediaIndex, media_index, media_name
 from aadml.data.manifests.table import read_table
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.errors import InputError
@@ -75,8 +75,7 @@ class PublishedTables:
                 f"{source} contains none of the tables {', '.join(self.tables)}; pass the tables of {self.page}"
             )
         folder = source.parent if source.is_file() else source
-        if media is not None and not media.is_dir():
-            raise InputError(f"{media} is not a folder; pass --media with the folder of the media files")
+        index = media_index(media, folder)
         rows = list(chain.from_iterable(self._rows(table, split) for table, split in tables.items()))
         chosen = [row for row in rows if not self.classes or row["label"] in self.classes]
         untimed = [row["video"] for row in chosen if not row.get("start")]
@@ -84,8 +83,7 @@ class PublishedTables:
             raise InputError(
                 f"{source}: --whole-recordings needs times, but the video '{untimed[0]}' has none; omit the flag"
             )
-        index, names = MediaIndex(folder if media is None else media), self._label_names(folder)
-        groups = _groups(chosen)
+        names, groups = self._label_names(folder), _groups(chosen)
         captions = max((len(_captions(group)) for group in groups), default=0)
         entries = [
             self._clip(group[0], index, names, _numbered(_captions(group), captions), whole=whole_recordings)

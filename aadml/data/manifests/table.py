@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aadml.data.manifests.folder import unique_names
 from aadml.data.manifests.listing import ListedClip, Listing, equal_files
-from aadml.data.manifests.media_names import MediaIndex, media_name
+from aadml.data.manifests.media_names import media_index, media_name
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
@@ -40,11 +40,6 @@ class TableForm:
     header: str = ""
     comment: str = ""
     media_name: str = ""
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns; empty if the table has a header."""
-        return [name.strip() for name in self.header.split(",")] if self.header else []
 
 
 def table(
@@ -76,13 +71,11 @@ def table(
         InputError: a table that cannot be read, lacks a column, has two columns for the same use or has invalid rows,
             an invalid option, or media files that are ambiguous or cannot be read.
     """
-    header, rows = read_table(source, form.names, form.comment)
+    column_names = [name.strip() for name in form.header.split(",")] if form.header else []
+    header, rows = read_table(source, column_names, form.comment)
     names = _mapped(header, columns, str(source))
     _check_roles(names, str(source), named=bool(form.media_name), labeled=not no_labels)
-    folder = source.parent if media is None else media
-    if not folder.is_dir():
-        raise InputError(f"{media} is not a folder; pass --media with the folder of the media files")
-    roles, index = set(names.values()) & set(_ROLES), MediaIndex(folder)
+    roles, index = set(names.values()) & set(_ROLES), media_index(media, source.parent)
     separator = labels_separator or (LABELS_SEPARATOR if "labels" in roles else None)
     label = None if no_labels else next((role for role in ("label", "labels") if role in roles), None)
     clips = []
@@ -91,7 +84,7 @@ def table(
         named = [index.find(media_name(form.media_name, row | cells))] if form.media_name else []
         known = {role: cells.pop(role) for role in roles}
         paths = [known[role] for role in ("media", "audio", "visual") if role in roles]
-        files = named or [folder / path if path else Path() for path in paths]
+        files = named or [index.folder / path if path else Path() for path in paths]
         split = known.get("split", "").lower()
         labels = _labels(known[label], separator) if label else ()
         visual = files[1] if len(files) > 1 else None
@@ -99,7 +92,9 @@ def table(
     _check(clips, [line for line, _ in rows], named="id" in roles, labeled=label is not None, place=str(source))
     if first_label:
         clips = [replace(clip, labels=clip.labels[:1]) for clip in clips]
-    return Listing(_identified(clips, folder, named="id" in roles), tuple(_notes(clips, names, labeled=not no_labels)))
+    return Listing(
+        _identified(clips, index.folder, named="id" in roles), tuple(_notes(clips, names, labeled=not no_labels))
+    )
 
 
 def _identified(clips: Sequence[ListedClip], folder: Path, *, named: bool) -> tuple[ListedClip, ...]:

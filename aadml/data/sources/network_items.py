@@ -8,16 +8,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.data.sources.loading import CachedItems, Loading
-from aadml.data.sources.media_files import MediaFiles
+from aadml.data.sources.cached_items import CachedItems
+from aadml.data.sources.loading import Loading
 from aadml.data.sources.texts import Captions
-from aadml.data.sources.waveforms import PackedWaveforms
 
 Item = dict[str, NDArray[Any]]
 """Arguments of a network for one window, frame or text."""
-
-Stored = MediaFiles | PackedWaveforms | Captions
-"""Source of the sounds, frames or texts from which inputs are computed."""
 
 
 @dataclass(frozen=True)
@@ -48,32 +44,13 @@ class ItemBatch:
 class NetworkItems(CachedItems):
     """Inputs for a network. The items of a stored file or text depend on this file or text only, not on the batch.
 
+    The stored sounds have the rate of the network, and the stored frames have its size.
+
     Attributes:
-        stored: sounds at the rate of the network, frames of its size, or captions.
         make: function from decoded content to its items.
-        items: (n,) int64, the number of the stored file or text of each row.
-        loading: caches of decoded media.
-        cached: number of a file or text -> its items in memory; shared by all sources selected from one source.
     """
 
-    stored: Stored
-    make: Callable[[NDArray[Any]], Sequence[Item]]
-    items: Tensor
-    loading: Loading = field(default_factory=Loading)
-    cached: dict[int, tuple[Item, ...]] = field(default_factory=dict)
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Reasons why files could not be decoded, by the name of the file (see `MediaFiles.name`)."""
-        return self.stored.failures
-
-    def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the decoded content of the stored files or texts with numbers `files`.
-
-        Returns:
-            Array of each file or text, or None for a file that cannot be decoded.
-        """
-        return self.stored.decoded(files)
+    make: Callable[[NDArray[Any]], Sequence[Item]] = field(kw_only=True)
 
     def batch(self, index: Tensor) -> ItemBatch:
         """Return the items of the rows `index` (b,)."""
@@ -94,4 +71,4 @@ def text_items(
     """Return a source of the items that a tokenizer computes from captions. Equal captions share their items."""
     known = {text: number for number, text in enumerate(dict.fromkeys(captions.texts))}
     rows = torch.tensor([known[text] for text in captions.texts], dtype=torch.int64)
-    return NetworkItems(Captions(tuple(known)), make, rows, loading or Loading())
+    return NetworkItems(Captions(tuple(known)), rows, loading or Loading(), make=make)

@@ -136,9 +136,8 @@ def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")
         if os.path.lexists(target):
-            known = (
-                f"--output {target} to replace the manifest, or " if target.is_file() and _is_manifest(target) else ""
-            )
+            is_manifest = target.is_file() and _is_manifest(target)
+            known = f"--output {target} to replace the manifest, or " if is_manifest else ""
             raise InputError(f"{target} exists; pass {known}--output with another path")
         return target
     target = Path(output)
@@ -181,6 +180,5 @@ def _without_missing(listing: Listing, source: Path, *, skip: bool) -> Listing:
         raise InputError(f"{source}: {counts} ({files}); pass --skip-missing to leave out these clips, or {other}")
     excluded = {entry.id for entry in missing}
     entries = tuple(entry for entry in listing.entries if entry.id not in excluded)
-    return replace(
-        listing, entries=entries, notes=(*listing.notes, f"{counts}, and these clips were left out ({files})")
-    )
+    note = f"{counts}, and these clips were left out ({files})"
+    return replace(listing, entries=entries, notes=(*listing.notes, note))

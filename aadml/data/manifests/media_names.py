@@ -84,7 +84,7 @@ class MediaIndex:
                 a first name without a media suffix ends in ".mp4".
 
         Raises:
-            InputError: several files match one name, or a folder cannot be read.
+            InputError: several files match one name.
         """
         for name in names:
             files = [file for file in self._files.get(_stem(name), ()) if self._has(file, name)]

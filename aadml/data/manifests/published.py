@@ -12,7 +12,7 @@ from pathlib import Path
 
 from aadml.data.manifests.listing import ListedClip, Listing
 from aadml.data.manifests.media_names import MediaIndex, media_index, media_name
-from aadml.data.manifests.table import read_table
+from aadml.data.manifests.table import labels_of, read_table
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
@@ -136,8 +136,7 @@ class PublishedTables:
         if start and not end and self.seconds:
             end = f"{_number(start, row) + self.seconds:g}"
         times = {"start": start, "end": end} if whole else {"video_start": start, "video_end": end}
-        label = row.get("label", "")
-        labels = split_labels(label, self.separator) if self.separator else [label] if label else []
+        labels = labels_of(row.get("label", ""), self.separator)
         files, clip = ["{video}"] if whole else self.names, media_name(self.id, row)
         return ListedClip(
             id=clip,

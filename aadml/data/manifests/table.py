@@ -86,15 +86,14 @@ def table(
         paths = [known[role] for role in ("media", "audio", "visual") if role in roles]
         files = named or [index.folder / path if path else Path() for path in paths]
         split = known.get("split", "").lower()
-        labels = _labels(known[label], separator) if label else ()
+        labels = labels_of(known[label], separator) if label else ()
         visual = files[1] if len(files) > 1 else None
         clips.append(ListedClip(known.get("id", ""), files[0], labels, ALIASES.get(split, split), "", cells, visual))
     _check(clips, [line for line, _ in rows], named="id" in roles, labeled=label is not None, place=str(source))
     if first_label:
         clips = [replace(clip, labels=clip.labels[:1]) for clip in clips]
-    return Listing(
-        _identified(clips, index.folder, named="id" in roles), tuple(_notes(clips, names, labeled=not no_labels))
-    )
+    entries = _identified(clips, index.folder, named="id" in roles)
+    return Listing(entries, tuple(_notes(clips, names, labeled=not no_labels)))
 
 
 def _identified(clips: Sequence[ListedClip], folder: Path, *, named: bool) -> tuple[ListedClip, ...]:
@@ -159,7 +158,8 @@ def read_table(
     return header, [(line, {name: cell for name, cell in zip(header, row, strict=False) if name}) for line, row in rows]
 
 
-def _labels(cell: str, separator: str | None) -> tuple[str, ...]:
+def labels_of(cell: str, separator: str | None) -> tuple[str, ...]:
+    """Return the labels in a cell: one label, or several if a `separator` is given."""
     return tuple(split_labels(cell, separator)) if separator else (cell,) if cell else ()
 
 

@@ -200,9 +200,8 @@ def telephone_keypad(scene: Scene, generator: np.random.Generator) -> Event:
             for column in range(3):
                 x, y = 0.37 * (column - 1), 0.42 * (row - 1.5)
                 on = (row, column) in lit
-                picture.box(
-                    x - 0.15, y - 0.16, x + 0.15, y + 0.16, (110, 250, 255) if on else lighter(scene.paint, 0.6)
-                )
+                paint = (110, 250, 255) if on else lighter(scene.paint, 0.6)
+                picture.box(x - 0.15, y - 0.16, x + 0.15, y + 0.16, paint)
                 picture.box(x - 0.05, y - 0.06, x + 0.05, y + 0.06, (40, 40, 40))
                 if on:
                     picture.glow(x, y, 0.6, (120, 255, 255), 0.7)

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.data.sources.cached_items import CachedItems
 from aadml.data.sources.loading import Loading
+from aadml.data.sources.network_items import CachedItems
 from aadml.data.sources.padding import Padded, pad
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.feature_extraction.frontends.log_mel import LogMelSettings, log_mel
@@ -41,8 +41,7 @@ class LogMels(CachedItems):
             Spectrogram (t, bands) of each file, or None for a file that cannot be decoded.
         """
         disk = self.loading.disk if isinstance(self.stored, Waveforms) else None
-        keys = self._keys(files) if disk else [""] * len(files)
-        key_of = dict(zip(files, keys, strict=True))
+        key_of = self._keys(files) if disk else dict.fromkeys(files, "")
         arrays = {file: disk.get(key) if disk and key else None for file, key in key_of.items()}
         missing = [file for file in files if arrays[file] is None]
         for file, sound in zip(missing, self.stored.decoded(missing), strict=True):
@@ -62,21 +61,21 @@ class LogMels(CachedItems):
 
     def _check_length(self, file: int, length: int) -> None:
         """Warn once, at the first sound that reaches the length limit."""
-        if self.cut or not isinstance(self.stored, Waveforms):
-            return
-        if length >= 1 + self.stored.longest // self.settings.hop:
+        sounds = self.stored
+        if not self.cut and isinstance(sounds, Waveforms) and length >= 1 + sounds.longest // self.settings.hop:
             self.cut.append(file)
             warnings.warn(
-                f"{self.stored.paths[file]}: lasts {self.stored.seconds:g} s or more; only the first "
-                f"{self.stored.seconds:g} s of such sounds are used (further sounds are not reported)",
+                f"{sounds.paths[file]}: lasts {sounds.seconds:g} s or more; only the first {sounds.seconds:g} s of "
+                "such sounds are used (further sounds are not reported)",
                 stacklevel=2,
             )
 
-    def _keys(self, files: Sequence[int]) -> list[str]:
+    def _keys(self, files: Sequence[int]) -> dict[int, str]:
         """Return the cache key of the spectrogram of each file; empty for an unreadable file."""
         assert isinstance(self.stored, Waveforms)
         fingerprint = f"log-mel {Sound.edition} {torch.__version__} {self.settings!r} {self.stored.seconds:g}"
-        return [f"{fingerprint} {content.hex()}" if content else "" for content in self.stored.sums(files)]
+        sums = zip(files, self.stored.sums(files), strict=True)
+        return {file: f"{fingerprint} {content.hex()}" if content else "" for file, content in sums}
 
 
 def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, loading: Loading | None = None) -> LogMels:

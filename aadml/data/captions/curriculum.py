@@ -28,13 +28,7 @@ def objective(vectors: Tensor, batches: Tensor) -> float:
 
 
 def partition(
-    vectors: Tensor,
-    size: int,
-    *,
-    hard: bool,
-    sweeps: int = 40,
-    codes: Sequence[Tensor] = (),
-    seed: int = 0,
+    vectors: Tensor, size: int, *, hard: bool, sweeps: int = 40, codes: Sequence[Tensor] = (), seed: int = 0
 ) -> Tensor:
     """Divide n items into hard or easy batches; each item is in at most one batch.
 

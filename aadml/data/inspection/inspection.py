@@ -120,10 +120,9 @@ def inspect(
     """
     if str(path).startswith(TASK):
         options = {"layout": layout, "audio": audio, "visual": visual, "text": text, "views": views, "media": media}
-        passed = [name for name, value in (options | {"near_duplicates": near_duplicates}).items() if value]
+        passed = ", ".join(name for name, value in (options | {"near_duplicates": near_duplicates}).items() if value)
         if passed:
-            names = ", ".join(passed)
-            raise InputError(f"{path}: options do not apply to a retrieval task (passed: {names}); omit the options")
+            raise InputError(f"{path}: options do not apply to a retrieval task (passed: {passed}); omit the options")
         return examine_task(str(path).removeprefix(TASK))
     content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     matches: tuple[RecipeMatch, ...] = ()

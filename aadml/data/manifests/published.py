@@ -83,11 +83,10 @@ class PublishedTables:
             raise InputError(
                 f"{source}: --whole-recordings needs times, but the video '{untimed[0]}' has none; omit the flag"
             )
-        names, groups = self._label_names(folder), _groups(chosen)
-        captions = max((len(_captions(group)) for group in groups), default=0)
+        names, clips = self._label_names(folder), _clips(chosen)
+        most = max((len(captions) for _, captions in clips), default=0)
         entries = [
-            self._clip(group[0], index, names, _numbered(_captions(group), captions), whole=whole_recordings)
-            for group in groups
+            self._clip(row, index, names, _numbered(captions, most), whole=whole_recordings) for row, captions in clips
         ]
         notes = [f"{len(rows) - len(chosen)} clips of other classes were left out"] if len(chosen) < len(rows) else []
         return Listing(tuple(entries), tuple(notes), {table.name: file_digest(table) for table in tables})
@@ -122,9 +121,9 @@ class PublishedTables:
                     f"{table} lacks the column '{lacking[0]}' (columns: {first_five(header)}); pass a table of "
                     f"{self.page}"
                 )
-            rows = [row | {new: row[old] for old, new in self.columns.items()} for _, row in lines]
+            rows = [row | {new: row[old] for old, new in self.columns.items()} for row in lines.values()]
         else:
-            rows = [row for _, row in read_table(table, self.columns, self.comment)[1]]
+            rows = list(read_table(table, self.columns, self.comment)[1].values())
         word = table.stem.rpartition("_")[2]
         splits = [split or row.get("split", "").lower() for row in rows]
         return [
@@ -152,7 +151,7 @@ class PublishedTables:
         if self.class_names is None or not (folder / self.class_names[0]).is_file():
             return {}
         file, label, name = self.class_names
-        return {row[label]: row[name] for _, row in read_table(folder / file)[1]}
+        return {row[label]: row[name] for row in read_table(folder / file)[1].values()}
 
 
 def _number(start: str, row: Cells) -> float:
@@ -164,21 +163,17 @@ def _number(start: str, row: Cells) -> float:
         ) from None
 
 
-def _groups(rows: Sequence[Cells]) -> list[list[Cells]]:
-    """Group rows by clip.
+def _clips(rows: Sequence[Cells]) -> list[tuple[Cells, list[str]]]:
+    """Return the first row and the captions of each clip.
 
-    Rows with a caption and the same split, video and start form a group. A row without a caption forms a group
-    alone.
+    Rows with a caption and the same split, video and start are one clip. Every other row is a clip.
     """
-    groups: dict[object, list[Cells]] = {}
+    clips: dict[object, tuple[Cells, list[str]]] = {}
     for number, row in enumerate(rows):
         key = (row["split"], row["video"], row.get("start")) if _CAPTION in row else number
-        groups.setdefault(key, []).append(row)
-    return list(groups.values())
-
-
-def _captions(rows: Sequence[Cells]) -> list[str]:
-    return [text for row in rows for name, text in row.items() if name.startswith(_CAPTION) and text]
+        captions = [text for name, text in row.items() if name.startswith(_CAPTION) and text]
+        clips.setdefault(key, (row, []))[1].extend(captions)
+    return list(clips.values())
 
 
 def _numbered(captions: Sequence[str], count: int) -> dict[str, str]:

@@ -79,7 +79,7 @@ def table(
     separator = labels_separator or (LABELS_SEPARATOR if "labels" in roles else None)
     label = None if no_labels else next((role for role in ("label", "labels") if role in roles), None)
     clips = []
-    for _, row in rows:
+    for row in rows.values():
         cells = {names[column]: cell for column, cell in row.items()}
         named = [index.find(media_name(form.media_name, row | cells))] if form.media_name else []
         known = {role: cells.pop(role) for role in roles}
@@ -89,7 +89,7 @@ def table(
         labels = labels_of(known[label], separator) if label else ()
         visual = files[1] if len(files) > 1 else None
         clips.append(ListedClip(known.get("id", ""), files[0], labels, ALIASES.get(split, split), "", cells, visual))
-    _check(clips, [line for line, _ in rows], named="id" in roles, labeled=label is not None, place=str(source))
+    _check(clips, list(rows), named="id" in roles, labeled=label is not None, place=str(source))
     if first_label:
         clips = [replace(clip, labels=clip.labels[:1]) for clip in clips]
     entries = _identified(clips, index.folder, named="id" in roles)
@@ -107,10 +107,8 @@ def _identified(clips: Sequence[ListedClip], folder: Path, *, named: bool) -> tu
     )
 
 
-def read_table(
-    path: Path, names: Sequence[str] = (), comment: str = ""
-) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """Return the names of the columns, and for each row its line number and its cells by column.
+def read_table(path: Path, names: Sequence[str] = (), comment: str = "") -> tuple[list[str], dict[int, dict[str, str]]]:
+    """Return the names of the columns, and the cells of each row by column, with the line numbers as keys.
 
     Bytes that are not UTF-8 become surrogates.
 
@@ -155,7 +153,7 @@ def read_table(
                 f"{path}: line {line} has {len(row)} cells, but {origin} has {len(header)} cells with {count} names; "
                 "correct the line"
             )
-    return header, [(line, {name: cell for name, cell in zip(header, row, strict=False) if name}) for line, row in rows]
+    return header, {line: {name: cell for name, cell in zip(header, row, strict=False) if name} for line, row in rows}
 
 
 def labels_of(cell: str, separator: str | None) -> tuple[str, ...]:

@@ -268,8 +268,7 @@ def bird(scene: Scene, generator: np.random.Generator) -> Event:
     facing = -1.0 if generator.random() < 0.5 else 1.0
 
     def draw(picture: Picture, time: float) -> None:
-        age = min((time - start for start in starts if time >= start), default=1.0)
-        gape = float(np.sin(np.pi * min(age / max(length, 1 / 8), 1.0)))
+        gape = float(np.sin(np.pi * min(since(time, starts) / max(length, 1 / 8), 1.0)))
         bob = -0.05 * gape
         picture.line(-0.95, 0.72, 0.95, 0.62, (45, 70, 100), 0.1)
         for leg in (-0.08, 0.12):

@@ -22,11 +22,13 @@ _SWAPPED = 200  # groups that may be swapped; any other groups suffice to reach 
 _ATTEMPTS = 400  # divided by the number of groups: number of placements, each in a different order
 _LEAST = 1e-6  # smallest change of the objective that counts
 
+Shares = tuple[float, float, float]
+"""Shares of train, valid and test; their sum is 1."""
 _Classes = Mapping[str | None, int]
 """Number of clips of each class in a group; the first item is None, with the number of all clips."""
 
 
-def shares_of(text: str) -> tuple[float, float, float]:
+def shares_of(text: str) -> Shares:
     """Parse the shares of train, valid and test, such as "0.7/0.1/0.2".
 
     Raises:
@@ -46,12 +48,7 @@ def shares_of(text: str) -> tuple[float, float, float]:
     return train, valid, test
 
 
-def divide(
-    labels: Sequence[Sequence[str]],
-    groups: Sequence[Hashable],
-    shares: tuple[float, float, float],
-    seed: int,
-) -> list[str]:
+def divide(labels: Sequence[Sequence[str]], groups: Sequence[Hashable], shares: Shares, seed: int) -> list[str]:
     """Divide clips at random, with a search for the division closest to the shares, overall and in each class.
 
     The groups are placed one by one, larger groups first, in the split with the lowest objective. Then groups are
@@ -152,7 +149,7 @@ class _Division:
         objective: objective, less that of an empty division.
     """
 
-    def __init__(self, table: Sequence[_Classes], shares: tuple[float, float, float]) -> None:
+    def __init__(self, table: Sequence[_Classes], shares: Shares) -> None:
         self.place, self.objective = [-1] * len(table), 0.0
         self._table, self._shares = table, shares
         self._possible = [split for split in range(3) if shares[split]]

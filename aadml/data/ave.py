@@ -110,14 +110,8 @@ def read_splits(folder: Path, annotations: Sequence[Annotation]) -> list[str]:
     Raises:
         InputError: a file cannot be read or is invalid, or the files do not list each clip once.
     """
-    return (
-        _splits_of_sets(folder, annotations)
-        if split_files(folder) is SET_FILES
-        else read_orders(folder, len(annotations))
-    )
-
-
-def _splits_of_sets(folder: Path, annotations: Sequence[Annotation]) -> list[str]:
+    if split_files(folder) is ORDER_FILES:
+        return read_orders(folder, len(annotations))
     rows = {replace(line, row=0, name=""): line.row for line in annotations}
     splits = dict[int, str]()
     for split, name in SET_FILES.items():

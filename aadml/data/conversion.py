@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -87,22 +86,18 @@ def convert(
         class_names=names, undivided=split is not None,
     )  # fmt: skip
     refuse_other_vectors(target, content.features, str(source))
-    notes: list[str] = []
+    labels, copies, classes = list[str](), list[str](), list[str]()
     if first_label:
-        content, notes = _with_first_labels(content)
+        content, labels = _with_first_labels(content)
     if split is not None:
         content = divided(content, split, seed)
-    steps: list[Callable[[FeatureFile], tuple[FeatureFile, list[str]]]] = []
     if drop_duplicates is not None:
-        steps.append(partial(without_duplicates, drop=drop_duplicates))
+        content, copies = without_duplicates(content, drop_duplicates)
     if incomplete_classes == "drop":
-        steps.append(partial(without_incomplete_classes, place=str(source)))
+        content, classes = without_incomplete_classes(content, str(source))
     if imitated:
-        steps.append(lambda content: (like_released(content), []))
-    for step in steps:
-        content, more = step(content)
-        notes += more
-    for note in (*notes, *content.notes(), *recording_notes(content)):
+        content = like_released(content)
+    for note in (*labels, *copies, *classes, *content.notes(), *recording_notes(content)):
         if on_note:
             on_note(note)
     (write_split_keys if imitated else write_features)(target, content)

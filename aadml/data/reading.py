@@ -11,7 +11,6 @@ import h5py
 from aadml.data.ave import with_official_validation
 from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.arrays_on_disk import assemble
-from aadml.data.layouts.layout import Layout
 from aadml.data.layouts.wrong_kind_hints import wrong_kind_hint
 from aadml.data.splitting.division import DEFAULT_RULE, divided
 from aadml.data.synthetic import synthetic_by_name
@@ -174,7 +173,11 @@ def recognize(path: Path) -> str:
 
 
 def _best(path: Path, kind: str, keys: Sequence[str]) -> str:
-    shares = {name: _share(layout, path, keys) for name, layout in LAYOUTS.items() if layout.kind == kind}
+    shares = {
+        name: sum(bool(fnmatch.filter(keys, key)) for key in layout.keys) / len(layout.keys)
+        for name, layout in LAYOUTS.items()
+        if layout.kind == kind
+    }
     best = max(shares, key=lambda name: shares[name])
     if shares[best] == 0:
         names = ", ".join(sorted(keys)[:20]) or "nothing"
@@ -182,13 +185,6 @@ def _best(path: Path, kind: str, keys: Sequence[str]) -> str:
         unknown = f"has no known layout (it contains {names}); {advice}{_known()}"
         raise InputError(f"{path} {wrong_kind_hint(path) or unknown}")
     return best
-
-
-def _share(layout: Layout, path: Path, keys: Sequence[str]) -> float:
-    folder = layout.kind == "folder"
-    return sum(any(path.glob(key)) if folder else bool(fnmatch.filter(keys, key)) for key in layout.keys) / len(
-        layout.keys
-    )
 
 
 def _known() -> str:

@@ -63,8 +63,7 @@ def synthetic(
         Features of "audio" (n, d_audio) and "visual" (n, d_visual), with the rows in random order.
     """
     *children, last = np.random.SeedSequence(seed).spawn(4)
-    counts = {"train": train, "valid": valid, "test": test}
-    rows = [_counts(counts[split], classes) for split in SPLITS]
+    rows = [_counts(count, classes) for count in (train, valid, test)]
     labels = np.concatenate([np.repeat(np.arange(classes), row) for row in rows]).astype(np.int64)
     order = np.random.default_rng(children[0]).permutation(len(labels))
     splits = np.repeat(SPLITS, [sum(row) for row in rows])[order]

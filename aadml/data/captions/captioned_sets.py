@@ -133,24 +133,18 @@ def _packs(place: Path) -> Iterator[tuple[str, Path]]:
 
 def _of_table(place: Path, table: Path, part: str) -> CaptionedPart:
     files = read_caption_table(table)
-    folders = [
-        base / name
-        for base in (place / "waveforms", place / "wavs", place / "audio", place)
-        for name in (*_NAMES[part], "")
-        if (base / name).is_dir()
-    ]
+    bases = (place / "waveforms", place / "wavs", place / "audio", place)
     paths: dict[str, str] = {}
-    for folder in folders:
-        for entry in os.scandir(folder):
-            paths.setdefault(entry.name, str(folder / entry.name))
-    return CaptionedPart(
-        [replace(f, path=next((paths[n] for n in (f.name, *f.aliases) if n in paths), "")) for f in files]
-    )
+    for folder in (base / name for base in bases for name in (*_NAMES[part], "")):
+        for entry in folder.iterdir() if folder.is_dir() else ():
+            paths.setdefault(entry.name, str(entry))
+    places = [next((paths[name] for name in (file.name, *file.aliases) if name in paths), "") for file in files]
+    return CaptionedPart([replace(file, path=path) for file, path in zip(files, places, strict=True)])
 
 
 def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
     manifest = read_manifest(place)
-    columns = caption_columns(tuple(manifest.rows[0].columns) if manifest.rows else ())
+    columns = caption_columns(tuple(manifest.rows[0].columns))
     if not columns:
         raise InputError(f"{place} has no captions; add a column caption, or caption_1, caption_2, ...")
     parts: dict[str, list[CaptionedFile]] = {}
@@ -198,7 +192,7 @@ def _clips(
             if len(missing) == len(part.files)
             else f"{place}: no clip of the split {name} has sound and words; add clips with a sound file and a caption"
         )
-    pairs = [(clip, row, text) for clip, row in enumerate(usable) for text in spoken[row][:captions]]
+    pairs = [(clip, row, n) for clip, row in enumerate(usable) for n in range(len(spoken[row][:captions]))]
     clip_of = torch.tensor([clip for clip, _, _ in pairs], dtype=torch.int64)
     if part.packed:
         sound: Waveforms | PackedWaveforms = PackedWaveforms(part.packed, torch.tensor([row for _, row, _ in pairs]))
@@ -206,10 +200,9 @@ def _clips(
         paths, segments = zip(*((part.files[row].path, part.files[row].segment) for row in usable), strict=True)
         sound = Waveforms(paths, clip_of, segments=segments)
     names = tuple(part.files[row].name for row in usable)
-    number = torch.arange(len(pairs)) - torch.searchsorted(clip_of, clip_of)
-    ids = tuple(f"{names[clip]}#{n + 1}" for (clip, _, _), n in zip(pairs, number.tolist(), strict=True))
-    clips = Clips({"audio": sound, "text": Captions(tuple(text for _, _, text in pairs))}, clip_of, ids, names)
-    count = len(part.files)
+    ids = tuple(f"{names[clip]}#{n + 1}" for clip, _, n in pairs)
+    texts = Captions(tuple(spoken[row][n] for _, row, n in pairs))
+    clips = Clips({"audio": sound, "text": texts}, clip_of, ids, names)
     wordless = {
         f"{file.name}#{n}": f"'{written}'"
         for file, texts in zip(part.files, cleaned, strict=True)
@@ -218,7 +211,7 @@ def _clips(
     }
     beyond = sum(len(spoken[row][captions:]) for row in usable)
     remarks = {
-        f"{len(missing)} of {count} clips have no usable sound: {_named(missing)}": missing,
+        f"{len(missing)} of {len(part.files)} clips have no usable sound: {_named(missing)}": missing,
         f"captions without a word were left out: {_named(wordless)}": wordless,
         f"{beyond} captions beyond the first {captions} of a clip were left out (method.captions)": beyond,
     }

@@ -28,13 +28,7 @@ def objective(vectors: Tensor, batches: Tensor) -> float:
 
 
 def partition(
-    vectors: Tensor,
-    size: int,
-    *,
-    hard: bool,
-    sweeps: int = 40,
-    codes: Sequence[Tensor] = (),
-    seed: int = 0,
+    vectors: Tensor, size: int, *, hard: bool, sweeps: int = 40, codes: Sequence[Tensor] = (), seed: int = 0
 ) -> Tensor:
     """Divide n items into hard or easy batches; each item is in at most one batch.
 
@@ -108,25 +102,19 @@ def _seeded_nearest(vectors: Tensor, size: int, codes: Codes, generator: torch.G
     The similarities of several first items are computed in one matrix product. First items in an earlier batch are
     skipped, so the result is the same as for one first item at a time.
     """
-    order = torch.randperm(len(vectors), generator=generator).tolist()
+    order = torch.randperm(len(vectors), generator=generator)
     unused = torch.ones(len(vectors), dtype=torch.bool, device=vectors.device)
-    place = 0
     batches: list[list[int]] = []
     while len(batches) < len(vectors) // size:
-        free = unused.cpu()
-        seeds: list[int] = []
-        while place < len(order) and len(seeds) < _SEEDS_AT_ONCE:
-            if free[order[place]]:
-                seeds.append(order[place])
-            place += 1
-        similarities = vectors[torch.tensor(seeds, device=vectors.device)] @ vectors.T
-        for seed, scores in zip(seeds, similarities, strict=True):
-            if len(batches) == len(vectors) // size or not bool(unused[seed]):
-                continue
-            unused[seed] = False
-            batch = _fill(size, codes, scores.masked_fill(~unused, -torch.inf), seed)
-            unused[torch.tensor(batch, device=vectors.device)] = False
-            batches.append(batch)
+        order = order[unused.cpu()[order]]
+        seeds, order = order[:_SEEDS_AT_ONCE], order[_SEEDS_AT_ONCE:]
+        similarities = vectors[seeds.to(vectors.device)] @ vectors.T
+        for seed, scores in zip(seeds.tolist(), similarities, strict=True):
+            if len(batches) < len(vectors) // size and bool(unused[seed]):
+                unused[seed] = False
+                batch = _fill(size, codes, scores.masked_fill(~unused, -torch.inf), seed)
+                unused[torch.tensor(batch, device=vectors.device)] = False
+                batches.append(batch)
     return torch.tensor(batches)
 
 
@@ -136,18 +124,15 @@ def _fill(size: int, codes: Codes, scores: Tensor, seed: int) -> list[int]:
     The score of a free item is finite. With `codes`, duplicates are avoided if the 4 * `size` best free items
     suffice.
     """
-    free = int(scores.isfinite().sum())
     if codes is None:
         return [seed, *scores.topk(size - 1).indices.tolist()]
-    width = min(4 * size, free)
+    width = min(4 * size, int(scores.isfinite().sum()))
     best = scores.topk(width).indices.cpu()
     members = torch.cat([torch.tensor([seed]), best])
     clash = conflicts(codes, members, members)
     chosen = [0]
     for i in range(1, width + 1):
-        if len(chosen) == size:
-            break
-        if not bool(clash[i, chosen].any()):
+        if len(chosen) < size and not bool(clash[i, chosen].any()):
             chosen.append(i)
     rest = sorted(set(range(1, width + 1)) - set(chosen))  # clashes are repaired afterwards
     return members[torch.tensor((chosen + rest)[:size])].tolist()
@@ -176,11 +161,10 @@ def _balanced(scores: Tensor, capacity: int) -> list[Tensor]:
     The number of rows is the number of clusters times `capacity`. Rows are assigned in descending order of the
     difference between their two best scores. Each row is assigned to its best cluster that is not full.
     """
-    ranked = scores.argsort(1, descending=True)
     top = scores.topk(min(2, scores.shape[1]), dim=1).values
     order = (top[:, 0] - top[:, -1]).argsort(descending=True).tolist()
     members: list[list[int]] = [[] for _ in range(scores.shape[1])]
-    preferences = ranked.tolist()
+    preferences = scores.argsort(1, descending=True).tolist()
     for row in order:
         cluster = next(c for c in preferences[row] if len(members[c]) < capacity)
         members[cluster].append(row)

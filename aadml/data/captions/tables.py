@@ -1,7 +1,7 @@
 """Caption tables: the CSV files of AudioCaps and Clotho, and manifests with caption columns."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,19 +45,27 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
         InputError: the file cannot be read, has no known columns, or has invalid rows.
     """
     header, rows = read_table(path)
-    if any(not is_utf8(cell) for _, row in rows for cell in row.values()):
+    if any(not is_utf8(cell) for row in rows.values() for cell in row.values()):
         raise InputError(f"{path} is not UTF-8; save the file as CSV in UTF-8")
+    columns = caption_columns(header)
     if {"youtube_id", "caption"} <= set(header):
-        return _released_audiocaps(rows, path)
-    places = caption_columns(header)
-    if "file_name" not in header or not places:
+        files = _released_audiocaps(rows)
+    elif "file_name" in header and columns:
+        files = {
+            n: CaptionedFile(row["file_name"], tuple(row[c] for c in columns if row[c])) for n, row in rows.items()
+        }
+    else:
         raise InputError(
             f"{path}: the columns {', '.join(header):.80} are not those of a caption table; rename the columns to "
             "file_name,caption or file_name,caption_1,... or audiocap_id,youtube_id,start_time,caption"
         )
-    files = [CaptionedFile(row["file_name"], tuple(row[place] for place in places if row[place])) for _, row in rows]
-    _check(files, [line for line, _ in rows], path)
-    return tuple(files)
+    problems = [f"line {n} has no file name" for n, file in files.items() if not file.name]
+    problems += [f"line {n} has no caption" for n, file in files.items() if not file.captions]
+    if problems:
+        more = f", and {len(problems) - _SHOWN} more cells are empty" if len(problems) > _SHOWN else ""
+        raise InputError(f"{path}: {', '.join(problems[:_SHOWN])}{more}; fill in the cells")
+    check_unique([file.name for file in files.values()], f"{path}: the column 'file_name'")
+    return tuple(files.values())
 
 
 def caption_columns(names: Sequence[str]) -> list[str]:
@@ -66,24 +74,15 @@ def caption_columns(names: Sequence[str]) -> list[str]:
     return [name for _, name in sorted(columns)]
 
 
-def _released_audiocaps(rows: list[tuple[int, dict[str, str]]], path: Path) -> tuple[CaptionedFile, ...]:
-    clips: dict[tuple[str, str], list[tuple[int, dict[str, str]]]] = {}
-    for line, row in rows:
+def _released_audiocaps(rows: Mapping[int, Mapping[str, str]]) -> dict[int, CaptionedFile]:
+    """Join the rows of a clip; return each clip with the number of its first line."""
+    clips: dict[tuple[str, str], list[tuple[int, Mapping[str, str]]]] = {}
+    for line, row in rows.items():
         clips.setdefault((row["youtube_id"], row.get("start_time", "")), []).append((line, row))
-    files = []
+    files = {}
     for (video, start), group in clips.items():
         numbers = [row["audiocap_id"] for _, row in group if row.get("audiocap_id")]
         aliases = (video, f"{video}_{start}", f"{video}_{start}000", *numbers)
         captions = tuple(row["caption"] for _, row in group if row["caption"])
-        files.append(CaptionedFile(f"Y{video}.wav", captions, tuple(f"{name}.wav" for name in aliases)))
-    _check(files, [group[0][0] for group in clips.values()], path)
-    return tuple(files)
-
-
-def _check(files: Sequence[CaptionedFile], lines: Sequence[int], path: Path) -> None:
-    problems = [f"line {n} has no file name" for f, n in zip(files, lines, strict=True) if not f.name]
-    problems += [f"line {n} has no caption" for f, n in zip(files, lines, strict=True) if not f.captions]
-    if problems:
-        more = f", and {len(problems) - _SHOWN} more cells are empty" if len(problems) > _SHOWN else ""
-        raise InputError(f"{path}: {', '.join(problems[:_SHOWN])}{more}; fill in the cells")
-    check_unique([file.name for file in files], f"{path}: the column 'file_name'")
+        files[group[0][0]] = CaptionedFile(f"Y{video}.wav", captions, tuple(f"{name}.wav" for name in aliases))
+    return files

@@ -120,10 +120,9 @@ def inspect(
     """
     if str(path).startswith(TASK):
         options = {"layout": layout, "audio": audio, "visual": visual, "text": text, "views": views, "media": media}
-        passed = [name for name, value in (options | {"near_duplicates": near_duplicates}).items() if value]
+        passed = ", ".join(name for name, value in (options | {"near_duplicates": near_duplicates}).items() if value)
         if passed:
-            names = ", ".join(passed)
-            raise InputError(f"{path}: options do not apply to a retrieval task (passed: {names}); omit the options")
+            raise InputError(f"{path}: options do not apply to a retrieval task (passed: {passed}); omit the options")
         return examine_task(str(path).removeprefix(TASK))
     content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     matches: tuple[RecipeMatch, ...] = ()
@@ -187,9 +186,7 @@ def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
         else:
             labels = content.labels[content.rows(split)]
             counts[split] = np.bincount(labels[labels != UNLABELLED], minlength=len(content.class_names))
-    return {
-        name: {split: int(counts[split][number]) for split in SPLITS} for number, name in enumerate(content.class_names)
-    }
+    return {name: {split: int(counts[split][n]) for split in SPLITS} for n, name in enumerate(content.class_names)}
 
 
 def _rows_in_time(timeline: Timeline) -> RowsInTime:
@@ -270,9 +267,8 @@ def _pair_warnings(
         )
     counts = Counter((pair.split, pair.other_split) for pair in pairs)
     for (split, other), count in counts.items():
-        kinds = Counter(
-            kind for pair in pairs if (pair.split, pair.other_split) == (split, other) for kind in pair.distances
-        )
+        same = [pair for pair in pairs if (pair.split, pair.other_split) == (split, other)]
+        kinds = Counter(kind for pair in same for kind in pair.distances)
         yield (
             f"{count} {split} clips are also in {other}, up to noise or encoding "
             f"({', '.join(f'{n} by {kind}' for kind, n in kinds.items())}); "

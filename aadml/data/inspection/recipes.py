@@ -88,8 +88,7 @@ def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatc
     Raises:
         InputError: no id of the features is in the manifest, or a weight file in the cache is invalid.
     """
-    rows = {row.id: row for row in manifest.rows}
-    if rows.keys().isdisjoint(content.ids):
+    if {row.id for row in manifest.rows}.isdisjoint(content.ids):
         raise InputError(
             f"{manifest.path} contains none of the ids of the features, such as '{content.ids[0]:.80}'; pass the "
             "manifest of the same clips"
@@ -97,16 +96,11 @@ def recipe_matches(content: FeatureFile, manifest: Manifest) -> tuple[RecipeMatc
     matches = []
     for modality, match in (("audio", _audio), ("visual", _visual)):
         if modality in content.features:
-            present = content.has(modality)
-            usable = [
-                i
-                for i, name in enumerate(content.ids)
-                if present[i] and name in rows and rows[name].media.get(modality)
-            ]
+            media = {row.id: (row.media[modality], row.segment) for row in manifest.rows if row.media.get(modality)}
+            usable = [i for i in np.flatnonzero(content.has(modality)).tolist() if content.ids[i] in media]
             chosen = [usable[i] for i in np.linspace(0, len(usable) - 1, min(SAMPLE, len(usable))).round().astype(int)]
             features = np.asarray(content.features[modality][chosen], dtype=np.float64)
-            clips = [rows[content.ids[i]] for i in chosen]
-            matches.append(match(features, [(row.media[modality], row.segment) for row in clips]))
+            matches.append(match(features, [media[content.ids[i]] for i in chosen]))
     return tuple(matches)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,13 +117,10 @@ def examine_task(task: str) -> TaskExamination:
         splits = dict(_local(Path(task)) if Path(task).is_dir() else _by_name(task))
     if not any(split.judgments for split in splits.values()):
         raise InputError(f"{TASK}{task} has no judgments; pass a task with judgments (qrels)")
-    sides: dict[str, Callable[[TaskSplit], Sequence[tuple[str, str]]]]
-    sides = {"queries": lambda split: split.queries, "items": lambda split: split.items}
-    return TaskExamination(
-        task,
-        {name: _statistics(split) for name, split in splits.items()},
-        {kind: _duplicates({name: side(split) for name, split in splits.items()}) for kind, side in sides.items()},
-    )
+    queries = _duplicates({name: split.queries for name, split in splits.items()})
+    items = _duplicates({name: split.items for name, split in splits.items()})
+    statistics = {name: _statistics(split) for name, split in splits.items()}
+    return TaskExamination(task, statistics, {"queries": queries, "items": items})
 
 
 def _duplicates(rows: Mapping[str, Sequence[tuple[str, str]]]) -> Duplicates:
@@ -184,7 +181,7 @@ def _chance(relevant: Any, items: int) -> float:
 
 
 def _local(folder: Path) -> Iterator[tuple[str, TaskSplit]]:
-    tables = {part: dict(_part(folder, part)) for part in _PARTS}
+    tables = {part: _part(folder, part) for part in _PARTS}
     for split, judgments in tables["qrels"].items():
         queries, corpus = (tables[part].get(split) or _only(tables[part], folder / part, split) for part in _SIDES)
         yield split or "test", _split(queries, corpus, _judgments(judgments, folder), folder)
@@ -193,10 +190,7 @@ def _local(folder: Path) -> Iterator[tuple[str, TaskSplit]]:
 def _of_clips(folder: Path, *kinds: str) -> Iterator[tuple[str, TaskSplit]]:
     """Yield each split of a table of clips as a task from one kind of media to another."""
     place = folder if is_table(folder) else folder / "data"
-    parts: defaultdict[str, list[TablePart]] = defaultdict(list)
-    for part in open_tables(place):
-        parts[part.split].append(part)
-    for split, tables in parts.items():
+    for split, tables in _by_split(place).items():
         names = tables[0].schema.names
         asking, ranked = (_column(_COLUMNS[kind], names, place) for kind in kinds)
         queries, items, classes = [], [], defaultdict(list)
@@ -220,7 +214,7 @@ def _column(known: Sequence[str], names: Sequence[str], place: Path) -> str:
     return column
 
 
-def _part(folder: Path, part: str) -> Iterator[tuple[str, list[TablePart]]]:
+def _part(folder: Path, part: str) -> dict[str, list[TablePart]]:
     names = [f"{name}{suffix}" for name in _PARTS[part] for suffix in _SUFFIXES]
     place = next((folder / name for name in names if (folder / name).exists()), None)
     if place is None:
@@ -228,10 +222,14 @@ def _part(folder: Path, part: str) -> Iterator[tuple[str, list[TablePart]]]:
             f"{folder} has no {part} (none of {', '.join(names)} exists); pass a folder with corpus, "
             "queries and qrels, or FOLDER#a2v for a table of clips"
         )
+    return _by_split(place)
+
+
+def _by_split(place: Path) -> dict[str, list[TablePart]]:
     parts: defaultdict[str, list[TablePart]] = defaultdict(list)
     for table in open_tables(place):
         parts[table.split].append(table)
-    yield from parts.items()
+    return parts
 
 
 def _only(tables: Mapping[str, list[TablePart]], place: Path, split: str) -> list[TablePart]:

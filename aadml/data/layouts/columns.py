@@ -102,13 +102,9 @@ def _one_row_per_clip(columns: Columns) -> Columns:
     id differ in more than the text.
     """
     names, words = columns.beside.get("id"), columns.features.get("text")
-    if (
-        names is None
-        or words is None
-        or words.ndim != 2
-        or TEXT_ROW in columns.beside
-        or names.shape != words.shape[:1]
-    ):
+    if names is None or words is None or TEXT_ROW in columns.beside:
+        return columns
+    if words.ndim != 2 or names.shape != words.shape[:1]:
         return columns
     _, first, row = np.unique(names.astype(str), return_index=True, return_inverse=True)
     if len(first) == len(names):

@@ -13,7 +13,7 @@ from aadml.data.ave import (
     split_files,
 )
 from aadml.data.manifests.listing import ListedClip, Listing
-from aadml.data.manifests.media_names import MediaIndex
+from aadml.data.manifests.media_names import media_index
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
 
@@ -62,10 +62,7 @@ def ave(
             left_out = left_out_of_clock(clock, clock_limit, seed)
             annotations = tuple(line for line in annotations if line.row not in left_out)
             notes.append(f"{clock_limit} clips of {CLOCK} were drawn (seed {seed}), and {len(left_out)} were left out")
-    folder = source / "AVE" if media is None else media
-    if media is not None and not media.is_dir():
-        raise InputError(f"{media} is not a folder; pass --media with the folder of the videos")
-    videos = MediaIndex(folder)
+    videos = media_index(media, source / "AVE")
     entries = tuple(
         ListedClip(
             id=line.name,

@@ -31,7 +31,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
         The clips; if the folder is undivided, their splits are empty.
 
     Raises:
-        InputError: the folder cannot be read, contains no media, has folders of sounds and pictures without a pair, or
+        InputError: the folder does not exist, contains no media, has folders of sounds and pictures without a pair, or
             has two names that are equal as UTF-8.
     """
     if not source.is_dir():
@@ -77,13 +77,14 @@ def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path],
     level = _paired_level(files.values())
     if level is None:
         return {f: folders for f, folders in files.items() if f.suffix.lower() in MEDIA_SUFFIXES}, {}, []
-    kinds: dict[bool, dict[tuple[str, ...], Path]] = {True: {}, False: {}}
+    sounds, pictures = dict[tuple[str, ...], Path](), dict[tuple[str, ...], Path]()
     for file, folders in files.items():
-        is_sound = len(folders) > level and bool(_words(folders[level]) & _SOUND_WORDS)
-        if len(folders) > level and file.suffix.lower() not in (PICTURE_SUFFIXES if is_sound else SOUND_SUFFIXES):
-            splits = sorted(_words(folders[level]) & set(_SPLIT_WORDS))[:1]
-            kinds[is_sound].setdefault((*splits, *folders[:level], *folders[level + 1 :], file.stem), file)
-    sounds, pictures = kinds[True], kinds[False]
+        words = _words(folders[level]) if len(folders) > level else set()
+        is_sound = bool(words & _SOUND_WORDS)
+        if words and file.suffix.lower() not in (PICTURE_SUFFIXES if is_sound else SOUND_SUFFIXES):
+            splits = sorted(words & set(_SPLIT_WORDS))[:1]
+            key = (*splits, *folders[:level], *folders[level + 1 :], file.stem)
+            (sounds if is_sound else pictures).setdefault(key, file)
     pairs = [key for key in sounds if key in pictures]
     if not pairs:
         raise InputError(

@@ -1,7 +1,6 @@
 """Clips of a data set before extraction, their report, and the manifest that lists them."""
 
 import csv
-import io
 import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -144,17 +143,15 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
         raise InputError(f"{path}: there are no clips to list; pass at least one clip with its media file")
     check_unique([entry.id for entry in rows], f"{path}: the column 'id'")
     folder = Path(path).absolute().parent
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
     files = ["media"] if rows[0].visual is None else ["audio", "visual"]
     labels = _label_column(rows, str(path))
-    writer.writerow(["id", *files, *labels, "split", *rows[0].columns])
+    lines = [["id", *files, *labels, "split", *rows[0].columns]]
     for entry in rows:
         cells = [LABELS_SEPARATOR.join(entry.labels)] * len(labels)
-        writer.writerow([entry.id, *(_near(file, folder) for file in entry.files), *cells, entry.split,
-                         *entry.columns.values()])  # fmt: skip
-    with atomic_path(path) as temporary:
-        temporary.write_text(table.getvalue(), encoding="utf-8", errors="surrogateescape")
+        media = (_near(file, folder) for file in entry.files)
+        lines.append([entry.id, *media, *cells, entry.split, *entry.columns.values()])
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", errors="surrogateescape") as file:
+        csv.writer(file, lineterminator="\n").writerows(lines)
 
 
 def _label_column(rows: Sequence[ListedClip], place: str) -> list[str]:
@@ -180,7 +177,7 @@ def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> lis
     """Return the files with one of `suffixes` below a folder, sorted, without hidden files.
 
     Raises:
-        InputError: a folder cannot be read.
+        OSError: a folder cannot be read.
     """
     return sorted(file for file in _walk(folder) if file.suffix.lower() in suffixes and not _is_link(file))
 
@@ -189,7 +186,7 @@ def left_aside(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list
     """Return notes on entries below a folder that are not listed: links to folders, and files of other suffixes.
 
     Raises:
-        InputError: a folder cannot be read.
+        OSError: a folder cannot be read.
     """
     paths = sorted(_walk(folder))
     links = [str(path.relative_to(folder)) for path in paths if _is_link(path)]
@@ -205,16 +202,13 @@ def equal_files(files: Iterable[Path]) -> dict[Path, str]:
     Only files of equal size are read; missing files are ignored.
 
     Raises:
-        InputError: a file cannot be read.
+        OSError: a file cannot be read.
     """
     by_size: dict[int, list[Path]] = defaultdict(list)
     for file in files:
         if file.is_file():
             by_size[file.stat().st_size].append(file)
-    try:
-        hashes = {file: file_digest(file) for group in by_size.values() if len(group) > 1 for file in group}
-    except OSError as error:
-        _refuse(error)
+    hashes = {file: file_digest(file) for group in by_size.values() if len(group) > 1 for file in group}
     counts = Counter(hashes.values())
     return {file: digest for file, digest in hashes.items() if counts[digest] > 1}
 
@@ -226,7 +220,7 @@ def utf8(name: str) -> str:
 
 def _walk(folder: Path) -> Iterator[Path]:
     """Yield the entries below a folder that are not hidden: files, and links to folders."""
-    for parent, folders, names in os.walk(folder, onerror=_refuse):
+    for parent, folders, names in os.walk(folder, onerror=_raise):
         folders[:] = [name for name in folders if not name.startswith(".")]
         links = (name for name in folders if _is_link(Path(parent) / name))
         yield from (Path(parent) / name for name in (*names, *links) if not name.startswith("."))
@@ -236,10 +230,8 @@ def _is_link(path: Path) -> bool:
     return path.is_symlink() and path.is_dir()
 
 
-def _refuse(error: OSError) -> NoReturn:
-    raise InputError(
-        f"{error.filename} cannot be read ({error.strerror}); make the path readable, or pass other media"
-    ) from error
+def _raise(error: OSError) -> NoReturn:
+    raise error
 
 
 def _files(groups: Iterable[Sequence[ListedClip]]) -> list[str]:

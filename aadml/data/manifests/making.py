@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -118,14 +119,10 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
 def _refuse_known(source: Path) -> None:
     """Raise InputError if `source` is or contains a table of a published data set."""
     files = [source] if source.is_file() else sorted(file for file in source.iterdir() if file.is_file())
-    tables = {name: entry for name, entry in MANIFESTS.items() if isinstance(entry, PublishedTables)}
-    for file in files:
-        name = (
-            "ave"
-            if file.name == ANNOTATIONS
-            else next((n for n, known in tables.items() if known.recognizes(file)), "")
-        )
-        if name:
+    recognizers = {name: entry.recognizes for name, entry in MANIFESTS.items() if isinstance(entry, PublishedTables)}
+    recognizers["ave"] = lambda file: file.name == ANNOTATIONS
+    for file, (name, recognizes) in product(files, recognizers.items()):
+        if recognizes(file):
             raise InputError(
                 f"{file} is a table of the data set {name}; run `aadml manifest {name} "
                 f"{quote(str(file.parent if name == 'ave' else source))}`, or pass "
@@ -139,9 +136,8 @@ def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")
         if os.path.lexists(target):
-            known = (
-                f"--output {target} to replace the manifest, or " if target.is_file() and _is_manifest(target) else ""
-            )
+            is_manifest = target.is_file() and _is_manifest(target)
+            known = f"--output {target} to replace the manifest, or " if is_manifest else ""
             raise InputError(f"{target} exists; pass {known}--output with another path")
         return target
     target = Path(output)
@@ -184,6 +180,5 @@ def _without_missing(listing: Listing, source: Path, *, skip: bool) -> Listing:
         raise InputError(f"{source}: {counts} ({files}); pass --skip-missing to leave out these clips, or {other}")
     excluded = {entry.id for entry in missing}
     entries = tuple(entry for entry in listing.entries if entry.id not in excluded)
-    return replace(
-        listing, entries=entries, notes=(*listing.notes, f"{counts}, and these clips were left out ({files})")
-    )
+    note = f"{counts}, and these clips were left out ({files})"
+    return replace(listing, entries=entries, notes=(*listing.notes, note))

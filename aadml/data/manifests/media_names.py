@@ -48,6 +48,17 @@ def media_name(template: str, cells: Mapping[str, str]) -> str:
     return _FIELD.sub(written, template)
 
 
+def media_index(media: Path | None, default: Path) -> "MediaIndex":
+    """Return the index of the folder `media`, or of the folder `default` if `media` is None.
+
+    Raises:
+        InputError: `media` is not a folder.
+    """
+    if media is not None and not media.is_dir():
+        raise InputError(f"{media} is not a folder; pass --media with the folder of the media files")
+    return MediaIndex(default if media is None else media)
+
+
 class MediaIndex:
     """Media files below a folder, by name; the folder is read at the first search.
 
@@ -73,7 +84,7 @@ class MediaIndex:
                 a first name without a media suffix ends in ".mp4".
 
         Raises:
-            InputError: several files match one name, or a folder cannot be read.
+            InputError: several files match one name.
         """
         for name in names:
             files = [file for file in self._files.get(_stem(name), ()) if self._has(file, name)]

@@ -11,8 +11,8 @@ from itertools import chain
 from pathlib import Path
 
 from aadml.data.manifests.listing import ListedClip, Listing
-from aadml.data.manifests.media_names import MediaIndex, media_name
-from aadml.data.manifests.table import read_table
+from aadml.data.manifests.media_names import MediaIndex, media_index, media_name
+from aadml.data.manifests.table import labels_of, read_table
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
@@ -75,8 +75,7 @@ class PublishedTables:
                 f"{source} contains none of the tables {', '.join(self.tables)}; pass the tables of {self.page}"
             )
         folder = source.parent if source.is_file() else source
-        if media is not None and not media.is_dir():
-            raise InputError(f"{media} is not a folder; pass --media with the folder of the media files")
+        index = media_index(media, folder)
         rows = list(chain.from_iterable(self._rows(table, split) for table, split in tables.items()))
         chosen = [row for row in rows if not self.classes or row["label"] in self.classes]
         untimed = [row["video"] for row in chosen if not row.get("start")]
@@ -84,12 +83,10 @@ class PublishedTables:
             raise InputError(
                 f"{source}: --whole-recordings needs times, but the video '{untimed[0]}' has none; omit the flag"
             )
-        index, names = MediaIndex(folder if media is None else media), self._label_names(folder)
-        groups = _groups(chosen)
-        captions = max((len(_captions(group)) for group in groups), default=0)
+        names, clips = self._label_names(folder), _clips(chosen)
+        most = max((len(captions) for _, captions in clips), default=0)
         entries = [
-            self._clip(group[0], index, names, _numbered(_captions(group), captions), whole=whole_recordings)
-            for group in groups
+            self._clip(row, index, names, _numbered(captions, most), whole=whole_recordings) for row, captions in clips
         ]
         notes = [f"{len(rows) - len(chosen)} clips of other classes were left out"] if len(chosen) < len(rows) else []
         return Listing(tuple(entries), tuple(notes), {table.name: file_digest(table) for table in tables})
@@ -124,9 +121,9 @@ class PublishedTables:
                     f"{table} lacks the column '{lacking[0]}' (columns: {first_five(header)}); pass a table of "
                     f"{self.page}"
                 )
-            rows = [row | {new: row[old] for old, new in self.columns.items()} for _, row in lines]
+            rows = [row | {new: row[old] for old, new in self.columns.items()} for row in lines.values()]
         else:
-            rows = [row for _, row in read_table(table, self.columns, self.comment)[1]]
+            rows = list(read_table(table, self.columns, self.comment)[1].values())
         word = table.stem.rpartition("_")[2]
         splits = [split or row.get("split", "").lower() for row in rows]
         return [
@@ -138,8 +135,7 @@ class PublishedTables:
         if start and not end and self.seconds:
             end = f"{_number(start, row) + self.seconds:g}"
         times = {"start": start, "end": end} if whole else {"video_start": start, "video_end": end}
-        label = row.get("label", "")
-        labels = split_labels(label, self.separator) if self.separator else [label] if label else []
+        labels = labels_of(row.get("label", ""), self.separator)
         files, clip = ["{video}"] if whole else self.names, media_name(self.id, row)
         return ListedClip(
             id=clip,
@@ -155,7 +151,7 @@ class PublishedTables:
         if self.class_names is None or not (folder / self.class_names[0]).is_file():
             return {}
         file, label, name = self.class_names
-        return {row[label]: row[name] for _, row in read_table(folder / file)[1]}
+        return {row[label]: row[name] for row in read_table(folder / file)[1].values()}
 
 
 def _number(start: str, row: Cells) -> float:
@@ -167,21 +163,17 @@ def _number(start: str, row: Cells) -> float:
         ) from None
 
 
-def _groups(rows: Sequence[Cells]) -> list[list[Cells]]:
-    """Group rows by clip.
+def _clips(rows: Sequence[Cells]) -> list[tuple[Cells, list[str]]]:
+    """Return the first row and the captions of each clip.
 
-    Rows with a caption and the same split, video and start form a group. A row without a caption forms a group
-    alone.
+    Rows with a caption and the same split, video and start are one clip. Every other row is a clip.
     """
-    groups: dict[object, list[Cells]] = {}
+    clips: dict[object, tuple[Cells, list[str]]] = {}
     for number, row in enumerate(rows):
         key = (row["split"], row["video"], row.get("start")) if _CAPTION in row else number
-        groups.setdefault(key, []).append(row)
-    return list(groups.values())
-
-
-def _captions(rows: Sequence[Cells]) -> list[str]:
-    return [text for row in rows for name, text in row.items() if name.startswith(_CAPTION) and text]
+        captions = [text for name, text in row.items() if name.startswith(_CAPTION) and text]
+        clips.setdefault(key, (row, []))[1].extend(captions)
+    return list(clips.values())
 
 
 def _numbered(captions: Sequence[str], count: int) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aadml.data.manifests.folder import unique_names
 from aadml.data.manifests.listing import ListedClip, Listing, equal_files
-from aadml.data.manifests.media_names import MediaIndex, media_name
+from aadml.data.manifests.media_names import media_index, media_name
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
@@ -40,11 +40,6 @@ class TableForm:
     header: str = ""
     comment: str = ""
     media_name: str = ""
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns; empty if the table has a header."""
-        return [name.strip() for name in self.header.split(",")] if self.header else []
 
 
 def table(
@@ -76,30 +71,29 @@ def table(
         InputError: a table that cannot be read, lacks a column, has two columns for the same use or has invalid rows,
             an invalid option, or media files that are ambiguous or cannot be read.
     """
-    header, rows = read_table(source, form.names, form.comment)
+    column_names = [name.strip() for name in form.header.split(",")] if form.header else []
+    header, rows = read_table(source, column_names, form.comment)
     names = _mapped(header, columns, str(source))
     _check_roles(names, str(source), named=bool(form.media_name), labeled=not no_labels)
-    folder = source.parent if media is None else media
-    if not folder.is_dir():
-        raise InputError(f"{media} is not a folder; pass --media with the folder of the media files")
-    roles, index = set(names.values()) & set(_ROLES), MediaIndex(folder)
+    roles, index = set(names.values()) & set(_ROLES), media_index(media, source.parent)
     separator = labels_separator or (LABELS_SEPARATOR if "labels" in roles else None)
     label = None if no_labels else next((role for role in ("label", "labels") if role in roles), None)
     clips = []
-    for _, row in rows:
+    for row in rows.values():
         cells = {names[column]: cell for column, cell in row.items()}
         named = [index.find(media_name(form.media_name, row | cells))] if form.media_name else []
         known = {role: cells.pop(role) for role in roles}
         paths = [known[role] for role in ("media", "audio", "visual") if role in roles]
-        files = named or [folder / path if path else Path() for path in paths]
+        files = named or [index.folder / path if path else Path() for path in paths]
         split = known.get("split", "").lower()
-        labels = _labels(known[label], separator) if label else ()
+        labels = labels_of(known[label], separator) if label else ()
         visual = files[1] if len(files) > 1 else None
         clips.append(ListedClip(known.get("id", ""), files[0], labels, ALIASES.get(split, split), "", cells, visual))
-    _check(clips, [line for line, _ in rows], named="id" in roles, labeled=label is not None, place=str(source))
+    _check(clips, list(rows), named="id" in roles, labeled=label is not None, place=str(source))
     if first_label:
         clips = [replace(clip, labels=clip.labels[:1]) for clip in clips]
-    return Listing(_identified(clips, folder, named="id" in roles), tuple(_notes(clips, names, labeled=not no_labels)))
+    entries = _identified(clips, index.folder, named="id" in roles)
+    return Listing(entries, tuple(_notes(clips, names, labeled=not no_labels)))
 
 
 def _identified(clips: Sequence[ListedClip], folder: Path, *, named: bool) -> tuple[ListedClip, ...]:
@@ -113,10 +107,8 @@ def _identified(clips: Sequence[ListedClip], folder: Path, *, named: bool) -> tu
     )
 
 
-def read_table(
-    path: Path, names: Sequence[str] = (), comment: str = ""
-) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """Return the names of the columns, and for each row its line number and its cells by column.
+def read_table(path: Path, names: Sequence[str] = (), comment: str = "") -> tuple[list[str], dict[int, dict[str, str]]]:
+    """Return the names of the columns, and the cells of each row by column, with the line numbers as keys.
 
     Bytes that are not UTF-8 become surrogates.
 
@@ -161,10 +153,11 @@ def read_table(
                 f"{path}: line {line} has {len(row)} cells, but {origin} has {len(header)} cells with {count} names; "
                 "correct the line"
             )
-    return header, [(line, {name: cell for name, cell in zip(header, row, strict=False) if name}) for line, row in rows]
+    return header, {line: {name: cell for name, cell in zip(header, row, strict=False) if name} for line, row in rows}
 
 
-def _labels(cell: str, separator: str | None) -> tuple[str, ...]:
+def labels_of(cell: str, separator: str | None) -> tuple[str, ...]:
+    """Return the labels in a cell: one label, or several if a `separator` is given."""
     return tuple(split_labels(cell, separator)) if separator else (cell,) if cell else ()
 
 

@@ -1,13 +1,10 @@
-"""Caches of decoded media, and base classes of sources that decode stored files."""
+"""Caches of decoded media, and base class of sources that decode stored files."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.data.sources.array_cache import ArrayCache
@@ -53,38 +50,3 @@ class ItemSource:
         """
         _, first, place = np.unique(self.items.numpy(), return_index=True, return_inverse=True)
         return torch.from_numpy(first), torch.from_numpy(place)
-
-
-class CachedItems(ItemSource, ABC):
-    """Base of sources that compute items from decoded files and cache the items in memory.
-
-    Attributes:
-        loading: caches of decoded media.
-        cached: number of a file -> values computed from the file; shared by all sources selected from one source.
-    """
-
-    loading: Loading
-    cached: dict[int, Any]
-
-    @property
-    @abstractmethod
-    def failures(self) -> dict[str, str]:
-        """Reasons why files could not be decoded, by the name of the file (see `MediaFiles.name`)."""
-
-    @abstractmethod
-    def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the arrays of the files with indices `files`, with None for a file that cannot be decoded."""
-
-    def arrays(self, index: Tensor) -> dict[int, NDArray[Any] | None]:
-        """Return the arrays of the files of the items `index` (b,), except for files with values in `cached`.
-
-        Returns:
-            Dict of arrays (see `decoded`), with the numbers of the files as keys.
-        """
-        missing = [file for file in self.items[index].unique().tolist() if file not in self.cached]
-        return dict(zip(missing, self.decoded(missing), strict=True))
-
-    def keep(self, file: int, values: Any, size: int) -> None:
-        """Cache the values of a file if all cached files, counted at `size` bytes each, stay within the limit."""
-        if (len(self.cached) + 1) * size <= self.loading.memory:
-            self.cached[file] = values

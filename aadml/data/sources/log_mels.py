@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.data.sources.loading import CachedItems, Loading
+from aadml.data.sources.loading import Loading
+from aadml.data.sources.network_items import CachedItems
 from aadml.data.sources.padding import Padded, pad
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.feature_extraction.frontends.log_mel import LogMelSettings, log_mel
@@ -23,26 +24,15 @@ class LogMels(CachedItems):
     Spectrograms of packed sound are not cached on disk, because computing them takes about as long as reading them.
 
     Attributes:
-        sounds: sounds at the rate of `settings`.
+        stored: sounds at the rate of `settings`.
         settings: settings of the front end of the network.
-        items: (n,) int64, the number of the file of each item.
-        loading: caches of spectrograms.
-        cached: number of a file -> its spectrogram (t, bands); shared by all sources selected from one source.
         cut: list with the number of the first file that reached the length limit, or an empty list; shared like
             `cached`.
     """
 
-    sounds: Waveforms | PackedWaveforms
-    settings: LogMelSettings
-    items: Tensor
-    loading: Loading = field(default_factory=Loading)
-    cached: dict[int, Tensor] = field(default_factory=dict)
+    stored: Waveforms | PackedWaveforms
+    settings: LogMelSettings = field(kw_only=True)
     cut: list[int] = field(default_factory=list)
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Reasons why files could not be decoded, by the name of the file (see `MediaFiles.name`)."""
-        return self.sounds.failures
 
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
         """Return the spectrograms of the files with indices `files`.
@@ -50,12 +40,11 @@ class LogMels(CachedItems):
         Returns:
             Spectrogram (t, bands) of each file, or None for a file that cannot be decoded.
         """
-        disk = self.loading.disk if isinstance(self.sounds, Waveforms) else None
-        keys = self._keys(files) if disk else [""] * len(files)
-        key_of = dict(zip(files, keys, strict=True))
+        disk = self.loading.disk if isinstance(self.stored, Waveforms) else None
+        key_of = self._keys(files) if disk else dict.fromkeys(files, "")
         arrays = {file: disk.get(key) if disk and key else None for file, key in key_of.items()}
         missing = [file for file in files if arrays[file] is None]
-        for file, sound in zip(missing, self.sounds.decoded(missing), strict=True):
+        for file, sound in zip(missing, self.stored.decoded(missing), strict=True):
             spectrogram = None if sound is None else log_mel(torch.from_numpy(sound), self.settings).numpy()
             arrays[file] = spectrogram
             if disk and key_of[file] and spectrogram is not None:
@@ -72,21 +61,21 @@ class LogMels(CachedItems):
 
     def _check_length(self, file: int, length: int) -> None:
         """Warn once, at the first sound that reaches the length limit."""
-        if self.cut or not isinstance(self.sounds, Waveforms):
-            return
-        if length >= 1 + self.sounds.longest // self.settings.hop:
+        sounds = self.stored
+        if not self.cut and isinstance(sounds, Waveforms) and length >= 1 + sounds.longest // self.settings.hop:
             self.cut.append(file)
             warnings.warn(
-                f"{self.sounds.paths[file]}: lasts {self.sounds.seconds:g} s or more; only the first "
-                f"{self.sounds.seconds:g} s of such sounds are used (further sounds are not reported)",
+                f"{sounds.paths[file]}: lasts {sounds.seconds:g} s or more; only the first {sounds.seconds:g} s of "
+                "such sounds are used (further sounds are not reported)",
                 stacklevel=2,
             )
 
-    def _keys(self, files: Sequence[int]) -> list[str]:
+    def _keys(self, files: Sequence[int]) -> dict[int, str]:
         """Return the cache key of the spectrogram of each file; empty for an unreadable file."""
-        assert isinstance(self.sounds, Waveforms)
-        fingerprint = f"log-mel {Sound.edition} {torch.__version__} {self.settings!r} {self.sounds.seconds:g}"
-        return [f"{fingerprint} {content.hex()}" if content else "" for content in self.sounds.sums(files)]
+        assert isinstance(self.stored, Waveforms)
+        fingerprint = f"log-mel {Sound.edition} {torch.__version__} {self.settings!r} {self.stored.seconds:g}"
+        sums = zip(files, self.stored.sums(files), strict=True)
+        return {file: f"{fingerprint} {content.hex()}" if content else "" for file, content in sums}
 
 
 def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, loading: Loading | None = None) -> LogMels:
@@ -95,4 +84,4 @@ def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, load
     Raises:
         InputError: packed sound has a rate other than that of `settings`.
     """
-    return LogMels(sounds.at(settings.sample_rate), settings, sounds.items, loading or Loading())
+    return LogMels(sounds.at(settings.sample_rate), sounds.items, loading or Loading(), settings=settings)

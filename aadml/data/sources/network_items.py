@@ -8,16 +8,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.data.sources.loading import CachedItems, Loading
+from aadml.data.sources.loading import ItemSource, Loading
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms
 
 Item = dict[str, NDArray[Any]]
 """Arguments of a network for one window, frame or text."""
-
-Stored = MediaFiles | PackedWaveforms | Captions
-"""Source of the sounds, frames or texts from which inputs are computed."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +42,20 @@ class ItemBatch:
 
 
 @dataclass(frozen=True)
-class NetworkItems(CachedItems):
-    """Inputs for a network. The items of a stored file or text depend on this file or text only, not on the batch.
+class CachedItems(ItemSource):
+    """Base of sources that compute items from decoded files or texts, and cache the items in memory.
 
     Attributes:
-        stored: sounds at the rate of the network, frames of its size, or captions.
-        make: function from decoded content to its items.
-        items: (n,) int64, the number of the stored file or text of each row.
+        stored: source of the sounds, frames or texts from which items are computed.
+        items: (n,) int64, the number of the stored file or text of each item.
         loading: caches of decoded media.
-        cached: number of a file or text -> its items in memory; shared by all sources selected from one source.
+        cached: number of a file or text -> values computed from it; shared by all sources selected from one source.
     """
 
-    stored: Stored
-    make: Callable[[NDArray[Any]], Sequence[Item]]
+    stored: MediaFiles | PackedWaveforms | Captions
     items: Tensor
     loading: Loading = field(default_factory=Loading)
-    cached: dict[int, tuple[Item, ...]] = field(default_factory=dict)
+    cached: dict[int, Any] = field(default_factory=dict)
 
     @property
     def failures(self) -> dict[str, str]:
@@ -68,12 +63,35 @@ class NetworkItems(CachedItems):
         return self.stored.failures
 
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the decoded content of the stored files or texts with numbers `files`.
+        """Return the arrays of the files or texts with indices `files`, with None for a file that cannot be decoded."""
+        return self.stored.decoded(files)
+
+    def arrays(self, index: Tensor) -> dict[int, NDArray[Any] | None]:
+        """Return the arrays of the files of the items `index` (b,), except for files with values in `cached`.
 
         Returns:
-            Array of each file or text, or None for a file that cannot be decoded.
+            Dict of arrays (see `decoded`), with the numbers of the files as keys.
         """
-        return self.stored.decoded(files)
+        missing = [file for file in self.items[index].unique().tolist() if file not in self.cached]
+        return dict(zip(missing, self.decoded(missing), strict=True))
+
+    def keep(self, file: int, values: Any, size: int) -> None:
+        """Cache the values of a file if all cached files, counted at `size` bytes each, stay within the limit."""
+        if (len(self.cached) + 1) * size <= self.loading.memory:
+            self.cached[file] = values
+
+
+@dataclass(frozen=True)
+class NetworkItems(CachedItems):
+    """Inputs for a network. The items of a stored file or text depend on this file or text only, not on the batch.
+
+    The stored sounds have the rate of the network, and the stored frames have its size.
+
+    Attributes:
+        make: function from decoded content to its items.
+    """
+
+    make: Callable[[NDArray[Any]], Sequence[Item]] = field(kw_only=True)
 
     def batch(self, index: Tensor) -> ItemBatch:
         """Return the items of the rows `index` (b,)."""
@@ -94,4 +112,4 @@ def text_items(
     """Return a source of the items that a tokenizer computes from captions. Equal captions share their items."""
     known = {text: number for number, text in enumerate(dict.fromkeys(captions.texts))}
     rows = torch.tensor([known[text] for text in captions.texts], dtype=torch.int64)
-    return NetworkItems(Captions(tuple(known)), make, rows, loading or Loading())
+    return NetworkItems(Captions(tuple(known)), rows, loading or Loading(), make=make)

@@ -1,8 +1,8 @@
 """Division of clips into train, valid and test by shares, class by class; groups are not divided."""
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,13 @@ _SWAPPED = 200  # groups that may be swapped; any other groups suffice to reach 
 _ATTEMPTS = 400  # divided by the number of groups: number of placements, each in a different order
 _LEAST = 1e-6  # smallest change of the objective that counts
 
+Shares = tuple[float, float, float]
+"""Shares of train, valid and test; their sum is 1."""
+_Classes = Mapping[str | None, int]
+"""Number of clips of each class in a group; the first item is None, with the number of all clips."""
 
-def shares_of(text: str) -> tuple[float, float, float]:
+
+def shares_of(text: str) -> Shares:
     """Parse the shares of train, valid and test, such as "0.7/0.1/0.2".
 
     Raises:
@@ -43,12 +48,7 @@ def shares_of(text: str) -> tuple[float, float, float]:
     return train, valid, test
 
 
-def divide(
-    labels: Sequence[Sequence[str]],
-    groups: Sequence[Hashable],
-    shares: tuple[float, float, float],
-    seed: int,
-) -> list[str]:
+def divide(labels: Sequence[Sequence[str]], groups: Sequence[Hashable], shares: Shares, seed: int) -> list[str]:
     """Divide clips at random, with a search for the division closest to the shares, overall and in each class.
 
     The groups are placed one by one, larger groups first, in the split with the lowest objective. Then groups are
@@ -70,19 +70,19 @@ def divide(
         The split of each clip, n names.
     """
     table = _table(labels, groups)
-    covering = [split for split in _COVERED if shares[split]]
+    classes, count = list(table.values()), len(table)
     generator = np.random.default_rng(seed)
     attempts = []
-    for attempt in range(max(1, _ATTEMPTS // len(table))):
-        order = generator.permutation(len(table)).tolist()
+    for attempt in range(max(1, _ATTEMPTS // count)):
+        order = generator.permutation(count).tolist()
         if attempt == 0:
-            order.sort(key=lambda number: -table[number].clips)
-        attempts.append(_placed(table, _Counts(table, shares, covering), order))
-    for _ in range(_ATTEMPTS // len(table)):  # with few groups, placing them in one order reaches too few divisions
-        order, start = generator.permutation(len(table)).tolist(), generator.random(len(table))
-        attempts.append(_placed(table, _Counts(table, shares, covering), order, start))
-    _, place = min(attempts, key=lambda attempt: attempt[0])
-    split_of = {group.name: SPLITS[place[number]] for number, group in enumerate(table)}
+            order.sort(key=lambda number: -classes[number][None])
+        attempts.append(_Division(classes, shares).fill(order))
+    for _ in range(_ATTEMPTS // count):  # with few groups, placing them in one order reaches too few divisions
+        order, start = generator.permutation(count).tolist(), generator.random(count)
+        attempts.append(_Division(classes, shares).fill(order, start))
+    best = min(attempts, key=lambda division: division.objective)
+    split_of = {group: SPLITS[split] for group, split in zip(table, best.place, strict=True)}
     return [split_of[group] for group in groups]
 
 
@@ -128,86 +128,65 @@ def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     return with_other_splits(content, splits, note)
 
 
-def _placed(
-    table: Sequence["_Group"], counts: "_Counts", order: Sequence[int], start: NDArray[np.float64] | None = None
-) -> tuple[float, dict[int, int]]:
-    """Place the groups in the given order, by the objective or by random numbers `start`, and improve the division.
-
-    Returns:
-        The objective, less that of an empty division, and the split of each group.
-    """
-    cost, place = 0.0, dict[int, int]()
-    for number in order:
-        changes = {split: counts.change(table[number], -1, split) for split in counts.possible}
-        split = min(changes, key=lambda split: changes[split])
-        if start is not None:
-            split = counts.possible[int(start[number] * len(counts.possible))]
-        counts.move(table[number], -1, split)
-        place[number] = split
-        cost += changes[split]
-    return cost + _improve(table, counts, place, order[:_SWAPPED]), place
+def _table(labels: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> dict[Hashable, _Classes]:
+    """Return the number of clips of each class in each group; None counts all clips of the group."""
+    clips: dict[Hashable, Counter[str]] = defaultdict(Counter)
+    for group, clip_labels in zip(groups, labels, strict=True):
+        clips[group].update(clip_labels)
+    sizes = Counter(groups)
+    return {group: {None: sizes[group], **dict(sorted(counts.items()))} for group, counts in clips.items()}
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Group of clips.
+class _Division:
+    """Division of groups of clips, with the number of clips of each class in each split.
+
+    Args:
+        table: number of clips of each class in each group; see `_table`.
+        shares: shares of train, valid and test.
 
     Attributes:
-        name: name of the group.
-        clips: number of clips.
-        labels: pairs of a class and its number of clips, after a first pair of None and the number of all clips.
+        place: split of each group; -1 for a group without a split.
+        objective: objective, less that of an empty division.
     """
 
-    name: Hashable
-    clips: int
-    labels: tuple[tuple[str | None, int], ...]
-
-
-def _table(labels: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> list[_Group]:
-    sizes: Counter[Hashable] = Counter(groups)
-    classes: dict[Hashable, Counter[str]] = {group: Counter() for group in sizes}
-    for group, clip_labels in zip(groups, labels, strict=True):
-        classes[group].update(clip_labels)
-    return [_Group(name, size, ((None, size), *sorted(classes[name].items()))) for name, size in sizes.items()]
-
-
-class _Counts:
-    """Number of clips in each split, in total and for each class, and the objective of these counts.
-
-    The total has the key None in place of a class.
-    """
-
-    def __init__(self, table: Sequence[_Group], shares: tuple[float, float, float], covered: Sequence[int]) -> None:
-        self.possible = [split for split in range(3) if shares[split]]
-        self._shares = shares
-        groups = Counter(label for group in table for label, _ in group.labels)
+    def __init__(self, table: Sequence[_Classes], shares: Shares) -> None:
+        self.place, self.objective = [-1] * len(table), 0.0
+        self._table, self._shares = table, shares
+        self._possible = [split for split in range(3) if shares[split]]
+        groups = Counter(label for group in table for label in group)
         self._wanted: Counter[str | None] = Counter()
         for group in table:
-            self._wanted.update(dict(group.labels))
-        self._covered = {label: frozenset(() if label is None else covered[: groups[label]]) for label in groups}
-        self._of = {label: [0, 0, 0] for label in self._wanted}
+            self._wanted.update(group)
+        covered = [split for split in _COVERED if shares[split]]
+        self._covered = {label: () if label is None else covered[:count] for label, count in groups.items()}
+        self._counts = {label: [0, 0, 0] for label in groups}
 
-    def change(self, group: _Group, old: int, new: int) -> float:
-        """Return the change in the objective if a group moves from split `old` to split `new`.
+    def fill(self, order: Sequence[int], start: NDArray[np.float64] | None = None) -> "_Division":
+        """Place the groups in the given order, and improve the division.
 
-        For a group without a split, `old` is -1.
+        Each group is placed by the objective, or by its number in `start` (groups,), drawn from 0 to 1.
         """
-        total = 0.0
-        for label, count in group.labels:
-            counts, wanted = self._of[label], self._wanted[label]
-            total += self._terms(counts, wanted, count, old, new)
-            covered = self._covered[label]
+        for number in order:
+            changes = {split: self._change(number, split) for split in self._possible}
+            split = min(changes, key=lambda split: changes[split])
+            if start is not None:
+                split = self._possible[int(start[number] * len(self._possible))]
+            self._move(number, split)
+            self.objective += changes[split]
+        self.objective += self._improve(order[:_SWAPPED])
+        return self
+
+    def _change(self, number: int, new: int) -> float:
+        """Return the change in the objective if a group moves to split `new`."""
+        total, old = 0.0, self.place[number]
+        for label, count in self._table[number].items():
+            counts, covered = self._counts[label], self._covered[label]
+            total += self._terms(counts, self._wanted[label], count, old, new)
             if old in covered and counts[old] == count:
                 total += _EMPTY[old]
             if new in covered and counts[new] == 0:
                 total -= _EMPTY[new]
         return total
-
-    def move(self, group: _Group, old: int, new: int) -> None:
-        for label, count in group.labels:
-            if old >= 0:
-                self._of[label][old] -= count
-            self._of[label][new] += count
 
     def _terms(self, counts: Sequence[int], wanted: int, count: int, old: int, new: int) -> float:
         total = 0.0
@@ -218,42 +197,43 @@ class _Counts:
                 total += ((before + sign * count) ** 2 - before**2) / max(target, _SMALLEST)
         return total
 
+    def _move(self, number: int, new: int) -> None:
+        for label, count in self._table[number].items():
+            if self.place[number] >= 0:
+                self._counts[label][self.place[number]] -= count
+            self._counts[label][new] += count
+        self.place[number] = new
 
-def _improve(table: Sequence[_Group], counts: _Counts, place: dict[int, int], order: Sequence[int]) -> float:
-    """Move and swap groups while the objective falls, and return the change in the objective."""
-    total = 0.0
-    for _ in range(_ROUNDS):
-        before = total
-        for position, number in enumerate(order):
-            total += _moved(table, counts, place, number)
-            for other in order[position + 1 :]:
-                total += _swapped(table, counts, place, number, other)
-        if total == before:
-            break
-    return total
+    def _improve(self, order: Sequence[int]) -> float:
+        """Move and swap groups while the objective falls, and return the change in the objective."""
+        total = 0.0
+        for _ in range(_ROUNDS):
+            before = total
+            for position, number in enumerate(order):
+                total += self._moved(number)
+                for other in order[position + 1 :]:
+                    total += self._swapped(number, other)
+            if total == before:
+                break
+        return total
 
-
-def _moved(table: Sequence[_Group], counts: _Counts, place: dict[int, int], number: int) -> float:
-    group, old = table[number], place[number]
-    for new in counts.possible:
-        change = counts.change(group, old, new) if new != old else 0.0
-        if change < -_LEAST:
-            counts.move(group, old, new)
-            place[number] = new
-            return change
-    return 0.0
-
-
-def _swapped(table: Sequence[_Group], counts: _Counts, place: dict[int, int], number: int, other: int) -> float:
-    first, second, old, new = table[number], table[other], place[number], place[other]
-    if old == new or first.labels == second.labels:
+    def _moved(self, number: int) -> float:
+        for new in self._possible:
+            change = self._change(number, new) if new != self.place[number] else 0.0
+            if change < -_LEAST:
+                self._move(number, new)
+                return change
         return 0.0
-    change = counts.change(first, old, new)
-    counts.move(first, old, new)
-    change += counts.change(second, new, old)
-    if change < -_LEAST:
-        counts.move(second, new, old)
-        place[number], place[other] = new, old
-        return change
-    counts.move(first, new, old)
-    return 0.0
+
+    def _swapped(self, number: int, other: int) -> float:
+        old, new = self.place[number], self.place[other]
+        if old == new or self._table[number] == self._table[other]:
+            return 0.0
+        change = self._change(number, new)
+        self._move(number, new)
+        change += self._change(other, old)
+        if change < -_LEAST:
+            self._move(other, old)
+            return change
+        self._move(number, old)
+        return 0.0

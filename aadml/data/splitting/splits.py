@@ -197,10 +197,8 @@ def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
     if len(used) < 2:
         name = content.class_names[used[0]]
         raise InputError(f"{place}: all clips are of one class ('{name}'); add clips of another class")
-    train, test = (set(content.labels[content.rows(part)].tolist()) for part in ("train", "test"))
-    return {label: "train" for label in used if label not in train} | {
-        label: "test" for label in used if label not in test
-    }
+    labels = {part: set(content.labels[content.rows(part)].tolist()) for part in ("train", "test")}
+    return {label: part for part in labels for label in used if label not in labels[part]}
 
 
 def _described(content: FeatureFile, missing: dict[int, str]) -> str:

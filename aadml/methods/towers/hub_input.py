@@ -200,7 +200,7 @@ class HubInput(ResizedBuffers):
         if isinstance(features, PackedWaveforms):
             assert isinstance(preparation.inputs, Sound)
             waveforms = features.at(preparation.inputs.sample_rate)
-            return NetworkItems(waveforms, preparation.items, features.items, loading)
+            return NetworkItems(waveforms, features.items, loading, make=preparation.items)
         if isinstance(features, MediaFiles):
             assert not isinstance(preparation.inputs, Text)
             shortest = getattr(preparation, "minimum_seconds", 0.0)
@@ -208,7 +208,7 @@ class HubInput(ResizedBuffers):
                 features.paths, features.items, preparation.inputs, shortest, loading.disk, features.failures,
                 features.known, features.segments,
             )  # fmt: skip
-            return NetworkItems(files, preparation.items, files.items, loading)
+            return NetworkItems(files, files.items, loading, make=preparation.items)
         return features
 
     def forward(self, batch: ItemBatch, rows: Tensor | None = None) -> Tensor:

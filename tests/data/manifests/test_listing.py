@@ -2,6 +2,7 @@ import os
 
 import pytest
 
+import aadml
 from aadml.data.manifests import listing
 from aadml.data.manifests.folder import folder
 from aadml.feature_extraction.ground.errors import InputError
@@ -40,12 +41,12 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("aadml.data.manifests.listing.file_digest", denied)
-    with pytest.raises(InputError, match=r"a\.mp4 cannot be read \(Permission denied\)"):
-        folder(tmp_path)
+    with pytest.raises(InputError, match=r"a\.mp4: cannot be read or written \(Permission denied\)"):
+        aadml.manifest(tmp_path)
     scandir = os.scandir
     monkeypatch.setattr(os, "scandir", lambda path: denied(path) if str(path).endswith("dog") else scandir(path))
-    with pytest.raises(InputError, match=r"dog cannot be read \(Permission denied\)"):
-        folder(tmp_path)
+    with pytest.raises(InputError, match=r"dog: cannot be read or written \(Permission denied\)"):
+        aadml.manifest(tmp_path)
 
 
 def test_only_files_of_equal_size_are_read(tmp_path, monkeypatch):

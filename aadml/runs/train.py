@@ -158,8 +158,8 @@ def train_prior(
         action = "loaded from" if is_finished(folder) else "trained in"
         on_note(f"the {prior.name} model ({config.label()}) is {action} {folder}")
         model = train_into(
-            config, folder, replace(scoring, metrics=(), diagnosis=0), callbacks=callbacks, wait=True,
-            splits=prepared.splits, on_note=on_note,
+            config, folder, replace(scoring, metrics=(), diagnosis=0), callbacks=callbacks, splits=prepared.splits,
+            on_note=on_note,
         )  # fmt: skip
     prepared.model.method.take_prior(model.method)
 
@@ -171,13 +171,13 @@ def train_into(
     *,
     callbacks: Callbacks = SILENT,
     priors: Path | None = None,
-    wait: bool = False,
     splits: Splits | None = None,
     on_note: Note | None = None,
 ) -> Model:
     """Train the model of a config in a run folder; see `train_run`.
 
-    An interrupted run in the folder is continued. A finished run is loaded without training.
+    An interrupted run in the folder is continued, as soon as no other process writes the run. A finished run is loaded
+    without training.
 
     Args:
         config: complete config.
@@ -185,7 +185,6 @@ def train_into(
         scoring: settings of the evaluation.
         callbacks: called during training.
         priors: see `train_run`.
-        wait: whether to wait for another process in this folder instead of raising an error.
         splits: data in memory; None reads the data of the config.
         on_note: called with notes for the user.
 
@@ -203,7 +202,7 @@ def train_into(
     config = prepared.config
     for metric in scoring.metrics:
         check_cutoff(metric, len(prepared.splits[scoring.split]))
-    with open_run(folder, wait=wait) if is_run(folder) else new_run(folder) as store:
+    with open_run(folder, wait=True) if is_run(folder) else new_run(folder) as store:
         stored = _stored_config(store.manifest)
         if stored and with_absolute_paths(stored).yaml() != with_absolute_paths(config).yaml():
             raise InputError(

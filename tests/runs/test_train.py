@@ -41,14 +41,14 @@ def test_a_pretrained_model_is_scored_plainly_in_its_own_folder(monkeypatch, tmp
     monkeypatch.setattr(train, "prior_folder", lambda place, config, prior: place / "own")
     monkeypatch.setattr(train, "is_finished", lambda folder: finished)
     monkeypatch.setattr(
-        train, "train_into", lambda config, folder, scoring, **o: calls.append((folder, scoring, o["wait"])) or result
+        train, "train_into", lambda config, folder, scoring, **_: calls.append((folder, scoring)) or result
     )
     result = SimpleNamespace(method="trained")
     method = SimpleNamespace(prior=lambda: SimpleNamespace(name="ancillary"), take_prior=taken.append)
     prepared = SimpleNamespace(model=SimpleNamespace(method=method), config=None, splits=None)
     scoring = Scoring(split="valid", queries=True, metrics=("map",), diagnosis=3, saving_share=7)
     train.train_prior(prepared, scoring, tmp_path, callbacks=Callbacks(), on_note=notes.append)
-    assert calls == [(tmp_path / "own", Scoring(split="valid", queries=True, saving_share=7), True)]
+    assert calls == [(tmp_path / "own", Scoring(split="valid", queries=True, saving_share=7))]
     place = f"{'loaded from' if finished else 'trained in'} {tmp_path / 'own'}"
     assert (notes, taken) == ([f"the ancillary model (small) is {place}"], ["trained"])
 

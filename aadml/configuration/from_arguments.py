@@ -1,7 +1,5 @@
 """Assembly of a config from a file and arguments that override the values of the file."""
 
-from collections.abc import Sequence
-
 from aadml.configuration.config import Config, ConfigFile
 from aadml.configuration.files import open_config
 from aadml.configuration.overrides import Settings, flag_settings
@@ -16,7 +14,7 @@ def assemble(
     config: str | None = None,
     method: str | None = None,
     sample: bool = False,
-    **flags: str | int | Sequence[str] | None,
+    **flags: object,
 ) -> Config:
     """Build a complete config from the arguments of a command or function.
 

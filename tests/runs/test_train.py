@@ -57,7 +57,7 @@ def test_a_folder_of_another_config_or_of_other_data_is_not_trained_into(config,
     first = train_into(config(), tmp_path / "run")
     assert train_into(config(), tmp_path / "run").evaluation == first.evaluation
     with pytest.raises(
-        InputError, match="contains a run of a different config; remove this run, or choose another folder"
+        InputError, match=r"a run of a different config \(seed is 0 instead of 1\); remove this run, or choose another"
     ):
         train_into(config(seed=1), tmp_path / "run")
     write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8), seed=5))

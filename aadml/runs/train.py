@@ -209,10 +209,10 @@ def train_into(
 
 
 def continued_config(manifest: RunManifest, config: Config) -> Config:
-    """Return `config` with the choices of the first process of a run; unchanged if training has not begun.
+    """Return `config` with the choices of the first process of a run; unchanged before the training begins.
 
     Raises:
-        InputError: the run is one of a different config.
+        InputError: the config of the run differs from `config`.
     """
     if CONFIG not in manifest.files:
         return config

@@ -1,6 +1,6 @@
 """Entries of the registries, listed without importing the entries, and the options of an entry."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -66,7 +66,7 @@ def listing(kind: str) -> list[RegistryEntry]:
     return list({entry.name: entry for entry in [*entries, *(others[kind]() if kind in others else ())]}.values())
 
 
-def _tables(place: str) -> list[Registry[Any] | Mapping[str, Any]]:
+def _tables(place: str) -> list[Any]:
     """Return the registries by modality that a table consists of, or else the table itself.
 
     A table that is not a registry, such as RECIPES, maps names to entries with a `description`.

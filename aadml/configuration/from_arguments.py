@@ -2,7 +2,7 @@
 
 from aadml.configuration.config import Config, ConfigFile
 from aadml.configuration.files import open_config
-from aadml.configuration.overrides import Settings, flag_settings
+from aadml.configuration.overrides import Flag, Settings, flag_settings
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
@@ -14,7 +14,7 @@ def assemble(
     config: str | None = None,
     method: str | None = None,
     sample: bool = False,
-    **flags: object,
+    **flags: Flag,
 ) -> Config:
     """Build a complete config from the arguments of a command or function.
 

@@ -18,7 +18,11 @@ Settings = Mapping[str, object] | Sequence[str] | None
 """Values of any keys of the config, as {"proxy.k": 5} or ["proxy.k=5"]; None for no value."""
 
 
-def flag_settings(flags: Mapping[str, object]) -> dict[str, object]:
+Flag = str | int | Sequence[str] | None
+"""Value of a flag; None if the flag is not set."""
+
+
+def flag_settings(flags: Mapping[str, Flag]) -> dict[str, Flag]:
     """Return the flags whose value is not None."""
     return {key: value for key, value in flags.items() if value is not None}
 

@@ -1,8 +1,8 @@
 """Entries of the registries, listed without importing the entries, and the options of an entry."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Protocol
+from typing import Any
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import first_line, imported
@@ -43,14 +43,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 """Section of a config -> import paths of the declarations of options that do not depend on the entry of the section."""
 
 
-class Described(Protocol):
-    """Entry with a description, in a plain mapping that serves as a registry, such as RECIPES."""
-
-    @property
-    def description(self) -> str:
-        """Description in one line."""
-
-
 def listing(kind: str) -> list[RegistryEntry]:
     """Return a description of each entry of a kind. Of several entries with one name, only the last is returned.
 
@@ -63,22 +55,26 @@ def listing(kind: str) -> list[RegistryEntry]:
     Raises:
         InputError: the kind is unknown.
     """
-    places = lookup(TABLES, kind, "kind of entry")
-    entries = [entry for place in places for entry in _entries(imported(place), place)]
+    entries: list[RegistryEntry] = []
+    for place in lookup(TABLES, kind, "kind of entry"):
+        for table in _tables(place):
+            if isinstance(table, Registry):
+                entries += table.listed()
+            else:
+                entries += [RegistryEntry(name, entry.description, place, OWN) for name, entry in table.items()]
     others = {"configs": _configs, "sections": _sections}
     return list({entry.name: entry for entry in [*entries, *(others[kind]() if kind in others else ())]}.values())
 
 
-def _entries(table: Mapping[str, Registry[object] | Described], place: str) -> Iterator[RegistryEntry]:
-    """Yield the entries of a registry, of registries by modality, or of a mapping whose entries have descriptions."""
-    if isinstance(table, Registry):
-        yield from table.listed()
-        return
-    for name, entry in table.items():
-        if isinstance(entry, Registry):
-            yield from entry.listed()
-        else:
-            yield RegistryEntry(name, entry.description, place, OWN)
+def _tables(place: str) -> list[Any]:
+    """Return the registries by modality that a table consists of, or else the table itself.
+
+    A table that is not a registry, such as RECIPES, maps names to entries with a `description`.
+    """
+    table = imported(place)
+    if not isinstance(table, Registry) and all(isinstance(entry, Registry) for entry in table.values()):
+        return list(table.values())
+    return [table]
 
 
 def _configs() -> Iterator[RegistryEntry]:
@@ -113,19 +109,9 @@ def options(kind: str, name: str) -> list[Option]:
     if kind == "sections":
         declared = [imported(place) for place in lookup(SECTIONS, name, "section of a config")]
         return [option for entry in declared for option in schema(entry).values()]
-    entry = lookup(JoinedRegistry(*_tables(kind)), name, f"entry in {kind}")
+    tables = [table for place in reversed(TABLES[kind]) for table in _tables(place)]
+    entry = lookup(JoinedRegistry(*tables), name, f"entry in {kind}")
     if isinstance(entry, Recipe):
         known = [*schema(LOSSES[typed(entry.loss, "name", str)]).values(), *options("sections", "loss")]
         return [replace(option, default=entry.loss.get(option.name, option.default)) for option in known]
     return list(schema(entry).values())
-
-
-def _tables(kind: str) -> Iterator[Mapping[str, Callable[..., object] | Recipe]]:
-    """Yield the registries of a kind, in reverse order of their import paths in TABLES.
-
-    The registries of a mapping by modality are yielded in the order of the mapping.
-    """
-    for place in reversed(lookup(TABLES, kind, "kind of entry")):
-        table = imported(place)
-        by_modality = not isinstance(table, Registry) and all(isinstance(entry, Registry) for entry in table.values())
-        yield from table.values() if by_modality else (table,)

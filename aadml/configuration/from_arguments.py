@@ -1,46 +1,34 @@
 """Assembly of a config from a file and arguments that override the values of the file."""
 
-from pathlib import Path
-
 from aadml.configuration.config import Config, ConfigFile
 from aadml.configuration.files import open_config
-from aadml.configuration.overrides import Settings, flag_settings
+from aadml.configuration.overrides import Flag, Settings, flag_settings
 from aadml.configuration.presets import configs_folder
-from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
 
 
 def assemble(
-    *,
-    data: str | None = None,
-    method: str | None = None,
-    loss: str | None = None,
-    config: str | None = None,
     settings: Settings = (),
-    seed: int | None = None,
-    epochs: int | None = None,
+    *,
+    config: str | None = None,
+    method: str | None = None,
     sample: bool = False,
+    **flags: Flag,
 ) -> Config:
-    """Build a config from a file, the named arguments and `settings`, in ascending priority.
+    """Build a complete config from the arguments of a command or function.
 
     Args:
-        data: path of the data.
-        method: a key of METHODS.
-        loss: a loss or recipe, with or without the prefix of a proxy, such as "aa-".
-        config: path of a YAML file, or the name of a preset.
-        settings: values of any keys of the config.
-        seed: see `Common`.
-        epochs: `training.epochs`.
-        sample: whether the training data are the sample clips, which have a preset.
+        settings: values of any keys; these override the other arguments.
+        config: see `starting_file`.
+        method: see `starting_file`.
+        sample: see `starting_file`.
+        flags: values of single keys, such as data, loss, seed and training.epochs; None does not set the key.
 
     Raises:
-        InputError: a file that cannot be read or is not a config, an unknown name or key, or an invalid value.
+        InputError: an argument names nothing, or the arguments do not match.
     """
-    if data is not None:
-        search_beside(Path(data))
-    flags = flag_settings({"loss": loss, "data": data, "seed": seed, "training.epochs": epochs})
-    return starting_file(config, method, sample=sample).changed(flags).changed(settings).resolve()
+    return starting_file(config, method, sample=sample).changed(flag_settings(flags)).changed(settings).resolve()
 
 
 def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:

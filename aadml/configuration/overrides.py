@@ -1,7 +1,6 @@
 """Overrides of a config before it is resolved: dotted keys, and the shorthand of losses ("aa-hard-triplet")."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from aadml.configuration import strict_yaml
 from aadml.feature_extraction.ground.errors import InputError
@@ -15,45 +14,37 @@ IDENTITY = "identity"
 """Name of the proxy that leaves every anchor unchanged."""
 
 
-class Setting(NamedTuple):
-    """Value of a key of the config.
-
-    Attributes:
-        key: dotted key ("proxy.k").
-        value: plain value.
-    """
-
-    key: str
-    value: object
+Settings = Mapping[str, object] | Sequence[str] | None
+"""Values of any keys of the config, as {"proxy.k": 5} or ["proxy.k=5"]; None for no value."""
 
 
-Settings = Mapping[str, object] | Sequence[str | Setting] | None
-"""Values of any keys of the config, as {"proxy.k": 5}, ["proxy.k=5"] or [Setting("proxy.k", 5)]; None for no value."""
+Flag = str | int | Sequence[str] | None
+"""Value of a flag; None if the flag is not set."""
 
 
-def flag_settings(flags: Mapping[str, str | int | Sequence[str] | None]) -> list[Setting]:
-    """Return a setting for each key of `flags` whose value is not None."""
-    return [Setting(key, value) for key, value in flags.items() if value is not None]
+def flag_settings(flags: Mapping[str, Flag]) -> dict[str, Flag]:
+    """Return the flags whose value is not None."""
+    return {key: value for key, value in flags.items() if value is not None}
 
 
-def setting_pairs(settings: Settings, flag: str = "--set") -> list[Setting]:
+def setting_pairs(settings: Settings, flag: str = "--set") -> list[tuple[str, object]]:
     """Return settings as keys and values; `flag` is the command-line flag of the settings, for messages.
 
     Raises:
         InputError: `settings` is not of the type `Settings`, or a string is not "key=value" with YAML as value.
     """
     if isinstance(settings, Mapping):
-        return [Setting(key, value) for key, value in settings.items()]
+        return list(settings.items())
     listed = () if settings is None else settings
-    are_settings = isinstance(listed, Sequence) and all(isinstance(item, str | Setting) for item in listed)
-    if isinstance(listed, str | Setting) or not are_settings:
+    are_texts = isinstance(listed, Sequence) and all(isinstance(item, str) for item in listed)
+    if isinstance(listed, str) or not are_texts:
         raise InputError(
             f'settings: {settings!r:.80} is not a mapping or a list of settings; pass {{"proxy.k": 5}} or ["proxy.k=5"]'
         )
-    return [parse_setting(item, flag) if isinstance(item, str) else item for item in listed]
+    return [parse_setting(text, flag) for text in listed]
 
 
-def parse_setting(text: str, flag: str = "--set") -> Setting:
+def parse_setting(text: str, flag: str = "--set") -> tuple[str, object]:
     """Parse "key=value", the argument of `--set` or of another `flag`; the value is YAML.
 
     Raises:
@@ -63,7 +54,7 @@ def parse_setting(text: str, flag: str = "--set") -> Setting:
     if not sign or not path.strip():
         raise InputError(f"{flag} {text} does not have the form key=value; pass, for example, proxy.k=5")
     try:
-        return Setting(path.strip(), strict_yaml.load(value))
+        return path.strip(), strict_yaml.load(value)
     except InputError as error:
         raise InputError(f"{flag} {text}: {str(error).removeprefix('line 1: ')}") from error
 

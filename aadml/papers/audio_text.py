@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aadml.configuration.config import Config
-from aadml.configuration.files import open_config
-from aadml.configuration.overrides import flag_settings, setting_pairs
+from aadml.configuration.from_arguments import assemble
+from aadml.configuration.overrides import setting_pairs
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import made, schema
 from aadml.methods import METHODS
@@ -156,9 +156,8 @@ def left_out(name: str, rows: Sequence[PaperRow]) -> str:
 def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) -> Config:
     """Return the starting config of the runs on a data set."""
     narrow = place is None or plan.quick
-    preset = open_config(starting_config(name, None if narrow else dataset))
-    flags = flag_settings({"data": place})
-    base = with_sample_data(preset.changed(flags).changed(plan.settings).resolve(), plan.note)
+    preset = starting_config(name, None if narrow else dataset)
+    base = with_sample_data(assemble(plan.settings, config=preset, data=place), plan.note)
     if plan.max_epochs is not None:
         base = at_most(base, plan.max_epochs)
     return shortened(base, len(load_splits(base).train)) if plan.quick else base
@@ -332,7 +331,7 @@ def laid_out(
     lines: list[tuple[Cell, ...]] = []
     for row, records in zip(rows, results, strict=True):
         ours = [
-            spread_of(_scaled(record.figure(metric, direction), factor) for record in records)
+            spread_of(factor * value for r in records if (value := r.figure(metric, direction)) is not None)
             for direction, metric, factor in table.figures.values()
         ]
         steps = [mean_count(record.epochs for record in records), mean_count(record.steps for record in records)]
@@ -350,10 +349,6 @@ def laid_out(
                f"with each item embedded independently.{level}",),
         digits=table.digits,
     )  # fmt: skip
-
-
-def _scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else factor * value
 
 
 def slug(cells: Sequence[str]) -> str:

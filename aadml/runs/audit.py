@@ -5,7 +5,7 @@ The audit of an encoder on data in memory does not import the code of configs, H
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from aadml.comparison.clips import Clips, Splits
@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.ground.strings import Note
-from aadml.protocols.audit import AuditReport, Finding, Pipeline, Progress
+from aadml.protocols.audit import AuditReport, Pipeline, Progress
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.isolated_encoder import Function, Order
@@ -106,10 +106,7 @@ def audit(
         if split != "test":
             raise InputError(f"audit: split is '{split}', but all of the Clips are scored; leave out split")
         data = Splits.only_test(data)
-
-    def checks(pipeline: Pipeline, splits: Splits) -> AuditReport:
-        return run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit, progress=progress)
-
+    checks = partial(run_checks, checks=CHECKS, split=split, seconds=time_limit, progress=progress)
     if run is not None:
         from aadml.runs.run_audit import audit_model, audit_run
 
@@ -118,54 +115,49 @@ def audit(
         return audit_run(Path(run), protocol, split, checks, retrain=retrain, note=note)
     if data is None:
         raise InputError("audit: an external encoder needs data; pass --data F.h5")
-    external = _External(encoder, command, train_command, [Path(place) for place in allow], note)
-    return external.audited(data, split, time_limit, checks)
+    pipeline_of = partial(_external_pipeline, encoder, command, data)
+    places = [Path(place) for place in allow]
+    if train_command is None:
+        return checks(pipeline_of(places), _splits(data))
+    return _audit_trained(train_command, pipeline_of, places, data, split, time_limit, checks, note)
 
 
-@dataclass(frozen=True)
-class _External:
-    """Encoder from outside aadml (a function, its name, or a command), and the optional command that trains it."""
+def _audit_trained(
+    train_command: str, pipeline_of: Callable[[Sequence[Path]], FunctionPipeline | IsolatedPipeline],
+    places: Sequence[Path], data: str | Path | Splits, split: str, seconds: float,
+    checks: Callable[[Pipeline, Splits], AuditReport], note: Note,
+) -> AuditReport:  # fmt: skip
+    """Train an external encoder by a command that may read `places`, and audit the encoder."""
+    splits = _splits(data)
+    order = order_of(train_command, places, "--train-command", ("{train}", "{output}"))
+    _check_readable(order, data)
+    note("the encoder is trained twice")
+    with tempfile.TemporaryDirectory() as folder:
+        trained = Path(folder) / "trained"
+        finding = train_encoder(order, splits, split, trained, seconds)
+        pipeline = pipeline_of([*places, trained])
+        if isinstance(pipeline, FunctionPipeline):
+            raise InputError(
+                "audit: train_command needs an encoder in its own process, but the encoder has no importable name; "
+                "pass the encoder as 'module:function'"
+            )
+        report = checks(pipeline, splits)
+    report.insert(0, finding)
+    return report
 
-    encoder: str | Function | None
-    command: str | None
-    train_command: str | None
-    allow: Sequence[Path]
-    note: Note
 
-    def audited(
-        self, data: str | Path | Splits, split: str, seconds: float, checks: Callable[[Pipeline, Splits], AuditReport]
-    ) -> AuditReport:
-        """Audit the encoder. If `train_command` is set, this command trains the encoder first."""
-        splits, allow, findings = _splits(data), list(self.allow), list[Finding]()
-        with tempfile.TemporaryDirectory() as folder:
-            if self.train_command is not None:
-                trained = Path(folder) / "trained"
-                order = order_of(self.train_command, allow, "--train-command", ("{train}", "{output}"))
-                _check_readable(order, data)
-                self.note("the encoder is trained twice")
-                findings.append(train_encoder(order, splits, split, trained, seconds))
-                allow.append(trained)
-            pipeline = self._pipeline(allow, data)
-            if findings and isinstance(pipeline, FunctionPipeline):
-                raise InputError(
-                    "audit: train_command needs an encoder in its own process, but the encoder has no importable name; "
-                    "pass the encoder as 'module:function'"
-                )
-            report = checks(pipeline, splits)
-        report[:0] = findings
-        return report
-
-    def _pipeline(self, allow: Sequence[Path], data: str | Path | Splits) -> FunctionPipeline | IsolatedPipeline:
-        if isinstance(self.encoder, str) and not is_place(self.encoder):
-            raise InputError(f"--encoder {self.encoder} is not the name of a function; pass module:function")
-        if not isinstance(data, Splits):
-            search_beside(Path(data))
-        pipeline = (
-            of_function(self.encoder, allow) if self.encoder is not None else of_command(self.command or "", allow)
-        )
-        if isinstance(pipeline, IsolatedPipeline):
-            _check_readable(pipeline.order, data)
-        return pipeline
+def _external_pipeline(
+    encoder: str | Function | None, command: str | None, data: str | Path | Splits, allow: Sequence[Path]
+) -> FunctionPipeline | IsolatedPipeline:
+    """Return the pipeline of an encoder from outside aadml: a function, its name, or a command."""
+    if isinstance(encoder, str) and not is_place(encoder):
+        raise InputError(f"--encoder {encoder} is not the name of a function; pass module:function")
+    if not isinstance(data, Splits):
+        search_beside(Path(data))
+    pipeline = of_function(encoder, allow) if encoder is not None else of_command(command or "", allow)
+    if isinstance(pipeline, IsolatedPipeline):
+        _check_readable(pipeline.order, data)
+    return pipeline
 
 
 def _audit_task(mteb: str, data: object, split: str, seconds: float) -> AuditReport:

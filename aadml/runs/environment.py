@@ -82,6 +82,27 @@ def read_environment(run: Path | RunManifest) -> Environment:
     return parse_as(Environment, manifest.read(ENVIRONMENT), manifest.folder / ENVIRONMENT)
 
 
+def check_same_data(manifest: RunManifest, name: str, sha256: str, remedy: str) -> Environment:
+    """Return the environment of a run that was begun with the same data.
+
+    Args:
+        manifest: manifest of the run.
+        name: name of the data, for messages.
+        sha256: SHA-256 of the data; see `data_hash`.
+        remedy: what to do with other data, for messages.
+
+    Raises:
+        InputError: the SHA-256 differs from that of the data of the run.
+    """
+    before = read_environment(manifest)
+    if before.data.sha256 != sha256:
+        raise InputError(
+            f"{name or 'data in memory'}: the data have changed since {manifest.folder} was begun, or another version "
+            f"of aadml divides them differently; {remedy}"
+        )
+    return before
+
+
 def _versions() -> dict[str, str | None]:
     headless = installed_version(HEADLESS)
     return {name: installed_version(name) for name in PACKAGES} | ({HEADLESS: headless} if headless else {})

@@ -4,9 +4,8 @@ Scoring embeddings does not import the code of models, configs, HDF5 and media.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings, checksum_of
@@ -23,9 +22,6 @@ from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.results import Evaluation
 from aadml.retrieval.sampling import SEED
 
-if TYPE_CHECKING:
-    from aadml.runs.data import Rules
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -38,8 +34,7 @@ class Options:
 
     def changed(self) -> list[str]:
         """Return the values that differ from their defaults, as parts of a file name."""
-        options = (f for f in fields(self) if f.name not in ("extra", "queries"))
-        values = [str(getattr(self, f.name)) for f in options if getattr(self, f.name) != f.default]
+        values = [value for value in (self.similarity, self.gallery) if value not in (None, "full")]
         sample = [] if self.queries is None else [f"queries-{self.queries}-seed-{SEED}"]
         return [*values, *self.extra, *sample]
 
@@ -147,9 +142,11 @@ def evaluate(
         evaluation = _of_embeddings(embeddings, split, protocol, note, options, rule)
     else:
         from aadml.runs.data import Rules
+        from aadml.runs.protocol_scores import evaluate_model
 
-        rules = Rules(rule, cluster)
-        evaluation = _of_model(model, data, split, protocol, note, options, rules, allow=allow_other_features)
+        evaluation = evaluate_model(
+            model, data, split, protocol, options, Rules(rule, cluster), allow=allow_other_features, on_note=note
+        )
     for result in evaluation.directions:
         if (chance := float(result.chance.mean())) >= TRIVIAL_CHANCE:
             note(
@@ -157,27 +154,6 @@ def evaluate(
                 " relevant to each query; this MAP does not measure the embeddings, so score clips of several classes"
             )
     return evaluation
-
-
-def _of_model(
-    model: Model | str | Path, data: str | Path | Splits | Clips | None, split: str | None, protocol: str | None,
-    note: Note, options: Options, rules: "Rules", *, allow: bool,
-) -> Evaluation:  # fmt: skip
-    from aadml.runs.protocol_scores import evaluate_under_each, score_model
-
-    if data is None and not isinstance(model, Model):
-        run, split = Path(model), split or "test"
-        return evaluate_under_each(run, [protocol], split=split, options=options, rules=rules, on_note=note)[0]
-    if data is None:
-        raise InputError("evaluate: a model in memory needs data; pass the argument data")
-    if isinstance(data, Clips) and split is not None:
-        raise InputError(f"evaluate: split is '{split}', but all of the Clips are scored; leave out split")
-    source = Splits.only_test(data) if isinstance(data, Clips) else data
-    evaluation = score_model(
-        model, source, split=split or "test", protocol=protocol, options=options, rules=rules,
-        allow_other_features=allow, on_note=note,
-    )  # fmt: skip
-    return replace(evaluation, split="all") if isinstance(data, Clips) else evaluation
 
 
 def _of_embeddings(

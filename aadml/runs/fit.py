@@ -8,8 +8,8 @@ from pathlib import Path
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.processes import group, launch
-from aadml.configuration.from_arguments import starting_file
-from aadml.configuration.overrides import Settings, flag_settings
+from aadml.configuration.from_arguments import assemble
+from aadml.configuration.overrides import Settings
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import Note
@@ -128,8 +128,8 @@ def fit(
         "training.epochs": epochs,
         "training.criterion": criterion,
     }
-    started = starting_file(str(config) if config else None, method, sample=data is None)
-    complete = with_absolute_paths(started.changed(flag_settings(flags)).changed(settings).resolve())
+    file = str(config) if config else None
+    complete = with_absolute_paths(assemble(settings, config=file, method=method, sample=data is None, **flags))
     if data is None and not complete.common.data and launch.started():
         raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
     complete = with_sample_data(complete, note) if data is None else complete

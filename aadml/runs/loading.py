@@ -19,7 +19,7 @@ from aadml.model.sharing import downloaded
 from aadml.protocols.audit import Finding
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
-from aadml.runs.environment import data_hash, read_environment
+from aadml.runs.environment import check_same_data, data_hash, read_environment
 from aadml.runs.manifest import CONFIG, EVALUATION, RunManifest, is_run, newest_run, read_manifest
 from aadml.runs.session import read_curves
 
@@ -174,11 +174,7 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
         splits = load_splits(config)
     except InputError as error:
         raise type(error)(f"{error} (restore the data of {folder}, or pass --data F.h5)") from error
-    if read_environment(manifest).data.sha256 != data_hash(splits):
-        raise InputError(
-            f"{splits.name}: the data have changed since {folder} was trained, or another version of aadml divides "
-            "them differently; restore the data, or pass --data F.h5"
-        )
+    check_same_data(manifest, splits.name, data_hash(splits), "restore the data, or pass --data F.h5")
     return Run(manifest, config, splits, model)
 
 

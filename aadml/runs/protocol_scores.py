@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aadml.comparison.clips import Splits
+from aadml.comparison.clips import Clips, Splits
 from aadml.configuration.config import Config
 from aadml.data.splitting.shared_clips import copy_notes
 from aadml.feature_extraction.ground.atomic import remove_leftovers
@@ -28,20 +28,36 @@ from aadml.runs.store import open_run
 from aadml.runs.train import fit_model
 
 
-def score_model(
+def evaluate_model(
     model: Model | str | Path,
-    data: str | Path | Splits,
-    *,
-    split: str,
+    data: str | Path | Splits | Clips | None,
+    split: str | None,
     protocol: str | None,
     options: Options,
     rules: Rules,
-    allow_other_features: bool,
+    *,
+    allow: bool,
     on_note: Note,
 ) -> Evaluation:
-    """Score a model, or the model in a folder, on the data of the caller; see `aadml.evaluate`."""
+    """Score a model on `data`, or a run on its own data; see `aadml.evaluate`.
+
+    Raises:
+        InputError: a model in memory has no data, `split` is set for `Clips`, or the model or data cannot be read.
+    """
+    if isinstance(data, Clips):
+        if split is not None:
+            raise InputError(f"evaluate: split is '{split}', but all of the Clips are scored; leave out split")
+        only_test = Splits.only_test(data)
+        evaluation = evaluate_model(model, only_test, "test", protocol, options, rules, allow=allow, on_note=on_note)
+        return replace(evaluation, split="all")
+    split = split or "test"
+    if data is None:
+        if isinstance(model, Model):
+            raise InputError("evaluate: a model in memory needs data; pass the argument data")
+        run = Path(model)
+        return evaluate_under_each(run, [protocol], split=split, options=options, rules=rules, on_note=on_note)[0]
     loaded = model if isinstance(model, Model) else load(model)
-    splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=on_note)
+    splits = read_for(loaded, data, allow_other_features=allow, on_note=on_note)
     ruled = _ruled(splits, rules, None if isinstance(data, Splits) else data, split, on_note)
     return _scored(Subject(loaded, ruled), protocol or loaded.facts.protocol, split, options)
 

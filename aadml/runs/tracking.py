@@ -114,26 +114,31 @@ def tracked(name: str | None, config: Config, callbacks: Callbacks, on_note: Not
         raise InputError(
             f"{name}: the tracker cannot be opened ({cause(error)}); correct its setup, or omit track"
         ) from error
-    log = _Log(name, log_epoch, on_note)
+    log = _Log(name, log_epoch, callbacks, on_note)
     try:
-        yield replace(
-            callbacks, on_epoch=_both(callbacks.on_epoch, log.epoch), on_plan=_both(callbacks.on_plan, log.plan)
-        )
+        yield replace(callbacks, on_epoch=log.epoch, on_plan=log.plan)
     finally:
         log.attempt(closing.close)
 
 
 class _Log:
-    """Log of the epochs of all training sessions of a run. Logging ends at the first failure."""
+    """Log of the epochs of all training sessions of a run, behind the callbacks of the user.
 
-    def __init__(self, name: str, log_epoch: LogEpoch, on_note: Note) -> None:
-        self._name, self._log_epoch, self._note = name, log_epoch, on_note
+    Logging ends at the first failure.
+    """
+
+    def __init__(self, name: str, log_epoch: LogEpoch, callbacks: Callbacks, on_note: Note) -> None:
+        self._name, self._log_epoch, self._callbacks, self._note = name, log_epoch, callbacks, on_note
         self._epochs, self._failed = 0, False
 
     def plan(self, epochs: int, done: int) -> None:
+        if self._callbacks.on_plan:
+            self._callbacks.on_plan(epochs, done)
         self._epochs += done  # a resumed run continues its steps
 
     def epoch(self, record: Record) -> None:
+        if self._callbacks.on_epoch:
+            self._callbacks.on_epoch(record)
         self._epochs += 1
         if not self._failed:
             self.attempt(lambda: self._log_epoch(numbers(record), self._epochs))
@@ -149,15 +154,6 @@ class _Log:
                 self._note(
                     f"warning: the tracker {self._name} failed, so nothing more is logged in it ({cause(error)})"
                 )
-
-
-def _both(first: Callable[..., None] | None, second: Callable[..., None]) -> Callable[..., None]:
-    def call(*values: object) -> None:
-        if first:
-            first(*values)
-        second(*values)
-
-    return call
 
 
 def _flat(key: str, value: object) -> Iterator[tuple[str, int | float | str]]:

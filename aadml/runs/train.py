@@ -20,7 +20,7 @@ from aadml.model.packing import CARD, FACTS
 from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.config_warnings import training_warnings
 from aadml.runs.data import with_absolute_paths
-from aadml.runs.environment import Environment, environment, read_environment
+from aadml.runs.environment import check_same_data, environment
 from aadml.runs.loading import load_trained, read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, RunManifest, is_finished, is_run, read_manifest
 from aadml.runs.prepare import Prepared, clips_to_fit, prepare
@@ -158,8 +158,8 @@ def train_prior(
         action = "loaded from" if is_finished(folder) else "trained in"
         on_note(f"the {prior.name} model ({config.label()}) is {action} {folder}")
         model = train_into(
-            config, folder, replace(scoring, metrics=(), diagnosis=0), callbacks=callbacks, wait=True,
-            splits=prepared.splits, on_note=on_note,
+            config, folder, replace(scoring, metrics=(), diagnosis=0), callbacks=callbacks, splits=prepared.splits,
+            on_note=on_note,
         )  # fmt: skip
     prepared.model.method.take_prior(model.method)
 
@@ -171,13 +171,13 @@ def train_into(
     *,
     callbacks: Callbacks = SILENT,
     priors: Path | None = None,
-    wait: bool = False,
     splits: Splits | None = None,
     on_note: Note | None = None,
 ) -> Model:
     """Train the model of a config in a run folder; see `train_run`.
 
-    An interrupted run in the folder is continued. A finished run is loaded without training.
+    An interrupted run in the folder is continued, as soon as no other process writes the run. A finished run is loaded
+    without training.
 
     Args:
         config: complete config.
@@ -185,7 +185,6 @@ def train_into(
         scoring: settings of the evaluation.
         callbacks: called during training.
         priors: see `train_run`.
-        wait: whether to wait for another process in this folder instead of raising an error.
         splits: data in memory; None reads the data of the config.
         on_note: called with notes for the user.
 
@@ -196,33 +195,45 @@ def train_into(
         InputError: the config cannot be trained, or the folder is in use, is damaged, or contains a run of a different
             config or of changed data.
     """
-    stored = _stored_config(read_manifest(folder)) if is_run(folder) else None
-    if stored:
-        config = config.continuing(stored.training)  # choices of the first process
+    if is_run(folder):
+        config = continued_config(read_manifest(folder), config)
     prepared = prepare(config, splits)
-    config = prepared.config
     for metric in scoring.metrics:
         check_cutoff(metric, len(prepared.splits[scoring.split]))
-    with open_run(folder, wait=wait) if is_run(folder) else new_run(folder) as store:
-        stored = _stored_config(store.manifest)
-        if stored and with_absolute_paths(stored).yaml() != with_absolute_paths(config).yaml():
-            raise InputError(
-                f"{folder} contains a run of a different config; remove this run, or choose another folder"
-            )
+    with open_run(folder, wait=True) if is_run(folder) else new_run(folder) as store:
+        continued_config(store.manifest, prepared.config)
         if store.manifest.is_finished:
-            _check_same_data(prepared, store)
+            check_same_data(store.manifest, prepared.splits.name, prepared.sha256, "start a new run")
             return load_trained(store.manifest, config.common.device)
         return train_run(prepared, store, scoring, callbacks=callbacks, priors=priors, on_note=on_note)
 
 
-def _stored_config(manifest: RunManifest) -> Config | None:
-    return read_config(manifest) if CONFIG in manifest.files else None
+def continued_config(manifest: RunManifest, config: Config) -> Config:
+    """Return `config` with the choices of the first process of a run; unchanged before the training begins.
+
+    Raises:
+        InputError: the config of the run differs from `config`.
+    """
+    if CONFIG not in manifest.files:
+        return config
+    stored = with_absolute_paths(read_config(manifest))
+    config = config.continuing(stored.training)
+    absolute = with_absolute_paths(config)
+    if stored.yaml() != absolute.yaml():
+        before, now = stored.values, absolute.values
+        key = next((key for key in {**before, **now} if before.get(key) != now.get(key)), "")
+        changed = f"{key} is {before.get(key)} instead of {now.get(key)}" if key else "the text differs"
+        raise InputError(
+            f"{manifest.folder} contains a run of a different config ({changed}); remove this run, or choose another "
+            "folder"
+        )
+    return config
 
 
 def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
     """Commit config and environment of a new run, or check the data of an interrupted run."""
     if ENVIRONMENT in store.manifest.files:
-        before = _check_same_data(prepared, store)
+        before = check_same_data(store.manifest, prepared.splits.name, prepared.sha256, "start a new run")
         if before.processes != group.count():
             note(
                 f"the number of processes was {before.processes} when the run began, and is {group.count()} now; the "
@@ -234,16 +245,6 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
     config = prepared.config
     secret = () if config == config.shown else (CONFIG,)
     store.commit({CONFIG: config.yaml().encode(), ENVIRONMENT: to_bytes(asdict(about))}, private=secret)
-
-
-def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
-    before = read_environment(store.manifest)
-    if before.data.sha256 != prepared.sha256:
-        raise InputError(
-            f"{prepared.splits.name or 'data in memory'}: the data have changed since {store.folder} was begun, or "
-            "another version of aadml divides them differently; start a new run"
-        )
-    return before
 
 
 def card_of_run(model: Model, manifest: RunManifest, note: Note) -> dict[str, bytes]:

@@ -7,7 +7,6 @@ from aadml.comparison.options import CountOrZero, Seeds
 from aadml.configuration.from_arguments import starting_file
 from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
 from aadml.feature_extraction.ground.argument_types import with_consent
-from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.strings import Note
 from aadml.retrieval.metric_functions import check_columns
 from aadml.runs.data import TrainingSource, data_location
@@ -75,11 +74,9 @@ def ablate(
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)
-    start = TrainingSource(data).starting_config(config, method, note)
-    place = data_location(data) if data else None
-    if place:
-        search_beside(Path(place))
-    flags = flag_settings({"data": place, "training.epochs": epochs})
+    source = TrainingSource(data)
+    start = source.starting_config(config, method, note)
+    flags = flag_settings({"data": source.place, "training.epochs": epochs})
     file = starting_file(str(start) if start else None, method, sample=data is None).changed(flags).changed(settings)
     written = file.resolve()
     base = with_sample_data(written, note)

@@ -8,14 +8,13 @@ from aadml.comparison.options import Count, CountOrZero, Seeds
 from aadml.configuration.overrides import Settings, proxy_prefix_of, setting_pairs
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.registry import JoinedRegistry, lookup
 from aadml.feature_extraction.ground.strings import Note, listed
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.retrieval.metric_functions import check_columns
-from aadml.runs.data import data_location
+from aadml.runs.data import TrainingSource
 from aadml.runs.sample_data import sample_features
 from aadml.studies import comparison_rows as rows_of
 from aadml.studies.ablation_grid import collected, jobs_of
@@ -98,15 +97,14 @@ def compare(
             f"--trials {trials} cannot be combined with {other}, because the best trial of a row is chosen among all "
             f"trials; leave out {other}"
         )
-    if data is not None:
-        search_beside(Path(data))
+    source = TrainingSource(data)
     names = _wanted(methods, losses)
     if config is not None and not names[1]:
         raise InputError(
             f"--config {config} applies only to losses, as each method has its own config; pass --losses as well, "
             "or leave out --config"
         )
-    place = data_location(data) if data else _sample(note)
+    place = source.place or _sample(note)
     chosen = [] if modalities is None else [("modalities", listed(modalities))]
     overrides = Overrides(dict([*chosen, *setting_pairs(settings)]))
     shared = RowSettings(place, overrides, max_epochs, config, with_controls, with_rivals)

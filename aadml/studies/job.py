@@ -116,24 +116,17 @@ def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs
             scoring = Scoring(
                 job.split, queries=True, metrics=job.metrics, diagnosis=job.diagnosis, saving_share=SAVING_SHARE
             )
-            train_into(  # wait, as a process that outlived its parent may still train this run
-                job.config, job.folder, scoring, callbacks=callbacks, wait=True,
-                priors=job.needs.folder.parent if job.needs else None,
-            )  # fmt: skip
+            priors = job.needs.folder.parent if job.needs else None
+            train_into(job.config, job.folder, scoring, callbacks=callbacks, priors=priors)
             if missing := _missing(job, scored(job)):  # metrics that were added after training
                 evaluate(job.folder, split=job.split, metrics=missing)
             if protocols := _missing_protocols(job):
                 evaluate_under_each(job.folder, protocols, split=job.split)
         (job.folder / FAILURE).unlink(missing_ok=True)
-    except InputError as error:
-        return _failed(job, " ".join(str(error).split()), "")
-    except Exception as error:  # an unexpected error fails only this run
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        return _failed(job, reason, traceback.format_exc())
+    except Exception as error:  # an error fails only this run
+        is_input = isinstance(error, InputError)
+        reason = " ".join((str(error) if is_input else f"{type(error).__name__}: {error}").split())
+        with suppress(InputError):  # a full disk may be the failure
+            write_text(job.folder / FAILURE, f"{reason}\n{'' if is_input else traceback.format_exc()}")
+        return reason
     return ""
-
-
-def _failed(job: Job, reason: str, trace: str) -> str:
-    with suppress(InputError):  # a full disk may be the failure
-        write_text(job.folder / FAILURE, f"{reason}\n{trace}")
-    return reason

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aadml.feature_extraction.frontends.inference import chosen_device
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions, Work
-from aadml.runs.data import with_absolute_paths
-from aadml.runs.loading import read_config
-from aadml.runs.manifest import CONFIG, is_run, read_manifest
+from aadml.runs.manifest import is_run, read_manifest
+from aadml.runs.train import continued_config
 from aadml.studies.job import Job, is_done, work_off
 
 T = TypeVar("T")
@@ -82,7 +80,8 @@ def sweep(
             on_epoch(job, *epochs)
 
     for job in jobs:
-        _check_same_config(job)
+        if is_run(job.folder):
+            continued_config(read_manifest(job.folder), job.config)
     waiting = []
     for job in jobs:
         if is_done(job):
@@ -129,21 +128,3 @@ def worker_count(workers: int | None, jobs: Sequence[Job]) -> int:
         on_gpu = any(chosen_device(job.config.common.device, "config").type != "cpu" for job in jobs[:1])
         workers = 1 if on_gpu else processors()
     return min(workers, len(jobs))
-
-
-def _check_same_config(job: Job) -> None:
-    """Raise InputError if the folder of a job contains a run of a different config.
-
-    The message has the first key with a different value.
-    """
-    if not is_run(job.folder) or CONFIG not in read_manifest(job.folder).files:
-        return
-    stored = with_absolute_paths(read_config(job.folder))
-    wanted = job.config.continuing(stored.training)
-    if stored.yaml() == wanted.yaml():
-        return
-    keys = [key for key in {**stored.values, **wanted.values} if stored.values.get(key) != wanted.values.get(key)]
-    changed = "the text differs"
-    if keys:
-        changed = f"{keys[0]} is {stored.values.get(keys[0])} instead of {wanted.values.get(keys[0])}"
-    raise InputError(f"{job.folder} contains a run of a different config ({changed}); choose another --output")

@@ -14,7 +14,6 @@ import torch
 
 from aadml.comparison.clips import Splits
 from aadml.configuration.from_arguments import assemble
-from aadml.configuration.overrides import flag_settings
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import SHAPES
 from aadml.methods.training.session import Session
@@ -33,8 +32,8 @@ def main() -> None:
     whole = {"train": 22_482, "valid": 100} if arguments.shape == "vegas" else {}
     splits = to_splits(SHAPES[arguments.shape](**whole))
     config = assemble(
-        config=f"aadml_{arguments.shape}", loss=arguments.loss, epochs=arguments.rounds + 1,
-        settings=flag_settings({"proxy.k": arguments.k, "device": arguments.device}),
+        config=f"aadml_{arguments.shape}", loss=arguments.loss, device=arguments.device,
+        **{"proxy.k": arguments.k, "training.epochs": arguments.rounds + 1},
     )  # fmt: skip
     device = torch.device(arguments.device)
     print(f"{len(splits.train)} clips, batch {config.training.batch}, {arguments.loss}; {platform.machine()}, "

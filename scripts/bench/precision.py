@@ -85,7 +85,8 @@ def check_emulation() -> None:
 def scored(features: str, loss: str, seed: int, epochs: int, precision: str) -> float:
     """Train one run and return its mean MAP on the test clips."""
     settings = {"training.precision": precision, "training.train_map": 0}
-    config = assemble(config="aadml_ave", data=features, loss=loss, seed=seed, epochs=epochs, settings=settings)
+    length = {"training.epochs": epochs}
+    config = assemble(config="aadml_ave", data=features, loss=loss, seed=seed, settings=settings, **length)
     session, prepared = Session(), prepare(config)
     model = fit_model(prepared, session)
     return score_model(model, config, prepared.splits, session, session.seconds, TEST).map_mean

@@ -33,8 +33,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     config = assemble(
-        config="aadml_ave", data="synthetic:ave", loss=arguments.loss, epochs=arguments.epochs,
-        settings=arguments.settings,
+        config="aadml_ave", data="synthetic:ave", loss=arguments.loss, settings=arguments.settings,
+        **{"training.epochs": arguments.epochs},
     )  # fmt: skip
     ends: list[float] = []
     session = Session(Callbacks(on_epoch=lambda record: ends.append(time.process_time())))

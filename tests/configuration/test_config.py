@@ -78,8 +78,9 @@ def test_choosing_another_loss_drops_what_belonged_to_the_one_before():
 
 
 def test_flags_win_over_the_file_and_set_wins_over_flags():
-    assert config(epochs=7)["training"]["epochs"] == 7
-    assert config("training.epochs=9", epochs=7)["training"]["epochs"] == 9
+    flags = {"training.epochs": 7}
+    assert config(**flags)["training"]["epochs"] == 7
+    assert config("training.epochs=9", **flags)["training"]["epochs"] == 9
     assert config("loss.margin=0.5")["loss"]["margin"] == 0.5
     assert config("proxy.k=5")["proxy"]["k"] == 5
 

@@ -70,7 +70,7 @@ def features(tmp_path_factory):
     ids=["pairs", "neighbors"],
 )
 def test_a_stopped_training_on_drawn_texts_ends_in_the_same_bytes(features, tmp_path, settings):
-    config = assemble(data=str(features), config="pairs", settings=SMALL | settings, epochs=3)
+    config = assemble(data=str(features), config="pairs", settings=SMALL | settings, **{"training.epochs": 3})
     whole, folder = stopped_and_whole(config, tmp_path)
     assert differences(contents(whole), contents(folder)) == []
 
@@ -142,7 +142,7 @@ def test_networks_on_a_manifest_read_all_captions_and_a_stopped_training_ends_in
     pytest.importorskip("transformers")
     clap = tiny.written("clap", tmp_path / "written")
     towers = {"towers.audio": f"hf:{clap}", "towers.text": f"hf:{clap}", "towers.train": trained, "towers.blocks": 1}
-    config = assemble(data=str(captioned), method="pairs", settings=SMALL | towers, epochs=3)
+    config = assemble(data=str(captioned), method="pairs", settings=SMALL | towers, **{"training.epochs": 3})
     whole, folder = stopped_and_whole(config, tmp_path)
     assert differences(contents(whole), contents(folder)) == []
     found = aadml.evaluate(whole).to_json()["directions"]
@@ -162,7 +162,7 @@ def test_captioned_sound_is_drawn_too(captioned, tmp_path):
                 "method.hidden": 16, "method.dimension": 16, "training.batch": 12}  # fmt: skip
     rows = [line for line in captioned.read_text().splitlines(keepends=True) if not line.startswith("t4,")]
     captioned.write_text("".join(rows))
-    config = assemble(data=str(captioned), config="audio_text", settings=settings, epochs=3)
+    config = assemble(data=str(captioned), config="audio_text", settings=settings, **{"training.epochs": 3})
     whole, folder = stopped_and_whole(config, tmp_path)
     assert differences(contents(whole), contents(folder)) == []
     assert aadml.load(whole).facts.clips == 17

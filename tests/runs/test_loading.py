@@ -42,7 +42,7 @@ def test_a_run_whose_data_changed_or_went_is_told(tmp_path):
     write_features(tmp_path / "own.h5", replace(CONTENT, labels=np.roll(CONTENT.labels, 1)))
     with pytest.raises(
         InputError,
-        match=f"the data have changed since {folder} was trained, or another version .*; restore the data, or pass",
+        match=f"the data have changed since {folder} was begun, or another version .*; restore the data, or pass",
     ):
         load_run(folder)
     (tmp_path / "own.h5").unlink()

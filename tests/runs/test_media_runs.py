@@ -46,7 +46,7 @@ def kill(record):
 
 @pytest.mark.slow
 def test_a_killed_training_on_videos_ends_in_the_same_bytes(videos, settings, tmp_path):  # noqa: F811
-    config = assemble(data=str(videos), loss="aa-triplet", settings=settings, epochs=3)
+    config = assemble(data=str(videos), loss="aa-triplet", settings=settings, **{"training.epochs": 3})
     whole, folder = tmp_path / "whole", tmp_path / "killed"
     assert in_child(lambda: train_into(config, folder, callbacks=Callbacks(on_epoch=kill))).code == KILLED
     train_into(config, whole)
@@ -56,7 +56,7 @@ def test_a_killed_training_on_videos_ends_in_the_same_bytes(videos, settings, tm
 
 @pytest.mark.slow
 def test_a_model_embeds_videos_offline_without_the_files_of_its_networks(videos, settings, networks, tmp_path):  # noqa: F811
-    config = assemble(data=str(videos), method="pairs", settings=settings, epochs=1)
+    config = assemble(data=str(videos), method="pairs", settings=settings, **{"training.epochs": 1})
     train_into(config, tmp_path / "run")
     clip = str(videos.parent / "25.mp4")
     before = aadml.load(tmp_path / "run").embed(audio=clip, visual=clip)

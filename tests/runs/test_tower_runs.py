@@ -32,7 +32,7 @@ def config(manifest, tmp_path):
     clap = shutil.copytree(tiny.written("clap", tmp_path / "written"), tmp_path / "clap")
     settings = {"method.audio": f"hf:{clap}", "method.text": f"hf:{clap}", "method.blocks": 1, "method.heads": "none",
                 "method.dimension": 12, "training.batch": 12}  # fmt: skip
-    return assemble(data=str(manifest), config="audio_text", settings=settings, epochs=3)
+    return assemble(data=str(manifest), config="audio_text", settings=settings, **{"training.epochs": 3})
 
 
 def kill(record):

@@ -41,14 +41,14 @@ def test_a_pretrained_model_is_scored_plainly_in_its_own_folder(monkeypatch, tmp
     monkeypatch.setattr(train, "prior_folder", lambda place, config, prior: place / "own")
     monkeypatch.setattr(train, "is_finished", lambda folder: finished)
     monkeypatch.setattr(
-        train, "train_into", lambda config, folder, scoring, **o: calls.append((folder, scoring, o["wait"])) or result
+        train, "train_into", lambda config, folder, scoring, **_: calls.append((folder, scoring)) or result
     )
     result = SimpleNamespace(method="trained")
     method = SimpleNamespace(prior=lambda: SimpleNamespace(name="ancillary"), take_prior=taken.append)
     prepared = SimpleNamespace(model=SimpleNamespace(method=method), config=None, splits=None)
     scoring = Scoring(split="valid", queries=True, metrics=("map",), diagnosis=3, saving_share=7)
     train.train_prior(prepared, scoring, tmp_path, callbacks=Callbacks(), on_note=notes.append)
-    assert calls == [(tmp_path / "own", Scoring(split="valid", queries=True, saving_share=7), True)]
+    assert calls == [(tmp_path / "own", Scoring(split="valid", queries=True, saving_share=7))]
     place = f"{'loaded from' if finished else 'trained in'} {tmp_path / 'own'}"
     assert (notes, taken) == ([f"the ancillary model (small) is {place}"], ["trained"])
 
@@ -57,7 +57,7 @@ def test_a_folder_of_another_config_or_of_other_data_is_not_trained_into(config,
     first = train_into(config(), tmp_path / "run")
     assert train_into(config(), tmp_path / "run").evaluation == first.evaluation
     with pytest.raises(
-        InputError, match="contains a run of a different config; remove this run, or choose another folder"
+        InputError, match=r"a run of a different config \(seed is 0 instead of 1\); remove this run, or choose another"
     ):
         train_into(config(seed=1), tmp_path / "run")
     write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8), seed=5))

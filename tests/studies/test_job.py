@@ -22,7 +22,7 @@ def test_an_unexpected_error_is_recorded_with_its_traceback_and_removed_by_a_suc
     scorings = [Scoring(queries=True, saving_share=20),
                 Scoring("valid", queries=True, metrics=("recall@3",), diagnosis=2, saving_share=20)]  # fmt: skip
     assert [arguments for arguments, _ in trained] == [(run.config, run.folder, scoring) for scoring in scorings]
-    assert [(options["wait"], options["priors"]) for _, options in trained] == [(True, None), (True, tmp_path)]
+    assert [options["priors"] for _, options in trained] == [None, tmp_path]
     assert "Traceback" in (run.folder / FAILURE).read_text()
     epochs = []
     assert work_off(run, epochs.append) == ""

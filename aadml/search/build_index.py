@@ -252,8 +252,6 @@ def _fitted_encoder(clips: IndexSource) -> PlainEncoder:
     """Return an encoder without a model, with the scaling fitted on the clips."""
     features = {m: some.features for m, some in clips.present.items()}
     statistics = {m: SCALINGS["standard"](values) for m, values in features.items()}
-    scaling = Scaling(
-        {m: s[0] for m, s in statistics.items()}, {m: s[1] for m, s in statistics.items()}, Inputs().clamp
-    )
+    scaling = Scaling({m: s[0] for m, s in statistics.items()}, {m: s[1] for m, s in statistics.items()}, Inputs())
     fingerprints = {m: fingerprint(clips.origins.get(m, {})) for m in features}
     return plain_encoder(fingerprints, {m: values.shape[1] for m, values in features.items()}, scaling)

@@ -76,4 +76,4 @@ def test_statistics_are_of_the_clips_that_have_a_modality():
 
 def test_a_scaling_is_not_changed():
     with pytest.raises(AttributeError):
-        Scaling({}, {}).clamp = 3.0
+        Scaling({}, {}).shift = {}

@@ -17,10 +17,9 @@ from aadml.feature_extraction.ground.errors import InputError, one_line
 from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.losses.contract import LossFunction
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
-from aadml.proxies.contract import Direction, Extending, Proxy
+from aadml.proxies.contract import Direction, Encode, Extending, Proxy
 from aadml.selections.contract import SelectionFunction
 
-Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]
 Selection = Callable[[Comparison, torch.Generator], Comparison]
 

@@ -120,8 +120,7 @@ MUTANTS = (
         "default width": ("hidden: Layers = (100, 100, 100)", "hidden: Layers = (100, 100, 50)"),
         "outputs": ("CorrelationOptions(outputs=100)", "CorrelationOptions(outputs=50)"),
         "weight of pairs": ("pair_weight: Share = 0.2", "pair_weight: Share = 0.5"),
-        "cross-covariance": ("mixed_cross_covariance(first, second, labels, self.pair_weight)",
-                             "cross_covariance(first, second)"),
+        "cross-covariance": ("options=options, pair_weight=pair_weight)", "options=options, pair_weight=None)"),
         "ridge": ("= 1e-3\n", "= 1e-2\n"),
         "dropout": ("dropout: Dropout = 0.2", "dropout: Dropout = 0.1"),
         "initialization": (

@@ -181,7 +181,7 @@ class Hdml(nn.Module):
                 f"hdml was built for {classes} classes, but a candidate is of class {int(unknown.max())}; pass "
                 f"class labels from 0 to {classes - 1} (pairs by id have none)"
             )
-        rebuilt, confusion = self._from_triples(comparison) if self.as_source else self._from_candidates(comparison)
+        rebuilt, confusion = self._reconstructed(comparison, features, labels)
         cost = (1 - BALANCE) * rebuilt + BALANCE * CLASS_FACTOR * average(confusion)
         if self.training and len(confusion):
             self._follow(self.generator_average, cost)
@@ -208,28 +208,23 @@ class Hdml(nn.Module):
         first, second, third = synthetic.tensor_split(3)
         return first, second, third
 
-    def _from_candidates(self, comparison: Comparison) -> tuple[Tensor, Tensor]:
-        """Return the summed reconstruction error of all candidates, and the class losses (m,) of pulled negatives."""
-        features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
-        triples = self._triples(comparison)
-        anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
-        rebuilt = (features - self.generator(candidates)).square().sum()
-        pulled = self.pulled(anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative])
-        return rebuilt, self._confusion(pulled, comparison.need("candidate_class", "hdml")[triples.negative])
+    def _reconstructed(self, comparison: Comparison, features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the summed reconstruction error of all candidates, and the class losses (m,) of pulled negatives.
 
-    def _from_triples(self, comparison: Comparison) -> tuple[Tensor, Tensor]:
-        """Return the summed reconstruction error and the class losses (3m,) of all rows of all triples."""
+        With `fidelity` "source", the error is that of all rows of all triples, and the class losses (3m,) are those
+        of anchors, positives and pulled negatives.
+        """
         triples = self._triples(comparison)
         anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
         rows = anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative]
-        features = _of_triples(comparison, "features", triples).detach()
-        rebuilt = (at_least_float32(features) - self.generator(torch.cat(rows))).square().sum()
-        pulled = torch.cat([rows[0], rows[1], self.pulled(*rows)])
-        return rebuilt, self._confusion(pulled, _of_triples(comparison, "class", triples))
-
-    def _confusion(self, vectors: Tensor, labels: Tensor) -> Tensor:
+        vectors, inputs, classes = self.pulled(*rows), candidates, labels[triples.negative]
+        if self.as_source:
+            vectors, inputs = torch.cat([*rows[:2], vectors]), torch.cat(rows)
+            features = at_least_float32(_of_triples(comparison, "features", triples).detach())
+            classes = _of_triples(comparison, "class", triples)
+        rebuilt = (features - self.generator(inputs)).square().sum()
         guesses = fixed(self.classifier, self.generator(vectors))
-        return F.cross_entropy(guesses, labels, reduction="none")
+        return rebuilt, F.cross_entropy(guesses, classes, reduction="none")
 
     def _follow(self, running: Tensor, value: Tensor) -> None:
         value = value.detach().to(running.dtype)

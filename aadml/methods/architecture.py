@@ -1,6 +1,5 @@
 """Description of the pretrained networks of a saved model, for rebuilding these networks when the model is loaded."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aadml.comparison.features import Modality
@@ -23,11 +22,6 @@ class Architecture:
     visual: SavedTower | None = None
     text: SavedTower | None = None
     bert: JsonObject | None = None
-
-    @classmethod
-    def of(cls, towers: Mapping[Modality, SavedTower], bert: JsonObject | None = None) -> "Architecture":
-        """Build the description from networks by modality (`towers`) and the configuration of a BERT (`bert`)."""
-        return cls(audio=towers.get("audio"), visual=towers.get("visual"), text=towers.get("text"), bert=bert)
 
     def tower(self, modality: Modality) -> SavedTower | None:
         """Return the description of a modality's pretrained network; None if the model has no such network."""

@@ -19,48 +19,6 @@ from aadml.feature_extraction.ground.option_types import Choice, OnlyWith, Tunin
 from aadml.feature_extraction.ground.registry import lookup
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """Scaling x -> (x - shift) / scale, clamped; then each item is divided by its norm if `unit` is true.
-
-    Attributes:
-        shift: modality -> (d,).
-        scale: modality -> (d,), positive.
-        clamp: largest absolute value; 0 for no limit.
-        unit: whether items are scaled to length 1.
-    """
-
-    shift: Mapping[Modality, Tensor]
-    scale: Mapping[Modality, Tensor]
-    clamp: float = 0.0
-    unit: bool = False
-
-    def features(self, features: Features, modality: Modality) -> Features:
-        """Scale the features (n, d) of one modality; features computed batch by batch are not changed.
-
-        Rows outside memory are scaled when they are read.
-        """
-        if isinstance(features, StoredRows):
-            return features.changed(partial(self.scaled, modality=modality))
-        return self.scaled(features, modality) if isinstance(features, Tensor) else features
-
-    def scaled(self, features: Tensor, modality: Modality) -> Tensor:
-        """Scale the features (n, d) of one modality."""
-        # in place, for the memory of a single copy: a million clips are gigabytes
-        scaled = (features - self.shift[modality]).div_(self.scale[modality])
-        scaled = scaled.clamp_(-self.clamp, self.clamp) if self.clamp else scaled
-        return F.normalize(scaled, dim=1) if self.unit else scaled
-
-    def clips(self, clips: Clips) -> Clips:
-        """Return `clips` with scaled features; features computed batch by batch are not changed."""
-        return replace(clips, features={m: self.features(f, m) for m, f in clips.features.items()})
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the tensors (d,) "shift.MODALITY" and "scale.MODALITY" of every modality with fitted statistics."""
-        shift = {f"shift.{m}": value for m, value in self.shift.items()}
-        return shift | {f"scale.{m}": value for m, value in self.scale.items()}
-
-
 def _none(values: Matrix) -> tuple[Tensor, Tensor]:
     return torch.zeros(values.shape[1]), torch.ones(values.shape[1])
 
@@ -103,7 +61,48 @@ class Inputs:
     clamp: Annotated[Clamp, OnlyWith("scaling", "standard")] = 5.0
 
 
-STANDARD = Inputs()
+STANDARD, UNSCALED = Inputs(), Inputs(scaling="none")
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Scaling x -> (x - shift) / scale, clamped or divided by the norm of the item as `inputs` defines.
+
+    Attributes:
+        shift: modality -> (d,).
+        scale: modality -> (d,), positive.
+        inputs: options of the scaling.
+    """
+
+    shift: Mapping[Modality, Tensor]
+    scale: Mapping[Modality, Tensor]
+    inputs: Inputs = UNSCALED
+
+    def features(self, features: Features, modality: Modality) -> Features:
+        """Scale the features (n, d) of one modality; features computed batch by batch are not changed.
+
+        Rows outside memory are scaled when they are read.
+        """
+        if isinstance(features, StoredRows):
+            return features.changed(partial(self.scaled, modality=modality))
+        return self.scaled(features, modality) if isinstance(features, Tensor) else features
+
+    def scaled(self, features: Tensor, modality: Modality) -> Tensor:
+        """Scale the features (n, d) of one modality."""
+        # in place, for the memory of a single copy: a million clips are gigabytes
+        scaled = (features - self.shift[modality]).div_(self.scale[modality])
+        clamp = self.inputs.clamp if self.inputs.scaling == "standard" else 0.0
+        scaled = scaled.clamp_(-clamp, clamp) if clamp else scaled
+        return F.normalize(scaled, dim=1) if self.inputs.scaling == "l2" else scaled
+
+    def clips(self, clips: Clips) -> Clips:
+        """Return `clips` with scaled features; features computed batch by batch are not changed."""
+        return replace(clips, features={m: self.features(f, m) for m, f in clips.features.items()})
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the tensors (d,) "shift.MODALITY" and "scale.MODALITY" of every modality with fitted statistics."""
+        shift = {f"shift.{m}": value for m, value in self.shift.items()}
+        return shift | {f"scale.{m}": value for m, value in self.scale.items()}
 
 
 def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
@@ -123,7 +122,7 @@ def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
     fitted = {m: statistics(_present(train, m)) for m in train.modalities if isinstance(train[m], Matrix)}
     shift = {m: values[0] for m, values in fitted.items()}
     scale = {m: values[1] for m, values in fitted.items()}
-    return scaling_of(shift, scale, inputs)
+    return Scaling(shift, scale, inputs)
 
 
 def _present(train: Clips, modality: Modality) -> Matrix:
@@ -150,9 +149,4 @@ def load_scaling(state: Mapping[str, Tensor], inputs: Inputs) -> Scaling:
         {key.removeprefix(f"{part}."): value for key, value in state.items() if key.startswith(f"{part}.")}
         for part in ("shift", "scale")
     )
-    return scaling_of(shift, scale, inputs)
-
-
-def scaling_of(shift: Mapping[Modality, Tensor], scale: Mapping[Modality, Tensor], inputs: Inputs) -> Scaling:
-    """Build a scaling from shift and scale (d,) of each modality and the `inputs` section."""
-    return Scaling(shift, scale, inputs.clamp if inputs.scaling == "standard" else 0.0, inputs.scaling == "l2")
+    return Scaling(shift, scale, inputs)

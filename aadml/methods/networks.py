@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, permutations
+from itertools import pairwise
 from typing import Annotated, Generic, TypeVar, cast
 
 import torch
@@ -127,6 +127,20 @@ def encoders(context: Context, method: str, outputs: int, options: NetworkOption
     return PerModality({m: LabelSpaceEncoder(size, outputs, options) for m, size in context.dimensions.items()})
 
 
+def label_space_encoders(context: Context, method: str, network: NetworkOptions) -> PerModality[LabelSpaceEncoder]:
+    """Build an encoder into label space for every modality, from (b, d) to (b, C).
+
+    Args:
+        context: dimensions and classes.
+        method: name of the method, for the message.
+        network: layers of the encoders, see `NetworkOptions`.
+
+    Raises:
+        InputError: clips without exactly one class, features other than vectors, or only one modality.
+    """
+    return encoders(context, method, context.need_classes(method), network)
+
+
 def heads(
     context: Context, method: str, sizes: Sequence[int], *, activation: str, dropout: float = 0.0, last: bool = False
 ) -> PerModality[Layers]:
@@ -153,8 +167,3 @@ def heads(
             for modality, dimension in context.dimensions.items()
         }
     )
-
-
-def all_directions(context: Context) -> list[str]:
-    """Return all ordered pairs of two modalities in the notation of `Objective` ("audio-visual", "visual-audio")."""
-    return ["-".join(pair) for pair in permutations(context.modalities, 2)]

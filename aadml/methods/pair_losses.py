@@ -1,9 +1,9 @@
-"""Losses that several methods share: losses of pairs (DSCMR, Zhen et al., CVPR 2019), triplets and weighted sums.
+"""Losses that several methods share: losses of pairs (DSCMR, Zhen et al., CVPR 2019), labels, triplets, weighted sums.
 
 Reference: Zhen et al., Deep supervised cross-modal retrieval, CVPR 2019, https://openaccess.thecvf.com/content_CVPR_2019/html/Zhen_Deep_Supervised_Cross-Modal_Retrieval_CVPR_2019_paper.html
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations, combinations_with_replacement
 
 import torch
@@ -13,9 +13,16 @@ from aadml.comparison.features import Modality
 from aadml.comparison.pairwise import at_least_float32, cosine
 from aadml.losses.kernels.likelihood import softplus
 from aadml.methods.method import Context
-from aadml.methods.networks import all_directions
 from aadml.objective import Objective
-from aadml.objective.composition import ALL_PAIRS, LossSection, SelectionSection, Space, compose_objective
+from aadml.objective.composition import (
+    ALL_PAIRS,
+    LabelLossSection,
+    LossSection,
+    SelectionSection,
+    Space,
+    Weighted,
+    compose_objective,
+)
 
 
 def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
@@ -69,6 +76,21 @@ def weighted_loss(parts: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
     return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
 
 
+def summed_label_loss(section: LabelLossSection) -> Callable[[Mapping[Modality, Tensor], Tensor], Tensor]:
+    """Return a function that computes the label loss of all modalities.
+
+    Returns:
+        Function of two arguments: the vectors (b, C) of each modality, as a mapping, and the labels (b,). The
+        result is the sum of the losses over modalities, times the weight of the section.
+    """
+    loss, weight = section.build(), section.shared(Weighted).weight
+
+    def of_all(vectors: Mapping[Modality, Tensor], labels: Tensor) -> Tensor:
+        return weight * torch.stack([loss(values, labels) for values in vectors.values()]).sum()
+
+    return of_all
+
+
 def triplet_objective(
     context: Context, width: int, *, selection: SelectionSection = ALL_PAIRS, **options: float | str
 ) -> Objective:
@@ -85,4 +107,4 @@ def triplet_objective(
     """
     space = Space(context.modalities, width, classes=context.classes)
     loss = LossSection.of("triplet", **options)
-    return compose_objective(space, loss=loss, selection=selection, directions=all_directions(context))
+    return compose_objective(space, loss=loss, selection=selection)

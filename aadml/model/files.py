@@ -22,7 +22,7 @@ from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD, Inputs, Scaling, load_scaling
 from aadml.methods.method import Context, Method, MethodFactory
 from aadml.methods.towers.options import PretrainedOptions
-from aadml.methods.towers.tower_method import towered
+from aadml.methods.towers.tower_learner import towered
 from aadml.methods.training.learned_method import LearnedMethod
 from aadml.methods.training.learner import mismatch
 from aadml.methods.training.settings import Training

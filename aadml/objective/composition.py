@@ -131,7 +131,7 @@ def compose_objective(
     space: Space,
     *,
     loss: LossSection,
-    directions: Sequence[str],
+    directions: Sequence[str] = (ALL,),
     selection: SelectionSection = ALL_PAIRS,
     proxy: ProxySection = IDENTITY,
 ) -> Objective:
@@ -140,7 +140,7 @@ def compose_objective(
     Args:
         space: properties of the embeddings.
         loss: section of the loss of a comparison.
-        directions: names of the form "anchors-candidates", or only "all".
+        directions: names of the form "anchors-candidates", or only "all" for all ordered pairs of two modalities.
         selection: section of the selection of terms.
         proxy: section of the proxy that represents clips.
 

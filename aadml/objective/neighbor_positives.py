@@ -198,15 +198,12 @@ class NeighborPositives:
         if self._random:
             drawn = self._random[rows.shape[1]].take(index)
             rows, mask = drawn.index, mask & drawn.mask
-        place = columns.new_full((len(self._groups),), -1)
-        place[columns] = torch.arange(len(columns), device=columns.device)
-        column = place[rows.clamp_min(0)].masked_fill(~mask, -1)
-        weights = self._weights(lists.similarity).masked_fill(column < 0, 0)
         # the last column is for neighbors that are not candidates
-        spread = weights.new_zeros(len(index), len(columns) + 1)
-        spread.scatter_(1, column.masked_fill(column < 0, len(columns)), weights)
-        present = torch.zeros_like(spread, dtype=torch.bool)
-        present.scatter_(1, column.masked_fill(column < 0, len(columns)), value=True)
+        place = columns.new_full((len(self._groups),), len(columns))
+        place[columns] = torch.arange(len(columns), device=columns.device)
+        column, weights = place[rows.clamp_min(0)].masked_fill(~mask, len(columns)), self._weights(lists.similarity)
+        spread = weights.new_zeros(len(index), len(columns) + 1).scatter_(1, column, weights)
+        present = torch.zeros_like(spread, dtype=torch.bool).scatter_(1, column, value=True)
         return spread[:, :-1], present[:, :-1]
 
     def _lists(self, index: Tensor, modality: Modality) -> NeighborLists:

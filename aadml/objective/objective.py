@@ -17,10 +17,9 @@ from aadml.feature_extraction.ground.errors import InputError, one_line
 from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.losses.contract import LossFunction
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
-from aadml.proxies.contract import Direction, Extending, Proxy
+from aadml.proxies.contract import Direction, Encode, Extending, Proxy
 from aadml.selections.contract import SelectionFunction
 
-Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]
 Selection = Callable[[Comparison, torch.Generator], Comparison]
 
@@ -274,14 +273,11 @@ class Objective(nn.Module):
         """Return this process's parts of the loss and of the share of nonzero terms in a direction."""
         if self.compiled and self.training:
             loss_of = self._graphs[loss_of] = self._graphs.get(loss_of) or compiled(loss_of)
-        if not self.divided:
-            terms = terms_of(loss_of, comparison)
-            counts = Counts.of(terms)
-            return group.portion(reduce(terms, self.reduction)), group.portion(_share(counts, counts))
-        terms = terms_of(loss_of, _own_anchors(comparison))
+        terms = terms_of(loss_of, _own_anchors(comparison) if self.divided else comparison)
         here = Counts.of(terms)
-        counts = here.over_processes()
-        return reduce(terms, self.reduction, counts), _share(here, counts)
+        counts = here.over_processes() if self.divided else here
+        loss, share = reduce(terms, self.reduction, counts), here.active / counts.possible.clamp_min(1)
+        return (loss, share) if self.divided else (group.portion(loss), group.portion(share))
 
 
 def terms_of(loss: Loss, comparison: Comparison) -> Terms:
@@ -347,10 +343,6 @@ def compiled(loss: Loss) -> Loss:
             ) from error
 
     return call
-
-
-def _share(here: Counts, everywhere: Counts) -> Tensor:
-    return here.active / everywhere.possible.clamp_min(1)
 
 
 def _own_anchors(comparison: Comparison) -> Comparison:

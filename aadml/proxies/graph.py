@@ -99,7 +99,7 @@ def _found(bank: Views, queries: Views | None, k: int, labels: Tensor | None, gr
     alone, queries = queries is None, bank if queries is None else queries
     _check(bank, queries, k, same_rows=groups is not None or labels is not None)
     queried, count, device = len(queries[0]), len(bank[0]), bank[0].device
-    labels, groups = (_on(device, codes) for codes in (labels, groups))
+    labels, groups = (None if codes is None else codes.to(device) for codes in (labels, groups))
     codes = groups if groups is not None else torch.arange(count, device=device) if alone else None
     excluded = 0 if codes is None else _largest(codes)
     index = torch.full((queried, k), -1, dtype=torch.int64, device=device)
@@ -201,10 +201,6 @@ def _check(bank: Views, queries: Views, k: int, same_rows: bool) -> None:
 def _is_finite(vectors: Tensor) -> bool:
     # a finite sum has finite terms, and is faster to test than every entry
     return bool(torch.isfinite(vectors.sum())) or bool(torch.isfinite(vectors).all())
-
-
-def _on(device: torch.device, codes: Tensor | None) -> Tensor | None:
-    return None if codes is None else codes.to(device)
 
 
 def _largest(codes: Tensor) -> int:

@@ -20,7 +20,7 @@ from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.feature_extraction.ground.options import OptionValues
-from aadml.methods.inputs import SCALINGS, Inputs, Scaling, load_scaling, scaling_of
+from aadml.methods.inputs import SCALINGS, Inputs, Scaling, load_scaling
 from aadml.methods.towers.options import FineTuning
 from aadml.methods.training.settings import Training
 from aadml.methods.untrained.zero_shot import SharedSpace, shared_space
@@ -208,7 +208,7 @@ def fitted_encoder(features: Mapping[Modality, Tensor], origins: Mapping[str, Js
     statistics = {m: SCALINGS["standard"](values) for m, values in features.items()}
     shift, scale = ({m: values[n] for m, values in statistics.items()} for n in (0, 1))
     fingerprints = {m: fingerprint(origins.get(m, {})) for m in features}
-    return plain_encoder(fingerprints, {m: len(s) for m, s in shift.items()}, scaling_of(shift, scale, Inputs()))
+    return plain_encoder(fingerprints, {m: len(s) for m, s in shift.items()}, Scaling(shift, scale, Inputs()))
 
 
 def plain_encoder(features: Mapping[str, JsonObject], dimensions: Mapping[str, int], scaling: Scaling) -> PlainEncoder:

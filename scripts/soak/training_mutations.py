@@ -120,8 +120,7 @@ MUTANTS = (
         "default width": ("hidden: Layers = (100, 100, 100)", "hidden: Layers = (100, 100, 50)"),
         "outputs": ("CorrelationOptions(outputs=100)", "CorrelationOptions(outputs=50)"),
         "weight of pairs": ("pair_weight: Share = 0.2", "pair_weight: Share = 0.5"),
-        "cross-covariance": ("mixed_cross_covariance(first, second, labels, self.pair_weight)",
-                             "cross_covariance(first, second)"),
+        "cross-covariance": ("options=options, pair_weight=pair_weight)", "options=options, pair_weight=None)"),
         "ridge": ("= 1e-3\n", "= 1e-2\n"),
         "dropout": ("dropout: Dropout = 0.2", "dropout: Dropout = 0.1"),
         "initialization": (
@@ -140,7 +139,7 @@ MUTANTS = (
             "self.weights = WEIGHTS", "nn.init.normal_(self.shared.weight); self.weights = WEIGHTS"
         ),
     }),
-    Mutant("msnsca", "kernels", "aadml/methods/label_space/scales.py", "KERNELS = (3, 5, 7)", "KERNELS = (3, 5, 9)"),
+    Mutant("msnsca", "kernels", "aadml/methods/label_space/msnsca.py", "KERNELS = (3, 5, 7)", "KERNELS = (3, 5, 9)"),
     *(
         Mutant("agah", kind, "configs/agah.yaml", before, after)
         for kind, before, after in (

@@ -48,7 +48,7 @@ def test_l2_is_of_length_one_and_none_changes_nothing():
         fit_scaling(train, Inputs(scaling="l2")).clips(train).matrix("audio"), values / values.norm(dim=1, keepdim=True)
     )
     assert torch.equal(fit_scaling(train, Inputs(scaling="none")).clips(train).matrix("audio"), values)
-    assert fit_scaling(train).clamp == Inputs().clamp > 0
+    assert fit_scaling(train).inputs.clamp == Inputs().clamp > 0
 
 
 def test_what_is_given_stays_as_it_is_and_a_scaling_is_known_again_by_its_state():
@@ -76,4 +76,4 @@ def test_statistics_are_of_the_clips_that_have_a_modality():
 
 def test_a_scaling_is_not_changed():
     with pytest.raises(AttributeError):
-        Scaling({}, {}).clamp = 3.0
+        Scaling({}, {}).shift = {}

@@ -1,41 +1,68 @@
-"""Base classes of methods and learners for clips of sound and captions."""
+"""Base class of learners for clips of sound and captions, and their validation scores."""
 
 from abc import abstractmethod
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from safetensors.torch import load
+from torch import nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Matrix
+from aadml.comparison.features import Matrix, Modality
+from aadml.data.sources.loading import Loading
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.ground.checksummed_json import FileSum, unseal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
-from aadml.methods.audio_text.towers import with_sound
-from aadml.methods.method import Context
-from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.audio_text.text_input import BertInput, WordInput
+from aadml.methods.audio_text.towers import prepared, with_sound
 from aadml.methods.training.learner import Learner
-from aadml.methods.training.session import Session
-from aadml.methods.training.settings import Training
+from aadml.retrieval.evaluation import evaluate
 
 _WANTED = "pass an AudioCaps or Clotho folder, packed HDF5 files, or a manifest with captions"
 
 
 class CaptionedLearner(Learner):
-    """A learner for clips of sound and captions."""
+    """A learner for clips of sound and captions.
+
+    Attributes:
+        loading: caches of decoded sound.
+        start: run folder with the initial weights; "" for new weights.
+    """
+
+    loading: Loading
+    start: str = ""
 
     @abstractmethod
+    def network_of(self, modality: Modality) -> nn.Module:
+        """Return the network of a modality, without a head.
+
+        Raises:
+            InputError: there is no network for the modality.
+        """
+
     def learn_words(self, captions: Captions) -> None:
         """Build the vocabulary of the text network from the training captions.
+
+        A pretrained BERT or network of `transformers` keeps its vocabulary.
 
         Raises:
             InputError: the file of word vectors cannot be read, or has vectors of another dimension than the network.
         """
+        network = self.network_of("text")
+        if isinstance(network, BertInput | WordInput):
+            network.learn_words(captions)
 
-    @abstractmethod
     def prepared(self, clips: Clips) -> Clips:
-        """Return the clips with their sound and captions converted to inputs of the networks."""
+        """Return the clips with their sound and captions converted to inputs of the networks.
+
+        Raises:
+            InputError: see `aadml.methods.audio_text.towers.prepared`.
+        """
+        inputs = {m: prepared(f, self.network_of(m), self.loading) for m, f in clips.features.items()}
+        return replace(clips, features=inputs)
 
     def settled(self, clips: Clips) -> Clips:
         """Return the clips with vectors in place of the inputs of frozen networks in evaluation mode.
@@ -44,58 +71,30 @@ class CaptionedLearner(Learner):
         """
         return clips
 
-
-class AudioText(LearnedMethod):
-    """Method that trains a learner for clips of sound and captions.
-
-    Args:
-        learner: learner to train.
-        context: seed and device.
-        settings: the `training` section.
-        start: run folder with the initial weights; "" for new weights.
-
-    Raises:
-        InputError: the learner cannot be trained with `training.precision` or `training.compile`.
-    """
-
-    learner: CaptionedLearner
-
-    def __init__(self, learner: CaptionedLearner, context: Context, settings: Training, start: str = "") -> None:
-        super().__init__(learner, context, settings)
-        self.start = start
-
     def check_clips(self, train: Clips) -> None:
-        """Check the training clips and the device.
-
-        Raises:
-            InputError: clips without sound or captions, clips that the learner rejects, or a device without the
-                training precision.
-        """
+        """Raise InputError for clips without sound or captions."""
         _captions(train)
-        super().check_clips(train)
 
-    def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Build the vocabulary from the captions of `train`, then train the learner.
+    def begun(self, train: Clips, valid: Clips) -> tuple[Clips, Clips]:
+        """Build the vocabulary from the captions of `train`, load the initial weights, and prepare the clips.
 
         Raises:
             InputError: the clips lack sound or captions, or no sound can be decoded. The word vectors or the
-                weights of the initial run (`start` of the method) do not fit the networks. The training fails (see
-                `aadml.methods.training.loop.train`).
+                weights of the initial run do not fit the networks.
         """
         _captions(valid)
-        self.learner.learn_words(_captions(train))
+        self.learn_words(_captions(train))
         if self.start:
-            _load_run(self.learner, Path(self.start))
-        prepare, settled = self.learner.prepared, self.learner.settled
-        super().fit(settled(prepare(train)), settled(with_sound(prepare(valid))), session)
+            _load_run(self, Path(self.start))
+        return self.settled(self.prepared(train)), self.settled(self.decodable(valid))
 
-    def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; clips with undecodable sound are omitted, with a warning.
+    def decodable(self, clips: Clips) -> Clips:
+        """Return the prepared clips with decodable sound; a warning names each undecodable file.
 
         Raises:
             InputError: no sound can be decoded, or the method is not fitted.
         """
-        return self.learner.embed_clips(with_sound(self.learner.prepared(clips)))
+        return with_sound(self.prepared(clips))
 
 
 def _captions(clips: Clips) -> Captions:
@@ -138,3 +137,27 @@ def _load_run(learner: Learner, run: Path) -> None:
                 "networks"
             )
     learner.load_state_dict({key: value for key, value in weights.items() if not key.startswith("curriculum.")}, False)
+
+
+def recall_sums(embeddings: Embeddings, reading: Literal["text-audio", "both"]) -> dict[str, float]:
+    """Compute the recall sum and the MAP of each direction.
+
+    The recall sum is R@1 + R@5 + R@10. R@k is a hit rate, so the sum of a direction is between 0 and 3. Cutoffs k
+    above the number of clips are omitted. The sound of a clip is ranked once for any number of captions.
+
+    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
+
+    Args:
+        embeddings: `audio` and `text`, with the clip as label.
+        reading: directions that count in "recall_sum": "text-audio" (the released code of Mei et al.) or "both".
+
+    Returns:
+        "recall_sum", and "recall_sum DIRECTION" and "map DIRECTION" for each direction, such as "text-audio".
+    """
+    clips = int(embeddings.labels.unique().numel())
+    cutoffs = tuple(k for k in (1, 5, 10) if k <= clips)
+    evaluation = evaluate(replace(embeddings, once=("audio",)), cutoffs=cutoffs, split="valid")
+    sums = {result.name: float(result.curves.at(cutoffs).hit_rate.sum()) for result in evaluation.directions}
+    chosen = sums["text-audio"] if reading == "text-audio" else sum(sums.values())
+    scores = {"recall_sum": chosen} | {f"recall_sum {name}": value for name, value in sums.items()}
+    return scores | {f"map {result.name}": result.map for result in evaluation.directions}

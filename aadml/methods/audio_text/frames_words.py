@@ -5,11 +5,10 @@ Reference: Xie et al., On negative sampling for contrastive audio-text retrieval
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
@@ -17,12 +16,10 @@ from aadml.comparison.features import Features, Modality
 from aadml.comparison.frame_word import relevance
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.padding import Padded
-from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.backbones.crnn import Crnn, pooled_lengths
 from aadml.feature_extraction.frontends.log_mel import CRNN, LogMelSettings
-from aadml.methods.audio_text.captioned import CaptionedLearner
+from aadml.methods.audio_text.captioned import CaptionedLearner, recall_sums
 from aadml.methods.audio_text.options import RelevanceOptions
-from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput
 from aadml.methods.audio_text.towers import check_present, distinct_items, input_batch, nothing_to_learn, prepared
 from aadml.methods.training.learner import Batch, Epoch, Player, Validation, batch_of
@@ -74,17 +71,13 @@ class FramesAgainstWords(CaptionedLearner):
         self.guides, self.loading, self.batch = tuple(guides), loading, batch
         self._warnings: list[str] = []
 
-    def learn_words(self, captions: Captions) -> None:
-        """Build the vocabulary from the training captions."""
-        self.text.learn_words(captions)
+    def network_of(self, modality: Modality) -> nn.Module:
+        """Return the CRNN for audio, and the word vectors for any other modality."""
+        return self.audio if modality == "audio" else self.text
 
     def warnings(self, valid: Validation) -> Iterable[str]:
         """Return a list with a warning if all validation pairs had nearly the same relevance, else an empty list."""
         return self._warnings
-
-    def prepared(self, clips: Clips) -> Clips:
-        """Return clips with sound as spectrograms and captions as word ids."""
-        return replace(clips, features={m: self._prepared(f, m) for m, f in clips.features.items()})
 
     def players(self) -> Mapping[str, Player]:
         """Return one player ("audio"): all trainable parameters."""
@@ -120,7 +113,7 @@ class FramesAgainstWords(CaptionedLearner):
 
         Items with the same sound share one sequence.
         """
-        inputs = self._prepared(features, modality)
+        inputs = prepared(features, self.network_of(modality), self.loading)
         distinct, inverse = distinct_items(inputs)
         parts: list[Tensor] = []
         with self.evaluated():
@@ -138,9 +131,6 @@ class FramesAgainstWords(CaptionedLearner):
             recalls = recall_sums(valid.embeddings, "both")
             scores |= recalls | {"score": sum(v for k, v in recalls.items() if k.startswith("map ")) / 2}
         return scores
-
-    def _prepared(self, features: Features, modality: Modality) -> Features:
-        return prepared(features, self.audio if modality == "audio" else self.text, self.loading)
 
     def _sequences(self, batch: Padded, modality: Modality) -> tuple[Tensor, Tensor]:
         if modality == "text":

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
@@ -18,21 +18,19 @@ from aadml.comparison.processes import group
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.network_items import ItemBatch
 from aadml.data.sources.padding import Padded
-from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.architecture import Architecture
-from aadml.methods.audio_text.captioned import CaptionedLearner
+from aadml.methods.audio_text.captioned import CaptionedLearner, recall_sums
 from aadml.methods.audio_text.curriculum import Curriculum
-from aadml.methods.audio_text.scoring import recall_sums
-from aadml.methods.audio_text.text_input import BertInput, WordInput
+from aadml.methods.audio_text.text_input import BertInput
 from aadml.methods.audio_text.towers import CaptionTower, check_present, describe, nothing_to_learn, prepared
 from aadml.methods.networks import PerModality
 from aadml.methods.towers.hub_input import HubInput
-from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Player, Stage, Validation
+from aadml.methods.training.learner import Batch, Epoch, Player, Stage, Validation
 from aadml.objective import Embedded, Objective
 
 
-class TwoTowers(CachingLearner, CaptionedLearner):
+class TwoTowers(CaptionedLearner):
     """Audio tower and text tower that embed into one space, where vectors are compared by cosine.
 
     Args:
@@ -42,6 +40,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         recall: directions of the recall sum that chooses the epoch.
         loading: caches of decoded sound.
         curriculum: stages and batches; None for one stage of shuffled batches.
+        start: run folder with the initial weights; "" for new weights.
     """
 
     criterion = "recall_sum"
@@ -55,8 +54,10 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         recall: Literal["text-audio", "both"],
         loading: Loading,
         curriculum: Curriculum | None,
+        start: str = "",
     ) -> None:
         super().__init__()
+        self.start = start
         self.towers: PerModality[CaptionTower] = PerModality({"audio": audio, "text": text})
         self.objective, self.recall, self.loading, self.curriculum = objective, recall, loading, curriculum
         self.needs_same_texts = "" if curriculum is None else "builds its batches from all pairs"
@@ -74,33 +75,16 @@ class TwoTowers(CachingLearner, CaptionedLearner):
             raise InputError(f"there is no tower for {modality}; choose from audio, text")
         return self.towers[modality]
 
-    def learn_words(self, captions: Captions) -> None:
-        """Build the vocabulary of the text network from the training captions.
-
-        A pretrained BERT or network of `transformers` keeps its vocabulary.
-
-        Raises:
-            InputError: see `CaptionedLearner.learn_words`.
-        """
-        network = self.tower("text").network
-        if isinstance(network, BertInput | WordInput):
-            network.learn_words(captions)
+    def network_of(self, modality: Modality) -> nn.Module:
+        """Return the network of a modality, without its head; errors are those of `tower`."""
+        return self.tower(modality).network
 
     def architecture(self) -> Architecture:
         """Return the description of the pretrained networks, for a saved model."""
         networks = {m: self.towers[m].network for m in self.towers}
         saved = {m: network.saved for m, network in networks.items() if isinstance(network, HubInput)}
         text = networks["text"]
-        return Architecture.of(saved, text.configuration() if isinstance(text, BertInput) else None)
-
-    def prepared(self, clips: Clips) -> Clips:
-        """Convert the sound and the captions of clips to inputs of the towers, and return the converted clips.
-
-        Raises:
-            InputError: see `aadml.methods.audio_text.towers.prepared`.
-        """
-        inputs = {m: prepared(f, self.tower(m).network, self.loading) for m, f in clips.features.items()}
-        return replace(clips, features=inputs)
+        return Architecture(**saved, bert=text.configuration() if isinstance(text, BertInput) else None)
 
     def settled(self, clips: Clips) -> Clips:
         """Replace the inputs of settled networks by vectors (see `CaptionTower.settled`), and return the clips.
@@ -122,12 +106,13 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return clips
 
     def check_clips(self, train: Clips) -> None:
-        """Check that a curriculum can divide the training clips into batches.
+        """Check that clips have sound and captions, and that a curriculum can divide the clips into batches.
 
         Raises:
-            InputError: the batch size is below 2 or above the number of pairs, or too many pairs have the same clip or
-                caption.
+            InputError: clips lack sound or captions, the batch size is below 2 or above the number of pairs, or too
+                many pairs have the same clip or caption.
         """
+        super().check_clips(train)
         if self.curriculum is not None:
             self.curriculum.check_clips(train)
 
@@ -179,16 +164,12 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         Raises:
             InputError: an undecodable sound, whose path is in the message, or an unfitted method.
         """
-        if id(features) in self._cache and not self.training:
-            return self._cache[id(features)][1]
         with self.evaluated():
             if isinstance(features, Tensor):
-                vectors = torch.cat([self.embed(part.to(self.device), modality).cpu() for part in features.split(1024)])
-            else:
-                inputs = prepared(features, self.tower(modality).network, self.loading)
-                vectors, present = self._described(inputs, modality)
-                check_present(inputs, present)
-            self._cache[id(features)] = (features, vectors)
+                return torch.cat([self.embed(part.to(self.device), modality).cpu() for part in features.split(1024)])
+            inputs = prepared(features, self.network_of(modality), self.loading)
+            vectors, present = self._described(inputs, modality)
+        check_present(inputs, present)
         return vectors
 
     def validate(self, valid: Validation) -> dict[str, float]:
@@ -196,7 +177,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return recall_sums(valid.embeddings, self.recall)
 
     def _player(self, *sides: Modality) -> Player:
-        networks = [self.tower(side).network for side in sides]
+        networks = list(map(self.network_of, sides))
         rates = {p: rate for network in networks if isinstance(network, HubInput) for p, rate in network.rates.items()}
         parts = [*map(self.tower, sides), self.objective]
         return Player([p for part in parts for p in part.parameters() if p.requires_grad], self._loss, rates=rates)

@@ -11,11 +11,11 @@ from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.options import removing
-from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.frames_words import CrnnInput, FramesAgainstWords
 from aadml.methods.audio_text.options import CaptionedOptions, FrameWordOptions, RelevanceOptions
 from aadml.methods.audio_text.text_input import WordInput
 from aadml.methods.method import Context, Method
+from aadml.methods.training.learned_method import LearnedMethod
 from aadml.methods.training.settings import Training
 from aadml.objective.composition import LossSection, SelectionSection, Space, compose_objective
 from aadml.objective.left_out import is_rebuilding
@@ -84,4 +84,4 @@ def xie(
         loading=captioned.loading,
         batch=settings.batch,
     )
-    return AudioText(learner, context, settings)
+    return LearnedMethod(learner, context, settings)

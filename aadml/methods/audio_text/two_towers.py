@@ -12,12 +12,12 @@ import torch
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import removing
-from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.curriculum import Curriculum, ancillary
 from aadml.methods.audio_text.learner import TwoTowers
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, CurriculumOptions, Freezing, TowerOptions
 from aadml.methods.audio_text.towers import build_tower
 from aadml.methods.method import Context, Method, Prior
+from aadml.methods.training.learned_method import LearnedMethod, learned
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
 from aadml.objective.composition import ALL_PAIRS, LossSection, SelectionSection, Space, compose_objective
@@ -30,24 +30,21 @@ TOWERS, READ, NOT_FROZEN, THREE_STAGES = TowerOptions(), CaptionedOptions(), Fre
 _BuildPrior = Callable[[Training], Method]
 
 
-class ThreeStages(AudioText):
+class ThreeStages(LearnedMethod):
     """Two towers, trained in stages; an ancillary model is trained first if its vectors determine the batches.
 
     Args:
         learner: two towers.
         context: seed and device.
         settings: the `training` section.
-        start: run folder with the initial weights; "" for new weights.
         build_prior: function that builds the untrained ancillary model from its `training` section.
 
     Raises:
         InputError: the learner cannot be trained with `training.precision` or `training.compile`.
     """
 
-    def __init__(
-        self, learner: TwoTowers, context: Context, settings: Training, start: str, build_prior: _BuildPrior
-    ) -> None:
-        super().__init__(learner, context, settings, start)
+    def __init__(self, learner: TwoTowers, context: Context, settings: Training, build_prior: _BuildPrior) -> None:
+        super().__init__(learner, context, settings)
         assert learner.curriculum is not None
         self._curriculum, self._build_prior = learner.curriculum, build_prior
         self._prior = ancillary(learner.curriculum.options, settings)
@@ -58,7 +55,7 @@ class ThreeStages(AudioText):
 
     def take_prior(self, trained: Method) -> None:
         """Use the trained ancillary model in the next `fit`."""
-        assert isinstance(trained, AudioText)
+        assert isinstance(trained, LearnedMethod)
         assert isinstance(trained.learner, TwoTowers)
         self._curriculum.described = trained.learner.describe_pairs
 
@@ -69,7 +66,7 @@ class ThreeStages(AudioText):
         model.
 
         Raises:
-            InputError: see `AudioText.fit`.
+            InputError: see `LearnedMethod.fit`.
         """
         if self._prior and self._curriculum.described is None:
             with torch.random.fork_rng(devices=[]):
@@ -81,9 +78,9 @@ class ThreeStages(AudioText):
         self._curriculum.described = None  # one ancillary model serves one training run
 
 
+@learned
 def audio_text(
     context: Context,
-    settings: Training,
     *,
     towers: TowerOptions = TOWERS,
     freezing: Freezing = NOT_FROZEN,
@@ -91,12 +88,11 @@ def audio_text(
     loss: LossSection = NT_XENT,
     selection: SelectionSection = ALL_PAIRS,
     directions: Directions = BOTH_WAYS,
-) -> Method:
+) -> TwoTowers:
     """Build the model of Mei et al. (Interspeech 2022).
 
     Args:
         context: seed and device; sound and captions have no dimensions.
-        settings: the `training` section.
         towers: see `TowerOptions`.
         freezing: see `Freezing`.
         captioned: see `CaptionedOptions`.
@@ -105,11 +101,9 @@ def audio_text(
         directions: modalities of anchors and candidates.
 
     Raises:
-        InputError: an unreadable network, options that contradict each other or leave nothing to train, or `settings`
-            that the method does not support.
+        InputError: an unreadable network, or options that contradict each other or leave nothing to train.
     """
-    learner = _learner(context, towers, freezing, captioned, (loss, selection, directions), None)
-    return AudioText(learner, context, settings, towers.start)
+    return _learner(context, towers, freezing, captioned, (loss, selection, directions), None)
 
 
 @removing(pair="sum", easy_builder="auto", hard_builder="auto", rebuild_every=0, freeze_scope="encoder")
@@ -148,7 +142,7 @@ def three_stages(
     build_prior = partial(
         audio_text, context, towers=towers, captioned=captioned, loss=loss, selection=selection, directions=directions
     )
-    return ThreeStages(learner, context, settings, towers.start, build_prior)
+    return ThreeStages(learner, context, settings, build_prior)
 
 
 def _learner(
@@ -170,4 +164,4 @@ def _learner(
             "method.heads is none with both networks frozen, so nothing can be trained; set method.heads to layers, or "
             "train a network (method.freeze, method.blocks)"
         )
-    return TwoTowers(audio, text, objective, towers.recall, captioned.loading, curriculum)
+    return TwoTowers(audio, text, objective, towers.recall, captioned.loading, curriculum, towers.start)

@@ -73,11 +73,14 @@ def cluster_cross_covariance(first: Tensor, second: Tensor, labels: Tensor) -> T
     return sums_first.T @ sums_second / members.sum(0).square().sum()
 
 
-def mixed_cross_covariance(first: Tensor, second: Tensor, labels: Tensor, pair_weight: float) -> Tensor:
+def mixed_cross_covariance(first: Tensor, second: Tensor, labels: Tensor, pair_weight: float | None) -> Tensor:
     """Mix the cross-covariances (d1, d2) of pairs and of clusters, with weights `pair_weight` and 1 - `pair_weight`.
 
-    The values `first` (n, d1) and `second` (n, d2) are centered.
+    If `pair_weight` is None, return the cross-covariance of pairs. The values `first` (n, d1) and `second` (n, d2) are
+    centered, and the labels (n,) are classes.
     """
+    if pair_weight is None:
+        return cross_covariance(first, second)
     clusters = cluster_cross_covariance(first, second, labels)
     return pair_weight * cross_covariance(first, second) + (1 - pair_weight) * clusters
 

@@ -5,16 +5,33 @@ Reference: Rasiwasia et al., Cluster canonical correlation analysis, AISTATS 201
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 from aadml.comparison.clips import Clips
-from aadml.comparison.features import Modality
 from aadml.comparison.options import Ridge, Share, Width
 from aadml.methods.correlation.algebra import canonical
-from aadml.methods.correlation.covariances import between_classes, covariances_of
-from aadml.methods.correlation.projection import LinearMethod, Projection
+from aadml.methods.correlation.covariances import Names, between_classes, covariances_of
+from aadml.methods.correlation.projection import LinearMethod
 from aadml.methods.method import Context, Method
 from aadml.methods.training.settings import Training
+
+
+class CorrelationMethod(LinearMethod):
+    """Canonical correlation analysis of pairs, of clusters, or of both; see `cca` and `c_cca`."""
+
+    def __init__(self, names: Names, *, dimension: int, ridge: float, weighted: bool, pair_weight: float = 1.0) -> None:
+        super().__init__()
+        self.names, self.dimension, self.ridge = names, dimension, ridge
+        self.weighted, self.pair_weight = weighted, pair_weight
+
+    def solve(self, parts: Sequence[Clips]) -> None:
+        """Fit the projection to sets of clips, which are treated as one set."""
+        covariances = covariances_of(parts, self.names, self.ridge)
+        cross = covariances.cross
+        if self.pair_weight < 1:
+            clusters = between_classes(parts, self.names, covariances.means)
+            cross = self.pair_weight * cross + (1 - self.pair_weight) * clusters
+        solution = canonical(covariances.first, covariances.second, cross, self.dimension)
+        self.store(self.names, covariances.means, solution, weighted=self.weighted)
 
 
 def cca(
@@ -41,7 +58,7 @@ def cca(
         InputError: the clips do not have exactly two modalities of vectors.
     """
     names = context.need_pair("cca")
-    return LinearMethod(partial(_fit, names, dimension, ridge, 1.0, weight_by_correlation))
+    return CorrelationMethod(names, dimension=dimension, ridge=ridge, weighted=weight_by_correlation)
 
 
 def c_cca(
@@ -72,20 +89,6 @@ def c_cca(
     """
     names = context.need_pair("c-cca")
     context.need_classes("c-cca")
-    return LinearMethod(partial(_fit, names, dimension, ridge, pair_weight, weight_by_correlation))
-
-
-def _fit(
-    names: tuple[Modality, Modality],
-    dimension: int,
-    ridge: float,
-    pair_weight: float,
-    weighted: bool,
-    parts: Sequence[Clips],
-) -> Projection:
-    covariances = covariances_of(parts, names, ridge)
-    cross = covariances.cross
-    if pair_weight < 1:
-        cross = pair_weight * cross + (1 - pair_weight) * between_classes(parts, names, covariances.means)
-    solution = canonical(covariances.first, covariances.second, cross, dimension)
-    return Projection().solved(names, covariances.means, solution, weighted=weighted)
+    return CorrelationMethod(
+        names, dimension=dimension, ridge=ridge, weighted=weight_by_correlation, pair_weight=pair_weight
+    )

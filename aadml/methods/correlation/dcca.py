@@ -5,7 +5,6 @@ Reference: Andrew et al., Deep canonical correlation analysis, ICML 2013, https:
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import torch
@@ -16,7 +15,7 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Ridge, Share, Width
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
-from aadml.methods.correlation.algebra import covariance, cross_covariance, mixed_cross_covariance
+from aadml.methods.correlation.algebra import covariance, mixed_cross_covariance
 from aadml.methods.correlation.projection import solve_buffers
 from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
@@ -168,18 +167,14 @@ class CorrelationLearner(Learner):
     def _solve(self) -> None:
         with torch.no_grad():
             outputs = {m: self._outputs(self._train.matrix(m).to(self.device), m) for m in self.names}
-        cross = partial(self._cross, labels=self._train.labels.to(self.device))
-        solve_buffers(self, outputs, cross, ridge=self.ridge, dimension=self.dimension)
-
-    def _cross(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-        if self.pair_weight is None:
-            return cross_covariance(first, second)
-        return mixed_cross_covariance(first, second, labels, self.pair_weight)
+        solve_buffers(
+            self, outputs, self._train.labels, pair_weight=self.pair_weight, ridge=self.ridge, dimension=self.dimension
+        )
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         outputs = [self.encoders[m](batch.features[m]).double() for m in self.names]
         first, second = (values - values.mean(0) for values in outputs)
-        cross = self._cross(first, second, batch.labels)
+        cross = mixed_cross_covariance(first, second, batch.labels, self.pair_weight)
         covariances = covariance(first, self.ridge), covariance(second, self.ridge)
         correlation = total_correlation(*covariances, cross, self.objective, top=self.dimension, ridge=self.ridge)
         return {"loss": -correlation, "correlation": correlation}

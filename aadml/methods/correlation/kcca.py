@@ -7,7 +7,6 @@ Computation 2004, https://doi.org/10.1162/0899766042321814
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Annotated
 
 import torch
@@ -21,8 +20,9 @@ from aadml.comparison.pairwise import squared_distance
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.registry import lookup
-from aadml.methods.correlation.algebra import canonical, centered, cross_covariance
-from aadml.methods.correlation.projection import LinearMethod, Projection
+from aadml.methods.correlation.algebra import canonical, centered, covariance, cross_covariance
+from aadml.methods.correlation.covariances import Names
+from aadml.methods.correlation.projection import LinearMethod
 from aadml.methods.method import Context, Method
 from aadml.methods.training.settings import Training
 
@@ -70,12 +70,34 @@ class KernelFeatures:
         return torch.cat([function(block, self.landmarks, self.parameter) @ self.whitening for block in blocks])
 
 
-class KernelProjection(Projection):
-    """A projection of kernel features."""
+class KernelCorrelation(LinearMethod):
+    """Projection of kernel features; see `kcca` for the arguments."""
 
-    def __init__(self, kernel: str, maps: Mapping[Modality, KernelFeatures] | None = None) -> None:
+    def __init__(self, names: Names, kernel: str, *, dimension: int, ridge: float, landmarks: int, seed: int) -> None:
         super().__init__()
-        self.kernel, self.maps = kernel, dict(maps or {})
+        self.names, self.kernel, self.dimension = names, kernel, dimension
+        self.ridge, self.landmarks, self.seed = ridge, landmarks, seed
+        self.maps: dict[Modality, KernelFeatures] = {}
+
+    def solve(self, parts: Sequence[Clips]) -> None:
+        """Fit the projection to sets of clips, which are treated as one set.
+
+        Raises:
+            InputError: `method.dimension` is above the number of directions that the clips span.
+        """
+        generator = torch.Generator().manual_seed(self.seed)
+        chosen = torch.randperm(sum(map(len, parts)), generator=generator)[: self.landmarks].sort().values
+        values = {name: torch.cat([part.matrix(name) for part in parts]) for name in self.names}
+        self.maps = {name: _kernel_features(vectors[chosen].double(), self.kernel) for name, vectors in values.items()}
+        (first, mean_first), (second, mean_second) = (centered(self.maps[m](values[m])) for m in self.names)
+        limit = min(first.shape[1], second.shape[1])
+        if self.dimension > limit:
+            raise InputError(
+                f"method.dimension is {self.dimension}, but the clips span {limit} directions; pass at most {limit}"
+            )
+        covariances = _regularized(first, self.ridge), _regularized(second, self.ridge)
+        solution = canonical(*covariances, cross_covariance(first, second), self.dimension)
+        self.store(self.names, (mean_first, mean_second), solution)
 
     def inputs(self, features: Tensor, modality: Modality) -> Tensor:
         """Return the kernel features (n, r) of features (n, d)."""
@@ -122,32 +144,7 @@ def kcca(
     """
     lookup(KERNELS, kernel, "kernel")
     names = context.need_pair("kcca")
-    fitted = partial(_fit, names, dimension, kernel, ridge, landmarks, context.seed)
-    return LinearMethod(fitted, KernelProjection(kernel))
-
-
-def _fit(
-    names: tuple[Modality, Modality],
-    dimension: int,
-    kernel: str,
-    ridge: float,
-    landmarks: int,
-    seed: int,
-    parts: Sequence[Clips],
-) -> Projection:
-    generator = torch.Generator().manual_seed(seed)
-    chosen = torch.randperm(sum(map(len, parts)), generator=generator)[:landmarks].sort().values
-    values = {name: torch.cat([part.matrix(name) for part in parts]) for name in names}
-    maps = {name: _kernel_features(vectors[chosen].double(), kernel) for name, vectors in values.items()}
-    (first, mean_first), (second, mean_second) = (centered(maps[name](values[name])) for name in names)
-    limit = min(first.shape[1], second.shape[1])
-    if dimension > limit:
-        raise InputError(
-            f"method.dimension is {dimension}, but the clips span {limit} directions; pass at most {limit}"
-        )
-    covariances = _regularized(first, ridge), _regularized(second, ridge)
-    solution = canonical(*covariances, cross_covariance(first, second), dimension)
-    return KernelProjection(kernel, maps).solved(names, (mean_first, mean_second), solution)
+    return KernelCorrelation(names, kernel, dimension=dimension, ridge=ridge, landmarks=landmarks, seed=context.seed)
 
 
 def _regularized(values: Tensor, ridge: float) -> Tensor:
@@ -158,8 +155,8 @@ def _regularized(values: Tensor, ridge: float) -> Tensor:
     This matrix is the form of (1 - c) K^2 + c K, with K = F F', in the space of the features.
     """
     count = max(len(values) - 1, 1)
-    product = values.T @ values / count
-    return (1 - ridge) * product + ridge / count * torch.eye(len(product), dtype=product.dtype)
+    identity = torch.eye(values.shape[1], dtype=values.dtype)
+    return (1 - ridge) * covariance(values, 0.0) + ridge / count * identity
 
 
 def _kernel_features(landmarks: Tensor, kernel: str) -> KernelFeatures:

@@ -1,33 +1,45 @@
 """Closed-form methods: a mean and a projection for each modality."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Self
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.correlation.algebra import Canonical, canonical, centered, covariance
+from aadml.methods.correlation.algebra import Canonical, canonical, centered, covariance, mixed_cross_covariance
 from aadml.methods.method import Method, as_vectors
 
 
-class Projection:
-    """Projection x -> (x - mean) W in double precision, fitted per modality."""
+class LinearMethod(Method):
+    """Method with a projection x -> (x - mean) W in double precision per modality, found in closed form."""
 
     def __init__(self) -> None:
         self.mean: dict[Modality, Tensor] = {}
         self.weights: dict[Modality, Tensor] = {}
 
-    def solved(
+    @abstractmethod
+    def solve(self, parts: Sequence[Clips]) -> None:
+        """Fit the projection to sets of clips, which are treated as one set.
+
+        Raises:
+            InputError: `method.dimension` is too large for the clips.
+        """
+
+    def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
+        """Fit on training and validation clips together, since no epoch is chosen; errors are those of `solve`."""
+        self.solve([part for part in (train, valid) if len(part)])
+
+    def store(
         self,
         names: tuple[Modality, Modality],
         means: tuple[Tensor, Tensor],
         solution: Canonical,
         *,
         weighted: bool = False,
-    ) -> Self:
-        """Store a solution and return the projection.
+    ) -> None:
+        """Store a solution.
 
         Args:
             names: names of the two modalities.
@@ -38,20 +50,20 @@ class Projection:
         for name, mean, weights in zip(names, means, (solution.first, solution.second), strict=True):
             self.mean[name] = mean.double()
             self.weights[name] = (weights * solution.correlations if weighted else weights).double()
-        return self
 
-    def __call__(self, features: Tensor, modality: Modality) -> Tensor:
-        """Project the features (n, d) of one modality to vectors (n, k) float32.
+    def embed(self, features: Features, modality: Modality) -> Tensor:
+        """Project the features (n, d) of one modality to vectors (n, dimension).
 
         Raises:
-            InputError: the projection is not fitted on the modality.
+            InputError: the features are computed batch by batch, or the method is not fitted on the modality.
         """
+        vectors = as_vectors(features, "a method in closed form")
         if modality not in self.weights:
             raise InputError(
                 f"the projection is not fitted on {modality} (fitted modalities: {', '.join(self.weights) or 'none'}); "
                 f"fit the method on {modality}"
             )
-        return ((self.inputs(features, modality) - self.mean[modality]) @ self.weights[modality]).float()
+        return ((self.inputs(vectors, modality) - self.mean[modality]) @ self.weights[modality]).float()
 
     def inputs(self, features: Tensor, modality: Modality) -> Tensor:
         """Return the inputs (n, d) of the projection in double precision."""
@@ -70,48 +82,12 @@ class Projection:
                 getattr(self, part)[modality] = value
 
 
-class LinearMethod(Method):
-    """Method whose projection has a closed form.
-
-    Args:
-        fitted: function that fits a projection to sets of clips, which are treated as one set.
-        projection: unfitted projection of the same type, for `load`.
-    """
-
-    def __init__(self, fitted: Callable[[Sequence[Clips]], Projection], projection: Projection | None = None) -> None:
-        self._fitted = fitted
-        self.projection = projection or Projection()
-
-    def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
-        """Fit on training and validation clips together, since no epoch is chosen.
-
-        Raises:
-            InputError: `method.dimension` is too large for the clips.
-        """
-        self.projection = self._fitted([part for part in (train, valid) if len(part)])
-
-    def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Project the features (n, d) of one modality to vectors (n, dimension).
-
-        Raises:
-            InputError: the features are computed batch by batch, or the method is not fitted on the modality.
-        """
-        return self.projection(as_vectors(features, "a method in closed form"), modality)
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the projection as tensors."""
-        return self.projection.state()
-
-    def load(self, state: Mapping[str, Tensor]) -> None:
-        """Load the projection."""
-        self.projection.load(state)
-
-
 def solve_buffers(
     module: nn.Module,
     values: Mapping[Modality, Tensor],
-    cross: Callable[[Tensor, Tensor], Tensor],
+    labels: Tensor,
     *,
+    pair_weight: float | None,
     ridge: float,
     dimension: int,
 ) -> None:
@@ -122,7 +98,8 @@ def solve_buffers(
     Args:
         module: module that has the buffers.
         values: modality -> (n, d).
-        cross: centered values (n, d1), (n, d2) -> cross-covariance (d1, d2).
+        labels: (n,) classes.
+        pair_weight: weight of the pairs in the cross-covariance, besides clusters; None for only pairs.
         ridge: constant added to the diagonals of both covariances.
         dimension: number of directions, k.
 
@@ -130,7 +107,8 @@ def solve_buffers(
         InputError: k is below 1, or larger than the smaller number of feature dimensions.
     """
     (first, mean_first), (second, mean_second) = (centered(vectors) for vectors in values.values())
-    solution = canonical(covariance(first, ridge), covariance(second, ridge), cross(first, second), dimension)
+    cross = mixed_cross_covariance(first, second, labels.to(first.device), pair_weight)
+    solution = canonical(covariance(first, ridge), covariance(second, ridge), cross, dimension)
     means, projections = (mean_first, mean_second), (solution.first, solution.second)
     for modality, mean, weights in zip(values, means, projections, strict=True):
         module.get_buffer(f"mean_{modality}").copy_(mean)

@@ -18,7 +18,6 @@ from aadml.comparison.options import Dropout, Fidelity, Layers, Margin, Width
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.feature_extraction.ground.options import removing
-from aadml.methods.correlation.algebra import mixed_cross_covariance
 from aadml.methods.correlation.projection import solve_buffers
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
@@ -58,11 +57,7 @@ class ClusterSolution(nn.Module):
 
     def solve(self, values: Mapping[Modality, Tensor], labels: Tensor) -> None:
         """Fit the solution to paired values (n, d) by modality and their labels (n,)."""
-
-        def cross(first: Tensor, second: Tensor) -> Tensor:
-            return mixed_cross_covariance(first, second, labels.to(first.device), PAIR_WEIGHT)
-
-        solve_buffers(self, values, cross, ridge=RIDGE, dimension=self.dimension)
+        solve_buffers(self, values, labels, pair_weight=PAIR_WEIGHT, ridge=RIDGE, dimension=self.dimension)
 
     def forward(self, values: Tensor, modality: Modality) -> Tensor:
         """Project values (b, d) of one modality to vectors (b, dimension) float32."""

@@ -19,12 +19,10 @@ from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
 from aadml.methods.label_space.readouts import COSINE, Readout, ReadoutSection, choose_readout
-from aadml.methods.label_space.regression import label_space_encoders
-from aadml.methods.method import Context, Method
-from aadml.methods.networks import NETWORK, Network
-from aadml.methods.training.learned_method import LearnedMethod, learned
+from aadml.methods.method import Context
+from aadml.methods.networks import NETWORK, Network, label_space_encoders
+from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, batch_of, on_device
-from aadml.methods.training.settings import Training
 from aadml.methods.training.train_scores import QUERIES
 from aadml.methods.training.warnings import gradient_share
 from aadml.objective import Embedded
@@ -267,16 +265,16 @@ class LabelSpaceLearner(Learner):
 aadml = learned(LabelSpaceLearner)
 
 
+@learned
 @removing(reduction="mean-of-active", metric_weight=1.0)
 def cctl(
     context: Context,
-    settings: Training,
     *,
     network: Network = NETWORK,
     label_loss: LabelLossSection = ROW_NORM,
     readout: ReadoutSection = COSINE,
     margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
-) -> Method:
+) -> Learner:
     """Build CCTL: triplets in label space whose items may have any modality (Zeng et al., 2022).
 
     The loss is the label loss of every modality plus the triplet loss over all combinations of modalities (eight
@@ -285,7 +283,6 @@ def cctl(
 
     Args:
         context: dimensions and classes.
-        settings: the `training` section.
         network: see `NetworkOptions`.
         label_loss: a name of LABEL_LOSSES, `weight` and options.
         readout: see READOUTS.
@@ -294,7 +291,7 @@ def cctl(
     Raises:
         InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
-    learner = LabelSpaceLearner(
+    return LabelSpaceLearner(
         context,
         network=network,
         label_loss=label_loss,
@@ -302,4 +299,3 @@ def cctl(
         directions=("both-both",),
         readout=readout,
     )
-    return LearnedMethod(learner, context, settings)

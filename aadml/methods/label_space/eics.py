@@ -15,10 +15,15 @@ from aadml.comparison.options import Layers, Margin, Width
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.feature_extraction.ground.options import removing
 from aadml.losses.label_losses import row_norm
-from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
-from aadml.methods.networks import NETWORK, Network, heads
-from aadml.methods.pair_losses import partner_distance, same_class_losses, triplet_objective, weighted_loss
+from aadml.methods.networks import NETWORK, Network, heads, label_space_encoders
+from aadml.methods.pair_losses import (
+    partner_distance,
+    same_class_losses,
+    summed_label_loss,
+    triplet_objective,
+    weighted_loss,
+)
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded

@@ -5,7 +5,6 @@ Reference: Zeng and Ikeda, Two-stage triplet loss training with curriculum augme
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any
 
 import torch
@@ -17,14 +16,13 @@ from aadml.comparison.interpolation import BOTH, interpolated
 from aadml.comparison.options import Margin, Share
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.feature_extraction.ground.options import removing
-from aadml.losses.triplet import triplet
-from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
-from aadml.methods.networks import NETWORK, Network, all_directions
+from aadml.methods.networks import NETWORK, Network, label_space_encoders
+from aadml.methods.pair_losses import summed_label_loss, triplet_objective
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner, Stage, in_two
-from aadml.objective import Embedded, Objective
-from aadml.objective.composition import ROW_NORM, LabelLossSection
+from aadml.objective import Embedded
+from aadml.objective.composition import ROW_NORM, LabelLossSection, SelectionSection
 from aadml.selections import SELECTIONS
 
 FIRST, SECOND = "semi-hard", "hard"
@@ -69,12 +67,11 @@ class CurriculumLearner(Learner):
         self.encoders = label_space_encoders(context, "tlca", network)
         self.label_loss = summed_label_loss(label_loss)
         self.share = first_share
-        semi_hard = partial(SELECTIONS["semi-hard"], margin=margin, keep="all")
-        loss, directions = partial(triplet, margin=margin), all_directions(context)
-        self.objectives = nn.ModuleDict({
-            FIRST: Objective(loss, semi_hard, None, directions=directions),
-            SECOND: Objective(loss, self._hard, None, directions=directions),
-        })  # fmt: skip
+        semi_hard = SelectionSection.of("semi-hard", margin=margin, keep="all")
+        first = triplet_objective(context, context.classes, margin=margin, selection=semi_hard)
+        second = triplet_objective(context, context.classes, margin=margin)
+        second.selection = self._hard
+        self.objectives = nn.ModuleDict({FIRST: first, SECOND: second})
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Return the stages "semi-hard" and "hard", without a stage that has no epochs."""

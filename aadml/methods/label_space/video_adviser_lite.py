@@ -13,9 +13,9 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Weight
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.feature_extraction.ground.options import removing
-from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
-from aadml.methods.networks import NETWORK, Network, layers
+from aadml.methods.networks import NETWORK, Network, label_space_encoders, layers
+from aadml.methods.pair_losses import summed_label_loss
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, Validation, in_two
 from aadml.objective.composition import ROW_NORM, LabelLossSection

@@ -15,7 +15,7 @@ from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.feature_extraction.ground.options import removing
 from aadml.methods.method import Context
-from aadml.methods.networks import all_directions, heads
+from aadml.methods.networks import heads
 from aadml.methods.pairwise.learned_scale import LearnedScale
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
@@ -63,7 +63,7 @@ class ContrastiveLearner(LearnedScale, Learner):
         super().__init__()
         self.heads = heads(context, "clip", (*hidden, dimension), activation="relu", dropout=dropout)
         space = Space(context.modalities, dimension)
-        self.objective = compose_objective(space, loss=SUPCON, directions=all_directions(context))
+        self.objective = compose_objective(space, loss=SUPCON)
         self.learn_scale(self.objective, temperature)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

@@ -126,12 +126,7 @@ class Matching(LearnedScale):
             proxy.refresh(TrainingSet(bank, None, inputs, generator, self._groups))
         self._bank = Bank(bank, self._groups) if self.banked else None
 
-    def forward(
-        self,
-        vectors: Mapping[Modality, Tensor],
-        batch: Batch,
-        encode: Encode,
-    ) -> dict[str, Tensor]:
+    def forward(self, vectors: Mapping[Modality, Tensor], batch: Batch, encode: Encode) -> dict[str, Tensor]:
         """Compute the loss of a batch.
 
         Args:

@@ -281,11 +281,11 @@ class HubInput(ResizedBuffers):
         return torch.from_numpy(np.stack(rows)).to(self._device)
 
     def _trained(self, batch: ItemBatch, rows: list[int]) -> Tensor:
-        owners = [(owner, number) for owner, clip in enumerate(batch.clips) for number in range(len(clip))]
         groups: dict[Any, list[tuple[int, int]]] = {}
-        for owner, number in owners:
-            item = batch.clips[owner][number]
-            groups.setdefault(tuple((name, values.shape) for name, values in item.items()), []).append((owner, number))
+        for owner, clip in enumerate(batch.clips):
+            for number, item in enumerate(clip):
+                shapes = tuple((name, values.shape) for name, values in item.items())
+                groups.setdefault(shapes, []).append((owner, number))
         step = self._step()
         total = torch.zeros(len(batch), self.dimension, device=self._device)
         for places in groups.values():

@@ -1,8 +1,8 @@
 """Learners on the vectors of pretrained networks; the networks are trained with the learner, or frozen."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -13,11 +13,14 @@ from aadml.comparison.processes import group
 from aadml.data.sources.network_items import ItemBatch, NetworkItems
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.architecture import Architecture
-from aadml.methods.inputs import Inputs, fit_scaling, scaling_of
+from aadml.methods.inputs import Inputs, Scaling, fit_scaling
+from aadml.methods.method import Context, Method
 from aadml.methods.networks import PerModality
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import PretrainedOptions
-from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Learner, Player
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player
+from aadml.methods.training.settings import Training
 
 _OF_INNER = (
     "criterion", "takes_criterion", "takes_missing", "needs_same_texts", "in_bfloat16", "check_clips", "stages",
@@ -26,7 +29,7 @@ _OF_INNER = (
 """Attributes and methods of the inner learner that also apply to the learner with networks."""
 
 
-class TowerLearner(CachingLearner):
+class TowerLearner(Learner):
     """A learner on vectors that pretrained networks compute from media.
 
     The vectors are scaled like features, by statistics of the training clips' vectors before training. State that
@@ -49,6 +52,7 @@ class TowerLearner(CachingLearner):
         for name in _OF_INNER:
             setattr(self, name, getattr(inner, name))
         self._inputs, self._loading = inputs, options.loading
+        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held to keep the id
         for modality, network in networks.items():
             self.register_buffer(f"shift_{modality}", torch.zeros(network.dimension))
             self.register_buffer(f"scale_{modality}", torch.ones(network.dimension))
@@ -58,9 +62,20 @@ class TowerLearner(CachingLearner):
         """Similarity of the inner learner's embeddings, by name."""
         return self.inner.similarity
 
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode; training mode clears the cache of vectors, since the weights may change."""
+        if mode:
+            self._cache = {}
+        return super().train(mode)
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
+        """Load the parameters and buffers, and clear the cache of vectors."""
+        self._cache = {}
+        return super().load_state_dict(state_dict, strict=strict, assign=assign)
+
     def architecture(self) -> Architecture:
         """Return the description of the pretrained networks, for a saved model."""
-        return Architecture.of({modality: self.networks[modality].saved for modality in self.networks})
+        return Architecture(**{m: self.networks[m].saved for m in self.networks}, bert=None)
 
     def begun(self, train: Clips, valid: Clips) -> tuple[Clips, Clips]:
         """Prepare clips for training, and fit the scaling of their vectors on `train`.
@@ -80,18 +95,14 @@ class TowerLearner(CachingLearner):
         return train, self._prepared_clips(valid)[0]
 
     def decodable(self, clips: Clips) -> Clips:
-        """Return the decodable clips; each file that cannot be decoded causes a warning."""
-        present, vectors = torch.ones(len(clips), dtype=torch.bool), dict[Modality, Tensor]()
-        for modality in clips.modalities:
-            features = clips[modality]
-            if isinstance(features, Tensor) or not len(clips):
-                continue
-            network = self.networks[modality]
-            vectors[modality], decoded = network.describe(self.prepared(features, modality), stored=network.frozen)
-            present &= decoded
-        remaining = clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
-        self._cache |= {id(remaining[m]): (remaining[m], values[present]) for m, values in vectors.items()}
-        return remaining
+        """Return the decodable clips with vectors as features; each file that cannot be decoded causes a warning."""
+        vectors, present = dict(clips.features), torch.ones(len(clips), dtype=torch.bool)
+        for modality, media in clips.features.items():
+            if not isinstance(media, Tensor):
+                network = self.networks[modality]
+                vectors[modality], decoded = network.describe(self.prepared(media, modality), stored=network.frozen)
+                present &= decoded
+        return replace(clips, features=vectors).select(present.nonzero()[:, 0])
 
     def prepared(self, features: Features, modality: Modality) -> NetworkItems:
         """Return media or texts of a modality as items of its network."""
@@ -198,4 +209,59 @@ class TowerLearner(CachingLearner):
         """
         vectors = features if isinstance(features, Tensor) else self.networks[modality](features, rows)
         shift, scale = self.get_buffer(f"shift_{modality}"), self.get_buffer(f"scale_{modality}")
-        return scaling_of({modality: shift}, {modality: scale}, self._inputs).scaled(vectors, modality)
+        return Scaling({modality: shift}, {modality: scale}, self._inputs).scaled(vectors, modality)
+
+
+def towered(
+    name: str,
+    build: Callable[[Context], Method],
+    context: Context,
+    settings: Training,
+    *,
+    towers: PretrainedOptions,
+    inputs: Inputs,
+) -> Method:
+    """Build a method that is trained on the vectors of pretrained networks.
+
+    Args:
+        name: name of the method, for messages.
+        build: function that builds the method for features with the dimensions of a context.
+        context: context of the media.
+        settings: the `training` section.
+        towers: the `towers` section.
+        inputs: the `inputs` section.
+
+    Raises:
+        InputError: a network cannot be read, or the method cannot be built or trained on the networks' vectors.
+        MissingExtraError: a package that a network or its adapters need is not installed.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(context.seed)
+        networks = {m: _network(m, towers, context) for m in context.modalities}
+    widths = {modality: network.dimension for modality, network in networks.items()}
+    method = build(replace(context, dimensions=widths, architecture=None))
+    if type(method) is not LearnedMethod or type(method.learner).begun is not Learner.begun:
+        raise InputError(
+            f"towers: {name} is not trained by gradient steps on features; extract features (`aadml extract`), or "
+            "choose another method, such as aadml, pairs, clip or dscmr"
+        )
+    players = method.learner.players()
+    if len(players) > 1:
+        raise InputError(
+            f"towers: {name} trains {' and '.join(players)} with separate optimizers, which towers do not support; "
+            "choose another method or loss"
+        )
+    if method.learner.learns_beside_batches and not all(network.frozen for network in networks.values()):
+        raise InputError(
+            f"towers: {name} also learns from clips outside its batch, so the networks cannot be trained; freeze the "
+            "networks (--set towers.train=[])"
+        )
+    return LearnedMethod(TowerLearner(method.learner, networks, towers, inputs), context, settings)
+
+
+def _network(modality: Modality, towers: PretrainedOptions, context: Context) -> HubInput:
+    kind, source = next((kind, source) for kind, source in towers.networks.items() if kind == modality)
+    saved = context.architecture.tower(modality) if context.architecture else None
+    network = HubInput(source, kind, towers, saved)
+    network.train_blocks(frozen=kind not in towers.train)
+    return network

@@ -8,11 +8,12 @@ from typing import Concatenate, ParamSpec
 from torch import Tensor
 
 from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
 from aadml.methods.architecture import Architecture
 from aadml.methods.method import Context, Method
-from aadml.methods.training.compilation import compiled_objectives
 from aadml.methods.training.learner import Learner
+from aadml.methods.training.loop import compiled_objectives
 from aadml.methods.training.loop import train as run_training
 from aadml.methods.training.precision import check_device, resolved
 from aadml.methods.training.session import Session
@@ -59,9 +60,11 @@ class LearnedMethod(Method):
         """Train the learner.
 
         Raises:
-            InputError: training fails; see `aadml.methods.training.loop.train`.
+            InputError: the clips cannot be prepared (see `Learner.begun`), or training fails (see
+                `aadml.methods.training.loop.train`).
         """
-        run_training(self.learner, train, valid, self.settings, session or Session(), seed=self._seed)
+        clips = self.learner.begun(train, valid)
+        run_training(self.learner, *clips, self.settings, session or Session(), seed=self._seed)
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items of one modality, each independently.
@@ -74,6 +77,14 @@ class LearnedMethod(Method):
             Embeddings (n, dimension), float32 on the CPU.
         """
         return self.learner.embed_all(features, modality)
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed every modality of `clips`; clips that cannot be decoded are omitted, with a warning.
+
+        Raises:
+            InputError: nothing can be decoded, or the method is not fitted.
+        """
+        return self.learner.embed_clips(self.learner.decodable(clips))
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
         """Encode one modality of `clips`, each item independently, into the outputs (n, o) that `read_off` converts."""

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Features, Matrix, Modality, Source
+from aadml.comparison.features import Features, Matrix, Modality
 from aadml.comparison.processes import group
 from aadml.data.sources.padding import sent
 from aadml.feature_extraction.ground.errors import cause
@@ -196,6 +196,14 @@ class Learner(nn.Module, Embedder):
         """Return the stages of training; one stage by default."""
         return (Stage("train", epochs),)
 
+    def begun(self, train: Clips, valid: Clips) -> tuple[Clips, Clips]:
+        """Prepare training and validation clips before training; by default, the clips are returned unchanged."""
+        return train, valid
+
+    def decodable(self, clips: Clips) -> Clips:
+        """Return the clips that can be embedded, in the form for `embed_clips`; by default, `clips` unchanged."""
+        return clips
+
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Recompute state of all training clips, such as a bank, class means or codes; nothing by default."""
 
@@ -256,25 +264,6 @@ class Learner(nn.Module, Embedder):
             yield on_device(features, part, self.device)
 
 
-class CachingLearner(Learner):
-    """A learner with a cache for the vectors of sources; the cache is cleared when the weights may change."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held to keep the id
-
-    def train(self, mode: bool = True) -> Self:
-        """Set the mode; training mode clears the cache."""
-        if mode:
-            self._cache = {}
-        return super().train(mode)
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
-        """Load the parameters and buffers, and clear the cache."""
-        self._cache = {}
-        return super().load_state_dict(state_dict, strict=strict, assign=assign)
-
-
 class ResizedBuffers(nn.Module):
     """A module that resizes certain buffers to their sizes in a loaded state.
 
@@ -311,10 +300,7 @@ def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.
 
 def on_device(features: Features, rows: Tensor, device: torch.device) -> Any:
     """Return the features of the rows (b,): a tensor on the device, or the batch of a source (moved if possible)."""
-    if isinstance(features, Tensor):
-        return sent(features[rows.to(features.device)], device)
-    assert isinstance(features, Source)
-    batch = features.batch(rows)
+    batch = features[rows.to(features.device)] if isinstance(features, Tensor) else features.batch(rows)
     if isinstance(batch, Tensor):
         return sent(batch, device)
     return batch.to(device) if hasattr(batch, "to") else batch

@@ -14,7 +14,6 @@ from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods.training.learner import Batch, Player
 from aadml.methods.training.settings import OPTIMIZERS, Training
-from aadml.methods.training.warnings import gradient_norm
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Optimization:
             group.sum_gradients(player.parameters)
         parts = dict(zip(parts, group.summed(list(parts.values())), strict=True)) | dict(probe)
         if first:
-            parts["gradient_norm"] = torch.tensor(gradient_norm(player.parameters))
+            parts["gradient_norm"] = nn.utils.get_total_norm([p.grad for p in player.parameters if p.grad is not None])
         if loss.requires_grad:
             if clip_norm := player.settings(self._settings).clip_norm:
                 nn.utils.clip_grad_norm_(player.parameters, clip_norm)

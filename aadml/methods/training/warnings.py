@@ -1,6 +1,6 @@
 """Warnings about problems in training, derived from statistics of the epochs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,8 @@ COLLAPSED = 1e-6
 PATIENCE = 5
 """Number of consecutive values (usually of epochs) that must meet a condition before a warning."""
 
+INACTIVE_SHARE = 1e-4
+"""Largest share of active terms that counts as inactive."""
 NEGLIGIBLE_SHARE = 0.05
 """Share of the metric loss's gradient below which training warns. Reading R3 on detached neighbors has a share of
 0.005, and every other reading a share of 0.9 or more."""
@@ -33,26 +35,20 @@ def collapse_warning(vectors: Tensor) -> str | None:
     )
 
 
-def saturation_warning(shares: Sequence[float], *, least: float = 1e-4) -> str | None:
+def saturation_warning(shares: Sequence[float]) -> str | None:
     """Return a warning if hardly any term of the metric loss was active in each of the last PATIENCE epochs, else None.
 
     Args:
         shares: share of active terms in each epoch so far, in order.
-        least: largest share that counts as inactive.
     """
     recent = shares[-PATIENCE:]
-    if len(recent) < PATIENCE or max(recent) > least:
+    if len(recent) < PATIENCE or max(recent) > INACTIVE_SHARE:
         return None
     return (
-        f"a share of at most {least:g} of the terms of the metric loss was active in the last {PATIENCE} epochs, so "
-        "the loss no longer trains the encoders; try a harder selection, or a larger margin if the loss has a margin"
+        f"a share of at most {INACTIVE_SHARE:g} of the terms of the metric loss was active in the last {PATIENCE} "
+        "epochs, so the loss no longer trains the encoders; try a harder selection, or a larger margin if the loss has "
+        "a margin"
     )
-
-
-def gradient_norm(parameters: Iterable[nn.Parameter]) -> float:
-    """Return the Euclidean norm of all gradients together; 0 if there are none."""
-    norms = [torch.linalg.vector_norm(p.grad.float()) for p in parameters if p.grad is not None]
-    return float(torch.linalg.vector_norm(torch.stack(norms))) if norms else 0.0
 
 
 def gradient_warning(norm: float) -> str | None:

@@ -59,12 +59,10 @@ def zero_shot(context: Context, settings: Training) -> Method:
         settings: not used, since nothing is trained.
 
     Raises:
-        InputError: there is only one modality, or the features do not come from one model with a shared space.
+        InputError: there is only one modality, the features are not vectors, or the features do not come from one model
+            with a shared space.
     """
-    if len(context.modalities) < 2:
-        raise InputError(
-            f"zero-shot: the data have only {', '.join(context.modalities)}; pass features of two modalities"
-        )
+    context.need_vectors("zero-shot")
     spaces = {m: shared_space(context.features.get(m) or {}, m) for m in context.modalities}
     how = _how(spaces)
     for modality, space in spaces.items():

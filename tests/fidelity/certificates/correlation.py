@@ -42,7 +42,7 @@ def fitted(method: str, arrays: Arrays, **options: Any) -> Method:
 
 
 def _projection(of: Method, modality: str) -> Tensor:
-    return of.projection.weights[modality]
+    return of.weights[modality]
 
 
 def _cca(arrays: Arrays) -> Errors:

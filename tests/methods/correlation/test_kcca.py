@@ -16,7 +16,7 @@ def test_exact_kernel_cca_solves_the_generalized_eigenproblem():
     method = fitted("kcca", data, dimension=3, ridge=0.3)
     kernels = []
     for modality in data.modalities:
-        mapped = method.projection.maps[modality](data.matrix(modality))
+        mapped = method.maps[modality](data.matrix(modality))
         mapped = mapped - mapped.mean(0)
         kernels.append((mapped @ mapped.T).numpy())
     first, second = kernels
@@ -25,7 +25,7 @@ def test_exact_kernel_cca_solves_the_generalized_eigenproblem():
     own = [0.7 * kernel @ kernel + 0.3 * kernel + jitter for kernel in kernels]
     right = np.block([[own[0], zero], [zero, own[1]]])
     expected = np.sort(scipy.linalg.eigh(left, right, eigvals_only=True))[::-1][:3]
-    first, second = (centered(method.projection.maps[m](data.matrix(m)))[0] for m in data.modalities)
+    first, second = (centered(method.maps[m](data.matrix(m)))[0] for m in data.modalities)
     solution = canonical(kcca._regularized(first, 0.3), kcca._regularized(second, 0.3), first.T @ second / 39, 3)
     np.testing.assert_allclose(solution.correlations.numpy(), expected, atol=1e-5)
 
@@ -37,7 +37,7 @@ def test_inner_products_of_what_kcca_maps_to_are_the_kernel_at_the_median_distan
         values = data.matrix(modality).double()
         distances = np.sort(pdist(values.numpy()))
         expected = rbf_kernel(values.numpy(), gamma=1 / distances[(len(distances) - 1) // 2] ** 2)
-        mapped = method.projection.maps[modality](values)
+        mapped = method.maps[modality](values)
         np.testing.assert_allclose((mapped @ mapped.T).numpy(), expected, atol=1e-5)
 
 
@@ -47,7 +47,7 @@ def test_of_the_polynomial_kernel_the_inner_products_are_its_cubes():
     for modality in data.modalities:
         values = data.matrix(modality).double()
         expected = [[(1 + float(x @ z) / values.shape[1]) ** 3 for z in values] for x in values]
-        mapped = method.projection.maps[modality](values)
+        mapped = method.maps[modality](values)
         np.testing.assert_allclose((mapped @ mapped.T).numpy(), expected, rtol=1e-5, atol=1e-4)
 
 

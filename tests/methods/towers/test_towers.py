@@ -17,7 +17,7 @@ from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Frames
 from aadml.methods import METHODS
-from aadml.methods.towers import tower_method
+from aadml.methods.towers import tower_learner
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import FineTuning
 from aadml.runs.data import load_splits
@@ -218,7 +218,7 @@ def test_every_method_takes_networks_or_says_why_not(videos, settings, networks,
         m: HubInput(f"hf:{networks[of]}", m, FineTuning(), None)
         for m, of in (("audio", "wav2vec2"), ("visual", "clip"))
     }
-    monkeypatch.setattr(tower_method, "_network", lambda modality, *_: made[modality].eval())
+    monkeypatch.setattr(tower_learner, "_network", lambda modality, *_: made[modality].eval())
     refused = {}
     for name in METHODS:
         few = {"training.criterion": "map"} if name == "pairs" else {}  # its recall@10 needs more clips than these

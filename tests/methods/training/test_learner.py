@@ -3,7 +3,10 @@
 import torch
 from torch import nn
 
-from aadml.methods.training.learner import CachingLearner, Epoch, ResizedBuffers, batch_of, in_two
+from aadml.methods.inputs import STANDARD
+from aadml.methods.towers.options import PretrainedOptions
+from aadml.methods.towers.tower_learner import TowerLearner
+from aadml.methods.training.learner import Epoch, Learner, ResizedBuffers, batch_of, in_two
 from tests.methods.trainings import clips
 
 
@@ -15,7 +18,7 @@ class Words(ResizedBuffers):
         self.register_buffer("words", torch.arange(count))
 
 
-class Cached(CachingLearner):
+class OneLayer(Learner):
     def __init__(self):
         super().__init__()
         self.layer = nn.Linear(2, 2)
@@ -46,7 +49,8 @@ def test_buffers_get_the_size_of_the_state_inside_any_module():
 
 
 def test_cached_vectors_are_dropped_once_weights_may_change():
-    learner, vectors = Cached(), torch.zeros(1, 2)
+    learner = TowerLearner(OneLayer(), {}, PretrainedOptions(audio="hf:model"), STANDARD)
+    vectors = torch.zeros(1, 2)
     for change in (learner.train, lambda: learner.load_state_dict(learner.state_dict())):
         learner.eval()
         learner._cache[id(vectors)] = (vectors, vectors)

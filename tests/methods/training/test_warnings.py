@@ -6,7 +6,6 @@ from torch import nn
 
 from aadml.methods.training.warnings import (
     collapse_warning,
-    gradient_norm,
     gradient_share,
     gradient_warning,
     saturation_warning,
@@ -42,13 +41,6 @@ def test_saturation_warns_after_five_epochs_without_active_terms():
     assert saturation_warning([0.0] * 4 + [0.01]) is None
     assert saturation_warning([1e-4] * 5)
     assert saturation_warning([1.1e-4] + [0.0] * 4) is None
-
-
-def test_gradient_norm_is_of_all_gradients_together():
-    parameters = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))]
-    parameters[0].grad, parameters[1].grad = torch.tensor([3.0, 0.0]), torch.tensor([4.0])
-    assert gradient_norm(parameters) == 5.0
-    assert gradient_norm([]) == 0.0
 
 
 @pytest.mark.parametrize(("norm", "word"), [(0.0, "zero"), (math.nan, "not finite"), (math.inf, "not finite")])

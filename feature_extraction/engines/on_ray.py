@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +75,10 @@ def _decoded(
     """Decode all clips with up to `count` actors."""
     running: dict[Any, tuple[Any, Task]] = {}
     free: list[Any] = []
+    lost: list[Task] = []
     losses: Counter[int] = Counter()
     while True:
-        while len(running) < count and (task := next(tasks, None)) is not None:
+        while len(running) < count and (task := lost.pop() if lost else next(tasks, None)) is not None:
             actor = free.pop() if free else start()
             media = {m: value if is_text(m) else str(Path(value).absolute()) for m, value in task.media.items()}
             running[actor.decode.remote(replace(task, media=media))] = (actor, task)
@@ -98,7 +98,7 @@ def _decoded(
             except ray.exceptions.RayActorError:
                 losses[task.number] += 1
                 if losses[task.number] < _LOSSES:
-                    tasks = chain([task], tasks)
+                    lost.append(task)
                     continue
                 detail = f"{_LOSSES} processes of Ray were lost while they decoded the clip"
                 parts = [DecodedPart(next(iter(task.media)), reason="crashed", detail=detail)]

@@ -20,11 +20,7 @@ def refuse_other_clips(path: str | os.PathLike[str], names: Iterable[str], sourc
         names: ids and recordings of the clips of `source`.
         source: origin of the new content, for the message.
     """
-
-    def share(content: FeatureFile, _: object) -> bool:
-        return not {*content.ids, *content.columns.get("recording", ())}.isdisjoint(names)
-
-    _refuse(path, share, f"clip with {source}")
+    _refuse(path, lambda content, _: not _names(content).isdisjoint(names), f"clip with {source}")
 
 
 def refuse_other_vectors(
@@ -62,6 +58,10 @@ def _refuse(
             f"{path} shares no {shared}, so this feature file is not overwritten; choose another output, or remove "
             "this file"
         )
+
+
+def _names(content: FeatureFile) -> set[str]:
+    return {*content.ids, *content.columns.get("recording", ())}
 
 
 def _vectors(values: NDArray[np.float32]) -> set[bytes]:

@@ -79,7 +79,7 @@ class CheckedReader(io.RawIOBase):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__()
         self._place = os.fspath(path)
-        self._file = io.BufferedReader(io.FileIO(self._place))
+        self._file = io.FileIO(self._place)
         self._position = 0
         self._block = lru_cache(_CACHED)(self._read_block)
         try:
@@ -141,11 +141,12 @@ class CheckedReader(io.RawIOBase):
 
     def _fill(self, view: memoryview, number: int) -> None:
         """Read blocks from block `number` on, and verify the blocks."""
-        start = number * BLOCK
-        self._file.seek(start)
-        read = self._file.readinto(view)
-        if read < len(view):
-            self._fail(start + read, len(view) - read)
+        start, filled = number * BLOCK, 0
+        while filled < len(view):
+            read = os.preadv(self._file.fileno(), [view[filled:]], start + filled)
+            if not read:
+                self._fail(start + filled, len(view) - filled)
+            filled += read
         differing = np.flatnonzero(checksums(view) != self._sums[number : number + -(-len(view) // BLOCK)])
         if len(differing):
             start += int(differing[0]) * BLOCK

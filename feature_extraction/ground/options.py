@@ -126,7 +126,6 @@ class Option:
         return next((marker.values for marker in metadata_of(self.kind) if isinstance(marker, Tuning)), ())
 
 
-@cache
 def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
     """Return the options of a function or class: keyword-only arguments except config sections and `NoOption`.
 
@@ -140,17 +139,7 @@ def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
     Raises:
         InputError: the type of an option is not imported at run time.
     """
-    options: dict[str, Option] = {}
-    for argument in _arguments(inspect.unwrap(entry)):
-        if _is_section(argument) or any(isinstance(marker, NoOption) for marker in metadata_of(argument.kind)):
-            continue
-        if not (inspect.isclass(argument.kind) and is_dataclass(argument.kind)):
-            options[argument.name] = argument
-            continue
-        for field in schema(argument.kind).values():
-            default = getattr(argument.default, field.name, field.default)
-            options[field.name] = replace(field, default=default, group=argument.name, owner=argument.kind)
-    return options
+    return _schema(inspect.unwrap(entry))
 
 
 def sections(entry: Callable[..., object]) -> Mapping[str, Option]:
@@ -160,6 +149,21 @@ def sections(entry: Callable[..., object]) -> Mapping[str, Option]:
     """
     options = {option.name: option for option in _arguments(inspect.unwrap(entry)) if _is_section(option)}
     return {name: replace(o, kind=get_args(o.kind)[0]) if metadata_of(o.kind) else o for name, o in options.items()}
+
+
+@cache
+def _schema(entry: Callable[..., object]) -> Mapping[str, Option]:
+    options: dict[str, Option] = {}
+    for argument in _arguments(entry):
+        if _is_section(argument) or any(isinstance(marker, NoOption) for marker in metadata_of(argument.kind)):
+            continue
+        if not (inspect.isclass(argument.kind) and is_dataclass(argument.kind)):
+            options[argument.name] = argument
+            continue
+        for field in schema(argument.kind).values():
+            default = getattr(argument.default, field.name, field.default)
+            options[field.name] = replace(field, default=default, group=argument.name, owner=argument.kind)
+    return options
 
 
 @cache

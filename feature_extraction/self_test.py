@@ -1,8 +1,7 @@
 """Tests of the weight files in the cache against published checksums and published statistics of their outputs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +24,10 @@ class WeightCheck:
     """Result of testing one published file on this machine.
 
     Attributes:
-        name: key of the file in `WEIGHTS`.
-        path: path in the cache.
-        present: whether the file exists.
         passed: whether the file has the expected content and works; None if the file is absent.
         detail: results or error in one line; for an absent file, the address to download from.
     """
 
-    name: str
-    path: Path
-    present: bool
     passed: bool | None
     detail: str
 
@@ -52,45 +45,26 @@ def examine(name: str) -> WeightCheck:
         InputError: there is no such key.
     """
     entry = published(name)
-    path = weights_folder() / entry.file
-    if not path.is_file():
-        return WeightCheck(name, path, False, None, f"download the file from {entry.url}")
+    if not (weights_folder() / entry.file).is_file():
+        return WeightCheck(None, f"download the file from {entry.url}")
     try:
         verify(name)
         detail = next((test(name) for start, test in _TESTS.items() if name.startswith(start)), "content verified")
     except InputError as error:
-        return WeightCheck(name, path, True, False, str(error))
+        return WeightCheck(False, str(error))
     source = "published checksum" if entry.md5 or entry.sha256 else "checksum of first use"
-    return WeightCheck(name, path, True, True, f"{source}; {detail}")
-
-
-def vggish_statistics(weights: str, variants: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Compute mean and standard deviation of the features of a sine, as in the smoke test of the VGGish authors.
-
-    Args:
-        weights: option `weights` of the VGGish extractor.
-        variants: variants of the VGGish extractor.
-
-    Returns:
-        Mean and standard deviation over all values (t, 128) of 3 s of sound, by variant.
-
-    Raises:
-        InputError: the weights are not available or cannot be read.
-    """
-    time = np.arange(3 * 16_000) / 16_000
-    sine = np.sin(2 * np.pi * 1000.0 * time).astype(np.float32)
-    statistics = {}
-    for variant in variants:
-        rows = _described("vggish", "audio", {"variant": variant, "weights": weights, "device": "cpu"}, sine)
-        statistics[variant] = (float(rows.mean()), float(rows.std()))
-    return statistics
+    return WeightCheck(True, f"{source}; {detail}")
 
 
 def _vggish(name: str) -> str:
+    """Compare the features of a sine with the published statistics, as in the smoke test of the VGGish authors."""
     has_pca = (weights_folder() / WEIGHTS["vggish-pca"].file).is_file()
+    time = np.arange(3 * 16_000) / 16_000
+    sine = np.sin(2 * np.pi * 1000.0 * time).astype(np.float32)
     lines = []
-    for variant, statistics in vggish_statistics(name, VGGISH_STATISTICS if has_pca else ("pre-activation",)).items():
-        expected = VGGISH_STATISTICS[variant]
+    for variant in VGGISH_STATISTICS if has_pca else ("pre-activation",):
+        rows = _described("vggish", "audio", {"variant": variant, "weights": name, "device": "cpu"}, sine)
+        statistics, expected = (float(rows.mean()), float(rows.std())), VGGISH_STATISTICS[variant]
         line = "{}: mean {:.3g}, deviation {:.3g} (published {:.3g}, {:.3g})".format(variant, *statistics, *expected)
         if not np.allclose(statistics, expected, rtol=TOLERANCE, atol=0.0):
             raise InputError(

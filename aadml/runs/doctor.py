@@ -75,7 +75,7 @@ def _requirements() -> tuple[list[str], dict[str, list[str]]]:
 def _weights(name: str) -> WeightsReport:
     test, published = examine(name), WEIGHTS[name]
     return {
-        "file": test.path.name, "present": test.present, "passed": test.passed, "detail": test.detail,
+        "file": published.file, "present": test.passed is not None, "passed": test.passed, "detail": test.detail,
         "purpose": published.purpose, "license": published.license, "citation": published.citation,
     }  # fmt: skip
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.feature_extraction.ground.json_values import number
 from aadml.reports import page
 from aadml.reports.tables import Cell, Table
 from aadml.studies import sweep_figures
@@ -128,10 +127,10 @@ def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
     levels: dict[str, CellScores] = {}
     for cell in known:
         name, value = _line_name(cell, axis.key), cell.cell.settings.values.get(axis.key)
-        if value is None:
-            levels[name] = cell
+        if isinstance(value, int | float):
+            lines.setdefault(name, []).append((float(value), cell))
         else:
-            lines.setdefault(name, []).append((number(value), cell))
+            levels[name] = cell
     bands: dict[str, Band] = {}
     colors: dict[str, int] = {}
     compared: dict[str, list[tuple[float, float, float]]] = {}

@@ -1,13 +1,13 @@
 """Engines that decode clips in processes of this machine or of a Ray cluster."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
-from importlib import import_module
 from typing import Protocol
 
+from aadml.feature_extraction.engines import decoding_workers
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import Registry, lookup
+from aadml.feature_extraction.ground.registry import require_entry
 
 
 class Engine(Protocol):
@@ -26,29 +26,22 @@ class Engine(Protocol):
         """
 
 
-ENGINES: Registry[Engine] = Registry(
-    "engine",
-    {
-        "local": "aadml.feature_extraction.engines.decoding_workers:decode_all",
-        "ray": "aadml.feature_extraction.engines.on_ray:decode",
-    },
-)
-"""Functions with the signature of `Engine`."""
-
-
 def engine_of(name: str) -> Engine:
     """Return the function that decodes clips with an engine.
 
     Args:
-        name: a key of ENGINES, or "ray:ADDRESS" for a running cluster ("ray:auto", "ray:10.0.0.7:6379").
+        name: "local", "ray", or "ray:ADDRESS" for a running cluster ("ray:auto", "ray:10.0.0.7:6379").
 
     Raises:
         InputError: an unknown engine, an address with an engine other than ray, or a missing package `ray`.
     """
     kind, colon, address = name.partition(":")
-    entry: Callable[..., Generator[tuple[Task, list[DecodedPart]]]] = lookup(ENGINES, kind, "engine")
-    if kind != "ray" and colon:
-        raise InputError(f"engine {name}: {kind} does not accept an address; choose ray:ADDRESS, ray or local")
+    require_entry(dict.fromkeys(("local", "ray")), kind, "engine")
     if kind == "ray":
-        import_module("aadml.feature_extraction.engines.on_ray").package()
-    return partial(entry, address=address) if colon else entry
+        from aadml.feature_extraction.engines import on_ray  # late, as every decoding process imports this package
+
+        on_ray.package()
+        return partial(on_ray.decode, address=address) if colon else on_ray.decode
+    if colon:
+        raise InputError(f"engine {name}: {kind} does not accept an address; choose ray:ADDRESS, ray or local")
+    return decoding_workers.decode_all

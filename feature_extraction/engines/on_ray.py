@@ -75,17 +75,17 @@ def _decoded(
     """Decode all clips with up to `count` actors."""
     running: dict[Any, tuple[Any, Task]] = {}
     free: list[Any] = []
+    lost: list[Task] = []
     losses: Counter[int] = Counter()
-    more = True
-    while more or running:
-        while more and len(running) < count:
-            task = next(tasks, None)
-            more = task is not None
-            if task is not None:
-                actor = free.pop() if free else start()
-                running[actor.decode.remote(_from_anywhere(task))] = (actor, task)
-        done, _ = ray.wait(list(running), timeout=patience) if running else ([], [])
-        if running and not done:
+    while True:
+        while len(running) < count and (task := lost.pop() if lost else next(tasks, None)) is not None:
+            actor = free.pop() if free else start()
+            media = {m: value if is_text(m) else str(Path(value).absolute()) for m, value in task.media.items()}
+            running[actor.decode.remote(replace(task, media=media))] = (actor, task)
+        if not running:
+            return
+        done, _ = ray.wait(list(running), timeout=patience)
+        if not done:
             raise InputError(
                 f"engine ray: the cluster returned no result in {patience:.0f} s; "
                 "check that the cluster has free processors"
@@ -98,18 +98,11 @@ def _decoded(
             except ray.exceptions.RayActorError:
                 losses[task.number] += 1
                 if losses[task.number] < _LOSSES:
-                    actor = start()
-                    running[actor.decode.remote(_from_anywhere(task))] = (actor, task)
+                    lost.append(task)
                     continue
                 detail = f"{_LOSSES} processes of Ray were lost while they decoded the clip"
                 parts = [DecodedPart(next(iter(task.media)), reason="crashed", detail=detail)]
             yield task, parts
-
-
-def _from_anywhere(task: Task) -> Task:
-    """Return a task with absolute paths."""
-    media = {m: value if is_text(m) else str(Path(value).absolute()) for m, value in task.media.items()}
-    return replace(task, media=media)
 
 
 def package() -> Any:

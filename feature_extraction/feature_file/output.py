@@ -15,6 +15,7 @@ from typing import Any
 import h5py
 
 from aadml.feature_extraction.foreign.hdf5 import CHECKSUMS
+from aadml.feature_extraction.ground.atomic import append_all
 from aadml.feature_extraction.ground.block_checksums import append_checksums
 
 
@@ -32,14 +33,13 @@ class Output(io.FileIO):
 
     def write(self, data: Any, /) -> int:
         """Write all of `data` and return the size of `data` in bytes. After a failed write, `data` is dropped."""
-        rest = memoryview(data).cast("B")
-        size = len(rest)
+        view = memoryview(data).cast("B")
         try:
-            while rest and self.failure is None:
-                rest = rest[super().write(rest) :]
+            if self.failure is None:
+                append_all(self.fileno(), view)
         except OSError as error:
             self.failure = error
-        return size
+        return len(view)
 
     def truncate(self, size: int | None = None, /) -> int:
         """Set the size of the file and return the size. After a failed write, the change is dropped."""

@@ -116,7 +116,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = Tr
             os.close(handle)
 
 
-def append_all(handle: int, data: bytes) -> None:
+def append_all(handle: int, data: bytes | memoryview) -> None:
     """Write all of `data` to a file descriptor, with further writes after a partial write.
 
     Raises:

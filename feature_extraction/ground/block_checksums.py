@@ -15,7 +15,7 @@ import hashlib
 import io
 import os
 import struct
-from collections import OrderedDict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +80,13 @@ class CheckedReader(io.RawIOBase):
         super().__init__()
         self._place = os.fspath(path)
         self._file = io.FileIO(self._place)
+        self._position = 0
+        self._block = lru_cache(_CACHED)(self._read_block)
         try:
             self._size, self._sums = _read_trailer(self._file, self._place)
         except BaseException:
             self._file.close()
             raise
-        self._position = 0
-        self._blocks: OrderedDict[int, bytes] = OrderedDict()
 
     def readable(self) -> bool:
         """Return True."""
@@ -103,8 +103,9 @@ class CheckedReader(io.RawIOBase):
         return self._position
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and free the cached blocks."""
         self._file.close()
+        self._block.cache_clear()
         super().close()
 
     def readinto(self, buffer: Any, /) -> int:
@@ -115,10 +116,9 @@ class CheckedReader(io.RawIOBase):
         while filled < len(view):
             number, skipped = divmod(self._position, BLOCK)
             blocks = min((len(view) - filled) // BLOCK, _PIECE) if not skipped else 0
-            if blocks and number not in self._blocks:
+            if blocks:
                 part = view[filled : filled + blocks * BLOCK]
-                self._fill(part, self._position)
-                self._verify(part, number)
+                self._fill(part, number)
             else:
                 block = self._block(number)[skipped : skipped + len(view) - filled]
                 part = view[filled : filled + len(block)]
@@ -134,30 +134,22 @@ class CheckedReader(io.RawIOBase):
         while self.readinto(buffer):
             pass
 
-    def _block(self, number: int) -> bytes:
-        if number not in self._blocks:
-            start = number * BLOCK
-            data = bytearray(min(BLOCK, self._size - start))
-            self._fill(memoryview(data), start)
-            self._verify(memoryview(data), number)
-            self._blocks[number] = bytes(data)
-            if len(self._blocks) > _CACHED:
-                self._blocks.popitem(last=False)
-        return self._blocks[number]
+    def _read_block(self, number: int) -> bytes:
+        data = bytearray(min(BLOCK, self._size - number * BLOCK))
+        self._fill(memoryview(data), number)
+        return bytes(data)
 
-    def _fill(self, view: memoryview, start: int) -> None:
-        filled = 0
+    def _fill(self, view: memoryview, number: int) -> None:
+        """Read blocks from block `number` on, and verify the blocks."""
+        start, filled = number * BLOCK, 0
         while filled < len(view):
             read = os.preadv(self._file.fileno(), [view[filled:]], start + filled)
             if not read:
                 self._fail(start + filled, len(view) - filled)
             filled += read
-
-    def _verify(self, data: memoryview, number: int) -> None:
-        expected = self._sums[number : number + -(-len(data) // BLOCK)]
-        differing = np.flatnonzero(checksums(data) != expected)
+        differing = np.flatnonzero(checksums(view) != self._sums[number : number + -(-len(view) // BLOCK)])
         if len(differing):
-            start = (number + int(differing[0])) * BLOCK
+            start += int(differing[0]) * BLOCK
             self._fail(start, min(BLOCK, self._size - start))
 
     def _fail(self, start: int, length: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
 
 CHECKSUM = "checksum"
 
@@ -60,18 +60,12 @@ def unseal(data: bytes, place: Path) -> JsonObject:
     Raises:
         InputError: `data` is not a JSON object with a matching checksum.
     """
-    try:
-        content = json.loads(data)
-        checksum = content.pop(CHECKSUM)
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+    content = parse_object(data, place)
+    if content.pop(CHECKSUM, None) != _digest(content):
         raise DamagedFileError(
-            f"{place} is damaged, as its content is not a JSON object with a checksum; restore the file from a copy"
-        ) from error
-    if checksum != _digest(content):
-        raise DamagedFileError(
-            f"{place} is damaged or changed, as its checksum does not match its content; restore the file from a copy"
+            f"{place} is damaged or changed, as its checksum is missing or does not match its content; restore the "
+            "file from a copy"
         )
-    assert isinstance(content, dict)
     return content
 
 

@@ -6,7 +6,6 @@ import os
 import stat
 from pathlib import Path
 
-_BLOCK = 2**20
 _KINDS = {
     stat.S_IFREG: "regular file",
     stat.S_IFDIR: "folder",
@@ -89,11 +88,7 @@ def content_of(path: str, stamp: tuple[int, ...]) -> str:
     Returns:
         Hexadecimal digest; "" for an unreadable file, because the decoder reports the error.
     """
-    digest = hashlib.sha256()
     try:
-        with open(path if stamp else os.devnull, "rb", buffering=0) as file:  # noqa: PTH123 - see above
-            while block := file.read(_BLOCK):
-                digest.update(block)
+        return file_digest(path if stamp else os.devnull)
     except OSError:
         return ""
-    return digest.hexdigest()

@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from aadml.feature_extraction.ground import consent
@@ -135,7 +134,12 @@ def imported_from_outside(place: str) -> Any:
         InputError: the module does not exist, cannot be imported, or does not define the name.
     """
     name, _, attribute = place.partition(":")
-    module = _module(place, name)
+    try:
+        module = importlib.import_module(name)
+    except (Exception, SystemExit) as error:  # an external module may raise anything
+        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+            raise InputError(_absent(place, str(error.name))) from error
+        raise InputError(_failure(place, error)) from error
     if not hasattr(module, attribute):
         where = getattr(module, "__file__", None) or name
         public = ", ".join(sorted(key for key in vars(module) if not key.startswith("_"))[:20]) or "nothing"
@@ -143,17 +147,6 @@ def imported_from_outside(place: str) -> Any:
             f"{place}: {where} does not define '{attribute}', but defines {public}; pass a name that the module defines"
         )
     return getattr(module, attribute)
-
-
-def _module(place: str, name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            raise InputError(_absent(place, error.name)) from error
-        raise InputError(_failure(place, error)) from error
-    except (Exception, SystemExit) as error:  # an external module may raise anything
-        raise InputError(_failure(place, error)) from error
 
 
 def _absent(place: str, module: str) -> str:
@@ -179,12 +172,11 @@ def first_line(place: str) -> str:
 def documentation(place: str) -> str:
     """Return the documentation of the object at an import path without importing its module.
 
-    The documentation is the docstring of a function or class, or the string below an assignment. An imported name is
-    looked up in the module that defines the name. An assigned call without such a string has the documentation of its
-    argument.
+    The documentation is the docstring of a function or class, or the string below an assignment. An assigned call
+    without such a string has the documentation of its argument.
 
     Returns:
-        The text; "" if the source cannot be read or contains no documentation.
+        The text; "" if the source cannot be read, does not define the name or contains no documentation.
     """
     module, _, name = place.partition(":")
     file = _source_file(module)
@@ -195,10 +187,6 @@ def documentation(place: str) -> str:
     except (OSError, SyntaxError, ValueError):
         return ""
     for statement, following in zip(body, [*body[1:], None], strict=True):
-        if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
-            for alias in statement.names:
-                if (alias.asname or alias.name) == name:
-                    return documentation(f"{statement.module}:{alias.name}")
         if name in _defined_names(statement):
             argument = _argument(statement)
             if argument and not _documentation(statement, following):

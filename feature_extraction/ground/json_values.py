@@ -52,17 +52,6 @@ def inner(content: object, *path: str) -> object:
     return content
 
 
-def number(value: object) -> float:
-    """Return a JSON number or boolean as float.
-
-    Raises:
-        TypeError: `value` is neither of these.
-    """
-    if isinstance(value, int | float):
-        return float(value)
-    raise TypeError(f"{value!r} is not a number")
-
-
 def texts(value: object) -> list[str]:
     """Return the items of a JSON list as strings; [] for any other value."""
     return [str(item) for item in value] if isinstance(value, list | tuple) else []

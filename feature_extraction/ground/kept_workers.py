@@ -2,7 +2,8 @@
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from threading import Lock
 from typing import Any
 
@@ -26,7 +27,7 @@ def keep_workers() -> Iterator[None]:
     finally:
         with _lock:
             _kept.remove(idle)
-        for pool in (pool for equal in idle.values() for pool in equal):
+        for pool in chain(*idle.values()):
             pool.__exit__(None, None, None)
 
 
@@ -41,26 +42,17 @@ def worker_pool(
 
     `WorkerPool` describes the arguments. A reused pool calls the `watch` that it was opened with.
     """
-    if not _kept:
-        with WorkerPool(work, workers, conditions, watch) as pool:
-            yield pool
-        return
     key = pickle.dumps((work, workers, conditions))
     with _lock:
         equal = _kept[-1].get(key) if _kept else None
-        idle = equal.pop() if equal else None
-    if idle is not None and not idle.is_alive():  # a process died meanwhile
-        idle.__exit__(None, None, None)
-        idle = None
-    pool = idle or WorkerPool(work, workers, conditions, watch)
-    try:
-        yield pool
-    except BaseException:
-        pool.__exit__(None, None, None)  # a worker may still be busy
-        raise
-    with _lock:
-        is_keeping = bool(_kept)
-        if is_keeping:
-            _kept[-1].setdefault(key, []).append(pool)
-    if not is_keeping:
+        pool = equal.pop() if equal else WorkerPool(work, workers, conditions, watch)
+    if not pool.is_alive():  # a process died meanwhile
         pool.__exit__(None, None, None)
+        pool = WorkerPool(work, workers, conditions, watch)
+    with ExitStack() as stack:
+        stack.push(pool)  # ends with the context after an error, as a worker may still be busy
+        yield pool
+        with _lock:
+            if _kept:
+                _kept[-1].setdefault(key, []).append(pool)
+                stack.pop_all()

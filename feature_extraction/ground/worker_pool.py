@@ -14,21 +14,10 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from aadml.feature_extraction.ground.processor_time import processor_seconds, reached_limit
-from aadml.feature_extraction.ground.worker_process import (
-    DONE,
-    RAISED,
-    READY,
-    REPORT,
-    WARNED,
-    Conditions,
-    Work,
-    ending,
-    start,
-)
+from aadml.feature_extraction.ground.worker_process import Conditions, Work, ending, start
 
 T = TypeVar("T")
 
@@ -130,9 +119,7 @@ class WorkerPool(Generic[T]):
     def __enter__(self) -> "WorkerPool[T]":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._listening.close()
         for worker in self._workers:
             worker.connection.close()  # a worker exits when its connection is closed
@@ -211,19 +198,19 @@ class WorkerPool(Generic[T]):
             OSError: the process died in the middle of a message.
         """
         kind, value = worker.connection.recv()
-        if kind == WARNED:
+        if kind == "warned":
             if value not in self._warnings:
                 _log.warning("%s", value)
             self._warnings.add(value)
             return []
-        if kind == RAISED:
+        if kind == "raised":
             self._raised = self._raised or value
-            kind = DONE
-        if kind == READY:
+            kind = "done"
+        if kind == "ready":
             worker.started, worker.deadline = True, float("inf")
             return []
         task: Any = worker.task
-        if kind == REPORT:
+        if kind == "report":
             if time.monotonic() > worker.deadline:  # this process was busy; the worker continues only now
                 worker.deadline = time.monotonic() + self._limit
             return [Reported(task, value)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from aadml.feature_extraction.ground.consent import decision, inherit
 from aadml.feature_extraction.ground.forwarded_warnings import forward_warnings
@@ -24,8 +24,8 @@ _SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Setting that prevents a new interpreter from importing the modules of `multiprocessing` from the current folder."""
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM")
 
-READY, REPORT, DONE, RAISED, WARNED = range(5)
-"""Kinds of messages of a worker; a message is (kind, value)."""
+Message = Literal["ready", "report", "done", "raised", "warned"]
+"""Kind of a message of a worker; a message is (kind, value)."""
 
 Work = Callable[[T, Callable[[Any], None]], Any]
 """(task, report) -> result; runs in a worker, may call `report` repeatedly, and must be picklable."""
@@ -116,7 +116,7 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _deliver(connection: Connection, lock: Lock, kind: int, value: Any) -> None:
+def _deliver(connection: Connection, lock: Lock, kind: Message, value: Any) -> None:
     """Send a message from any thread of a worker."""
     try:
         with lock:
@@ -129,7 +129,7 @@ def _serve(connection: Connection, work: Work[Any], conditions: Conditions, cons
     """Process tasks in the worker until the connection is closed."""
     inherit(consented)
     deliver = partial(_deliver, connection, Lock())
-    forward_warnings(partial(deliver, WARNED))
+    forward_warnings(partial(deliver, "warned"))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     os.nice(_GIVING_WAY if conditions.gives_way else 0)
@@ -141,21 +141,21 @@ def _serve(connection: Connection, work: Work[Any], conditions: Conditions, cons
         signal.setitimer(signal.ITIMER_REAL, longest)
         limit_processor_time(conditions.processor_limit or 0.0)
 
-    def send(kind: int, value: Any = None) -> None:
+    def send(kind: Message, value: Any = None) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         limit_processor_time(0.0)
         deliver(kind, value)
-        if kind == REPORT:
+        if kind == "report":
             begin()
 
-    send(READY)
+    send("ready")
     with suppress(EOFError, ConnectionResetError):
         while True:
             task = connection.recv()
             begin()
             try:
-                result = work(task, lambda value: send(REPORT, value))
+                result = work(task, lambda value: send("report", value))
             except Exception as error:
-                send(RAISED, error)
+                send("raised", error)
             else:
-                send(DONE, result)
+                send("done", result)

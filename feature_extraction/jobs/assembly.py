@@ -1,7 +1,7 @@
 """Last step of an extraction job: one feature file and one list of failures from the records of the ledger."""
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,6 @@ from aadml.feature_extraction.jobs.failures import Failure, deciding, is_list_of
 from aadml.feature_extraction.jobs.fitting import fitted
 from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
 from aadml.feature_extraction.ledger.ledger import Ledger
-from aadml.feature_extraction.ledger.records import Record
 from aadml.feature_extraction.ledger.track import Track
 from aadml.feature_extraction.manifest import FURTHER_TEXT, Row, is_text
 
@@ -121,7 +120,10 @@ def assemble(
     warnings: list[tuple[str, str]] = []
     for number, row in enumerate(plan.rows):
         records = {modality: ledger.find(row.id, modality, settings) for modality, settings in plan.settings.items()}
-        troubles = [*missing.get(number, {}).values(), *_troubles(row, records.values())]
+        troubles = [*missing.get(number, {}).values()]
+        for modality, record in records.items():
+            if record is not None and record.reason:
+                troubles.append(Failure(row.id, row.media[modality], modality, record.reason, record.detail))
         failure = deciding(troubles, len(plan.extractors))
         if failure is not None:
             failures.append((number, failure))
@@ -129,24 +131,14 @@ def assemble(
         good.append(number)
         lacking += troubles
         for modality, record in records.items():
-            described = None if record is None or record.reason else record
-            tracks[modality].add(described)
-            if described is not None:
-                warnings += [(row.id, remark) for remark in described.warnings]
+            tracks[modality].add(record)
+            warnings += [(row.id, remark) for remark in (record.warnings if record is not None else ())]
     assembled, extractors = None, tuple(plan.extractors)
     if good or plan.shard[1] > 1:
         rows = [plan.rows[number] for number in good]
         assembled = _assembled(plan, ledger, rows, tracks, _shard(plan, good, failures))
         extractors = tuple(extractor for extractor in extractors if extractor.modality in assembled.rows)
     return assembled, Account(extractors, tuple(failure for _, failure in failures), tuple(lacking), tuple(warnings))
-
-
-def _troubles(row: Row, records: Iterable[Record | None]) -> list[Failure]:
-    return [
-        Failure(row.id, row.media[record.modality], record.modality, record.reason, record.detail)
-        for record in records
-        if record is not None and record.reason
-    ]
 
 
 def _shard(plan: ExtractionPlan, good: Sequence[int], failures: Sequence[tuple[int, Failure]]) -> Shard | None:

@@ -26,15 +26,16 @@ def wanted_of(extractor: Extractor, *, keeps_time: bool = False) -> Wanted:
 
 
 class Describer:
-    """Context manager that extracts features from prepared clips in batches; its exit processes incomplete batches.
+    """Context manager that extracts features from decoded clips in batches; its exit processes incomplete batches.
 
     To limit the memory, at most one batch is in the network while one batch per modality is collected. An exception of
     an extractor is raised in a later call, or at the exit.
 
     Args:
-        extractors: extractors by modality; only extractors with `describe` are used.
-        record: called with the number of a clip, the decoded modality, and the features (t, d) over time, in the thread
-            that uses the describer. The features are None if they contain NaN or infinity.
+        extractors: extractors by modality.
+        record: called with the number of a clip, the decoded modality, and the features, in the thread that uses the
+            describer. The features are those over time (t, d), or the prepared array of an extractor without
+            `describe`. They are None for a failure, or if they contain NaN or infinity.
     """
 
     def __init__(
@@ -60,7 +61,13 @@ class Describer:
             self._thread.shutdown(wait=True, cancel_futures=True)
 
     def add(self, number: int, part: DecodedPart) -> None:
-        """Add a prepared clip, and start the extraction of a full batch."""
+        """Add a decoded clip, and start the extraction of a full batch.
+
+        A failure, and a clip for an extractor without `describe`, are recorded at once.
+        """
+        if part.reason or self._extractors[part.modality].describe is None:
+            self._record(number, part, part.prepared)
+            return
         batch = self._batches.setdefault(part.modality, [])
         batch.append((number, part))
         if len(batch) >= self._extractors[part.modality].batch_clips:

@@ -30,7 +30,7 @@ from aadml.feature_extraction.ledger.notes import Beginning, Progress
 from aadml.feature_extraction.ledger.records import Record
 from aadml.feature_extraction.manifest import is_text
 
-_BLOCKING = ("timeout", "crashed")  # after these failures, the clip's other modalities are not decoded
+_BLOCKING = {"timeout", "crashed", "missing"}  # after these failures, the clip's other modalities are not decoded
 _NOTE_SECONDS = 1.0  # between two notes of the progress
 _SILENCE_SECONDS = 10.0  # between two notes while no clip is done
 
@@ -137,7 +137,7 @@ def _run(job: _Job, decode: Engine) -> tuple[bool, Account]:
                 raise InputError(
                     f"{place}.work: another program changed the folder while it was in use; run the same command again"
                 ) from None
-            job.done, job.reused, job.failed = 0, 0, Counter()
+            job.done, job.reused, job.failed, job.missing = 0, 0, Counter(), {}
         else:
             _note(job, finished=True)
             return assembled is not None, account
@@ -150,16 +150,15 @@ def _work(job: _Job, decode: Engine) -> None:
         name: wanted_of(extractor, keeps_time=plan.keeps_time(extractor)) for name, extractor in extractors.items()
     }
     has_network = any(extractor.describe is not None for extractor in extractors.values())
-    watch = functools.partial(_watch, job)
-    settings = DecodingSettings(wanted, plan.time_limit, plan.limits, gives_way=has_network, watch=watch)
+    settings = DecodingSettings(
+        wanted, plan.time_limit, plan.limits, gives_way=has_network, watch=functools.partial(_watch, job)
+    )
     decoded = decode(_tasks(job), settings, clips=max(1, len(plan.rows)), workers=plan.workers)
     with Describer(extractors, functools.partial(_record, job)) as describer, closing(decoded):
         for task, parts in decoded:
             for part in parts:
                 if part.reason == "missing":  # removed since the start of the job, so there is nothing to record
                     _miss(job, task.number, part.modality, part.reason, part.detail)
-                elif part.reason or extractors[part.modality].describe is None:
-                    _record(job, task.number, part, part.prepared)
                 else:
                     describer.add(task.number, part)
             _count(job, job.reasons.pop(task.number) + [part.reason for part in parts])
@@ -168,7 +167,7 @@ def _work(job: _Job, decode: Engine) -> None:
 def _tasks(job: _Job) -> Iterator[Task]:
     """Yield the clips to decode, one by one, so that the hashing of files overlaps with decoding."""
     for number, row in enumerate(job.plan.rows):
-        records: dict[str, Record] = {}
+        reasons: list[str] = []  # of the modalities that are not decoded; "" for a known success
         media: dict[str, str] = {}
         for modality in job.plan.by_modality:
             if modality not in row.media:  # only other clips have this further text
@@ -178,20 +177,16 @@ def _tasks(job: _Job) -> Iterator[Task]:
                 absent = not row.media[modality] and any(row.media.values())
                 why = (ABSENT[modality], "the manifest lists no file") if absent else ("missing", "does not exist")
                 _miss(job, number, modality, *why)
-                continue
-            record = _known(job, number, modality, stamp)
-            if record is None:
-                media[modality] = row.media[modality]
+                reasons.append(why[0])
+            elif (record := _known(job, number, modality, stamp)) is not None:
+                reasons.append(record.reason)
             else:
-                records[modality] = record
-        gone = [failure.reason for failure in job.missing.get(number, {}).values()]
-        reasons = gone + [record.reason for record in records.values()]
-        blocked = any(record.reason in _BLOCKING for record in records.values()) or "missing" in gone
-        if media and not blocked:
+                media[modality] = row.media[modality]
+        if media and _BLOCKING.isdisjoint(reasons):
             job.reasons[number] = reasons
             yield Task(number, media, row.segment)
         else:
-            job.reused += "missing" not in gone
+            job.reused += "missing" not in reasons
             _count(job, reasons)
 
 

@@ -1,7 +1,6 @@
 """Failures of clips, and the list of failed clips."""
 
 import csv
-import io
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -64,9 +63,8 @@ def write_failures(path: Path, failures: Iterable[Failure]) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    text = io.StringIO(newline="")
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(field.name for field in fields(Failure))
-    table.writerows(astuple(failure) for failure in failures)
-    with atomic_path(path) as temporary:  # media paths may be any bytes
-        temporary.write_bytes(text.getvalue().encode("utf-8", errors="surrogateescape"))
+    any_bytes = "surrogateescape"  # of media paths
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", errors=any_bytes, newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(field.name for field in fields(Failure))
+        table.writerows(map(astuple, failures))

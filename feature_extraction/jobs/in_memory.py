@@ -41,8 +41,5 @@ def extract_in_memory(extractor: Extractor, items: Sequence[str], workers: int =
     decoded = decode_all(tasks, settings, clips=len(items), workers=workers)
     with Describer({modality: extractor}, record) as describer, closing(decoded):
         for task, (part,) in decoded:
-            if part.reason or extractor.describe is None:
-                record(task.number, part, part.prepared)
-            else:
-                describer.add(task.number, part)
+            describer.add(task.number, part)
     return np.stack([values[number] for number in range(len(items))]).astype(np.float32)

@@ -122,12 +122,11 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
                 f"{len(rows)}, correct {accounted}); extract this shard again"
             )
         known[shard.index] = part
-    count = parts[0].shard.count if parts else 0
+    count = parts[0].shard.count
     absent = [f"{index}/{count}" for index in range(count) if index not in known]
-    if absent or not parts:
+    if absent:
         raise InputError(
-            f"the job is not complete, because shards are missing ({', '.join(absent) or 'all'}); extract and pass all "
-            "shards"
+            f"the job is not complete, because shards are missing ({', '.join(absent)}); extract and pass all shards"
         )
 
 

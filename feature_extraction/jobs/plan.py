@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from aadml.feature_extraction.backbones import Extractor, Fit, mean_over_time
 from aadml.feature_extraction.feature_file.content import PendingFit
@@ -30,7 +29,7 @@ class ExtractionPlan:
     Attributes:
         manifest: all clips.
         output: the feature file to create.
-        extractors: one per modality.
+        extractors: at least one, and one per modality.
         engine: decoding engine: "local", "ray", or "ray:ADDRESS" for a running cluster.
         workers: number of decoding processes; None for one process per processor.
         time_limit: seconds of processor time for the decoding of one modality of a clip.
@@ -58,12 +57,6 @@ class ExtractionPlan:
         index, count = self.shard
         if not 0 <= index < count:
             raise InputError(f"shard is ({index}, {count}); pass (i, n) with i from 0 to n-1")
-        if not self.extractors or len({each.modality for each in self.extractors}) != len(self.extractors):
-            names = ", ".join(f"{each.modality} {each.name}" for each in self.extractors)
-            raise InputError(
-                f"extractors: [{names}] is empty or has two extractors of one modality; pass at least one extractor, "
-                "and at most one per modality"
-            )
         _ = self.pending  # raises InputError for a fit that cannot be merged
         if "text" in self.by_modality and self.manifest.rows and "text" not in self.manifest.rows[0].media:
             raise InputError(
@@ -107,16 +100,12 @@ class ExtractionPlan:
     @cached_property
     def settings(self) -> dict[str, str]:
         """Fingerprint of all settings that determine the recorded values, by modality."""
-        return {
-            name: _digest(
-                {
-                    **self.provenance[name],
-                    "minimum_seconds": extractor.minimum_seconds,
-                    "keeps_time": self.keeps_time(extractor),
-                }
-            )[:16]
-            for name, extractor in self.by_modality.items()
-        }
+        fingerprints = {}
+        for name, extractor in self.by_modality.items():
+            further = {"minimum_seconds": extractor.minimum_seconds, "keeps_time": self.keeps_time(extractor)}
+            text = json.dumps({**self.provenance[name], **further}, sort_keys=True)
+            fingerprints[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return fingerprints
 
     @cached_property
     def pending(self) -> dict[str, PendingFit]:
@@ -157,7 +146,3 @@ def _pending(extractor: Extractor, fit: Fit) -> PendingFit:
         f"{extractor.name}: its fit needs all training clips, and merging does not support this fit; "
         "extract all clips without shards"
     )
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -51,26 +51,15 @@ _YOUTUBE8M: Mapping[str, str | bool] = {"weights": "inception-v3-2015", "reducti
 _YOUTUBE8M_FILES = ("inception-v3-2015", "youtube-8m-pca")
 
 
+def _with_youtube8m(sound: str, variant: str, *weights: str) -> ExtractionRecipe:
+    description = f"{sound}; Inception-V3 with YouTube-8M's PCA to 1,024"
+    return _paper(description, variant, _YOUTUBE8M, *weights, *_YOUTUBE8M_FILES)
+
+
 RECIPES = {
-    "paper-post-relu": _paper(
-        "VGGish after its last ReLU (non-negative, sparse); Inception-V3 with YouTube-8M's PCA to 1,024",
-        "post-relu",
-        _YOUTUBE8M,
-        *_YOUTUBE8M_FILES,
-    ),
-    "paper-pre-activation": _paper(
-        "VGGish before its last ReLU; Inception-V3 with YouTube-8M's PCA to 1,024",
-        "pre-activation",
-        _YOUTUBE8M,
-        *_YOUTUBE8M_FILES,
-    ),
-    "paper-pca": _paper(
-        "VGGish after AudioSet's PCA; Inception-V3 with YouTube-8M's PCA to 1,024",
-        "pca",
-        _YOUTUBE8M,
-        "vggish-pca",
-        *_YOUTUBE8M_FILES,
-    ),
+    "paper-post-relu": _with_youtube8m("VGGish after its last ReLU (non-negative, sparse)", "post-relu"),
+    "paper-pre-activation": _with_youtube8m("VGGish before its last ReLU", "pre-activation"),
+    "paper-pca": _with_youtube8m("VGGish after AudioSet's PCA", "pca", "vggish-pca"),
     "paper-8bit": _paper(
         "VGGish in 8 bits, as in the AudioSet release; Inception-V3 in 8 bits, as in the YouTube-8M release",
         "pca-8bit",

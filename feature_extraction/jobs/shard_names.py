@@ -64,10 +64,8 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
         The paths in the order of `names`; the shards of one name are in the order of their numbers.
 
     Raises:
-        InputError: a name is not a path, or no file or shard is found for a name.
+        InputError: no file or shard is found for a name.
     """
-    if wrong := [name for name in names if not isinstance(name, str | os.PathLike)]:
-        raise InputError(f"paths: {wrong[0]!r:.80} is not a path; pass paths of feature files")
     paths: list[Path] = []
     for name in map(Path, names or (output,)):
         shards = [name] if names and name.exists() else named_shards(name)

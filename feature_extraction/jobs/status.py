@@ -135,9 +135,6 @@ def _rate(notes: Sequence[Progress], now: float) -> float | None:
 
 
 def _summed(place: Path, shards: Sequence[Status]) -> Status:
-    failed: Counter[str] = Counter()
-    for shard in shards:
-        failed.update(shard.failed)
     states = [shard.state for shard in shards]
     rates = [shard.rate for shard in shards if shard.rate is not None and shard.state == "running"]
     left = [shard.seconds_left for shard in shards]
@@ -147,7 +144,7 @@ def _summed(place: Path, shards: Sequence[Status]) -> Status:
         state="running" if "running" in states else "stopped" if "stopped" in states else "finished",
         clips=sum(shard.clips for shard in shards),
         done=sum(shard.done for shard in shards),
-        failed=dict(failed),
+        failed=dict(sum((Counter(shard.failed) for shard in shards), Counter[str]())),
         reused=sum(shard.reused for shard in shards),
         rate=sum(rates) if rates else None,
         running=tuple(seconds for shard in shards for seconds in shard.running),

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.backbones import EXTRACTORS, Description, Extractor
+from aadml.feature_extraction.backbones import EXTRACTORS, Extractor
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.media import Frames, Pictures, Sound, Text
 from aadml.feature_extraction.media.pictures import fitted
@@ -44,10 +44,6 @@ def try_out(extractor: Extractor) -> None:
             f"{extractor.name} returns shapes {shapes} for {len(prepared)} clips of noise; return one array (t, d) "
             "per clip, with t at least 1"
         )
-    _check_pooled(extractor, described)
-
-
-def _check_pooled(extractor: Extractor, described: list[Description]) -> None:
     shape = np.shape(extractor.pool(described[0]))
     if extractor.fit is None and shape != (extractor.dimension,):
         raise InputError(

@@ -113,8 +113,7 @@ def _files(name: str | None) -> tuple[str, ...]:
         return tuple(WEIGHTS)
     if name in RECIPES:
         return RECIPES[name].weights
-    if name not in WEIGHTS:
-        published(name)  # raises InputError with the nearest name
+    published(name)  # raises InputError with the nearest name
     return (name,)
 
 

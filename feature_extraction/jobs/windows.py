@@ -85,7 +85,7 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
         InputError: a window has the id of another clip.
     """
     rows = with_recordings(manifest.rows)
-    paths = list(dict.fromkeys(path for row in rows for path in _files(row)))
+    paths = list(dict.fromkeys(path for row in rows for path in row.files))
     conditions = Conditions(processor_limit=_PROCESSOR_SECONDS, setup=partial(av.logging.set_level, None))
     with WorkerPool(_seconds, max(1, min(workers or processors(), len(paths))), conditions) as pool:
         seconds = {event.task: event.value for event in pool.work_off(paths) if isinstance(event, Finished)}
@@ -97,10 +97,6 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
             "change the id of one of the two recordings"
         )
     return replace(manifest, rows=clips)
-
-
-def _files(row: Row) -> list[str]:
-    return [row.media[modality] for modality in ("audio", "visual") if row.media.get(modality)]
 
 
 def _seconds(path: str, report: Callable[[object], None]) -> float:
@@ -117,7 +113,7 @@ def _seconds(path: str, report: Callable[[object], None]) -> float:
 def _clips(row: Row, windows: Windows, seconds: Mapping[str, float]) -> Iterator[Row]:
     start, end = row.segment.start, row.segment.end
     if end == math.inf:
-        end = max((seconds.get(path, 0.0) for path in _files(row)), default=0.0)
+        end = max((seconds.get(path, 0.0) for path in row.files), default=0.0)
     if not start < end < start + _MOST * windows.step:
         yield replace(row, columns={"start": "", "end": "", **row.columns})
         return

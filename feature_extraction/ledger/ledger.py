@@ -5,7 +5,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.atomic import refuse_links
+from aadml.feature_extraction.ground.atomic import append_all, refuse_links
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.locks import WITHOUT_FLOCK, locked
 from aadml.feature_extraction.ledger.notes import Note, line_of_note
@@ -22,7 +22,6 @@ from aadml.feature_extraction.ledger.positions import Positions
 from aadml.feature_extraction.ledger.records import Block, Record, body_of, key_of, key_of_line, line_of, read_line
 
 RECORDS, VALUES = "records.jsonl", "values.f32"
-_OLD = "ledger.jsonl"
 _LOCK = "lock.host"  # only where the file system has no flock
 _FLUSH_SECONDS = 5.0  # work that a power failure may lose; a kill loses no work
 _LINE = 1024  # bytes of the first read of a line
@@ -50,11 +49,7 @@ class Ledger:
 
     def find(self, clip: str, modality: str, settings: str) -> Record | None:
         """Return the newest intact record of a clip, modality and settings; None if there is no such record."""
-        for position in self._positions.of(key_of(clip, modality, settings)):
-            record = read_line(Record, self._line(position))
-            if record is not None and (record.id, record.modality, record.settings) == (clip, modality, settings):
-                return record
-        return None
+        return self._newest(self._positions, {"id": clip, "modality": modality, "settings": settings})
 
     def find_content(self, content: str, modality: str, settings: str) -> Record | None:
         """Return the newest successful record with this content, modality and settings; None for no such record.
@@ -69,9 +64,13 @@ class Ledger:
                 if line and not line.get("reason"):
                     key = key_of(*(str(line.get(name)) for name in ("content", "modality", "settings")))
                     self._contents.add(key, position)
-        for position in self._contents.of(key_of(content, modality, settings)):
+        return self._newest(self._contents, {"content": content, "modality": modality, "settings": settings})
+
+    def _newest(self, positions: Positions, wanted: Mapping[str, str]) -> Record | None:
+        """Return the newest intact record with the attributes `wanted`, which form the key of `positions`."""
+        for position in positions.of(key_of(*wanted.values())):
             record = read_line(Record, self._line(position))
-            if record and (record.content, record.modality, record.settings) == (content, modality, settings):
+            if record is not None and all(getattr(record, name) == value for name, value in wanted.items()):
                 return record
         return None
 
@@ -138,8 +137,8 @@ class Ledger:
         """Write the values, then the line, and return the position of the line."""
         position = self._end
         try:
-            _write_at(self._values, data, self._values_end)
-            _write_at(self._records, line, self._end)
+            append_all(self._values.fileno(), data)
+            append_all(self._records.fileno(), line)
             self._end, self._values_end = self._end + len(line), self._values_end + len(data)
             if time.monotonic() - self._flushed > _FLUSH_SECONDS:
                 self.flush()
@@ -190,15 +189,9 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
         The ledger.
 
     Raises:
-        InputError: the folder cannot be written, is used by another process, is or contains a symbolic link, or
-            contains a ledger of an older version.
+        InputError: the folder cannot be written, is used by another process, or is or contains a symbolic link.
         OSError: the disk cannot store the data at the exit.
     """
-    if (folder / _OLD).exists():
-        raise InputError(
-            f"{folder / _OLD} was written by an older version of aadml; finish the job with that version, "
-            f"remove {folder} to decode its clips again, or choose another output"
-        )
     refuse_links(folder)
     with ExitStack() as stack:
         try:
@@ -235,10 +228,5 @@ def is_in_use(records: Path) -> bool:
 
 
 def _opened(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")
-
-
-def _write_at(file: BinaryIO, data: bytes, position: int) -> None:
-    written = 0
-    while written < len(data):
-        written += os.pwrite(file.fileno(), data[written:], position + written)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.fdopen(os.open(path, flags, 0o666), "r+b")

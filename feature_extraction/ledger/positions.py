@@ -1,7 +1,5 @@
 """Positions of the lines of a ledger, by key, in two compact arrays."""
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,8 +14,7 @@ class Positions:
 
     def __init__(self, recent: int = 50_000) -> None:
         self._most = recent
-        self._keys = array("Q")
-        self._places = array("Q")
+        self._keys, self._places = np.empty((2, 0), dtype=np.uint64)
         self._recent: dict[int, list[int]] = {}
         self._count = 0
 
@@ -34,23 +31,19 @@ class Positions:
 
     def of(self, key: int) -> list[int]:
         """Return the positions of the lines of a key, newest first."""
-        first = last = bisect_left(self._keys, key)
-        while last < len(self._keys) and self._keys[last] == key:
-            last += 1
-        return [*reversed(self._recent.get(key, [])), *reversed(self._places[first:last])]
+        first, last = (self._keys.searchsorted(np.uint64(key), side) for side in ("left", "right"))
+        return [*reversed(self._recent.get(key, [])), *self._places[first:last][::-1].tolist()]
 
     def all(self) -> Iterator[tuple[int, int]]:
         """Yield the key and the position of every line, ordered by position."""
         self._sort()
-        keys, places = self._keys, self._places
-        for number in np.argsort(np.array(places, dtype=np.uint64), kind="stable"):
-            yield keys[number], places[number]
+        for number in np.argsort(self._places, kind="stable"):
+            yield int(self._keys[number]), int(self._places[number])
 
     def _sort(self) -> None:
         recent = [(key, place) for key, positions in self._recent.items() for place in positions]
         new = np.array(recent, dtype=np.uint64).reshape(-1, 2)
-        keys = np.concatenate([np.array(self._keys, dtype=np.uint64), new[:, 0]])
-        places = np.concatenate([np.array(self._places, dtype=np.uint64), new[:, 1]])
+        keys, places = np.append(self._keys, new[:, 0]), np.append(self._places, new[:, 1])
         order = np.lexsort((places, keys))
-        self._keys, self._places = array("Q", keys[order].tobytes()), array("Q", places[order].tobytes())
+        self._keys, self._places = keys[order], places[order]
         self._recent, self._count = {}, 0

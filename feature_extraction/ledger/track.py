@@ -24,13 +24,12 @@ class Track:
         self._fingerprints = bytearray()
 
     def add(self, record: Record | None) -> None:
-        """Add the record of the next clip; None for a clip without the modality."""
-        if record is None:
+        """Add the record of the next clip; a failure or None for a clip without the modality."""
+        if record is None or record.block is None:
             self._blocks.extend((_ABSENT, 0, 0, 0))
             self._moments.extend((0.0, 0.0))
             self._fingerprints += bytes(SIZE)
             return
-        assert record.block is not None
         *rows, width = record.block.shape
         self._blocks.extend((record.block.offset, *(rows or (0,)), width, record.block.checksum))
         self._moments.extend((record.start, record.seconds))

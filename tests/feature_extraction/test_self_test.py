@@ -13,7 +13,7 @@ from aadml.feature_extraction.backbones.inception_v3 import InceptionV3
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
 from aadml.feature_extraction.backbones.vggish import VGGish, vggish
 from aadml.feature_extraction.frontends.inference import seeded
-from aadml.feature_extraction.self_test import examine, vggish_statistics
+from aadml.feature_extraction.self_test import examine
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
 from aadml.feature_extraction.weights.tensor_files import write_tensors
 
@@ -33,15 +33,14 @@ def unpublished(monkeypatch, name):
 
 def test_an_absent_file_says_where_it_is_to_be_had_and_put(cache):
     finding = examine("vggish")
-    assert (finding.present, finding.passed) == (False, None)
-    assert finding.path == cache / "vggish_model.ckpt"
+    assert finding.passed is None
     assert finding.detail == "download the file from https://storage.googleapis.com/audioset/vggish_model.ckpt"
 
 
 def test_another_file_of_the_same_name_does_not_pass(cache):
     (cache / "vggish_model.ckpt").write_bytes(b"something")
     finding = examine("vggish")
-    assert (finding.present, finding.passed) == (True, False)
+    assert finding.passed is False
     assert "md5" in finding.detail
 
 
@@ -63,7 +62,7 @@ def test_vggish_is_held_against_the_statistics_of_its_authors(monkeypatch, scale
     assert finding.passed is passed
     assert f"self-test {'passed, ' if passed else 'failed ('}pre-activation: mean 0.000657" in finding.detail
     assert "(published 0.000657, 0.343)" in finding.detail
-    assert [options["variant"] for options in asked] == ["pre-activation", "pca-8bit"]
+    assert [options["variant"] for options in asked] == ["pre-activation", "pca-8bit"][: 2 if passed else 1]
     assert all(options["weights"] == "vggish" for options in asked)
 
 
@@ -74,12 +73,12 @@ def test_the_statistics_are_those_of_the_extractor(monkeypatch):
     generator = np.random.default_rng(0)
     np.savez(pca, pca_eigen_vectors=generator.normal(size=(128, 128)), pca_means=generator.normal(size=(128, 1)))
     sine = np.sin(2 * np.pi * 1000 * np.arange(48_000) / 16_000).astype(np.float32)
-    measured = vggish_statistics("vggish", self_test.VGGISH_STATISTICS)
-    for variant, found in measured.items():
+    measured = {}
+    for variant in self_test.VGGISH_STATISTICS:
         made = vggish(variant=variant, weights=str(path))
         rows = made.describe([made.prepare(sine)])[0]
         assert rows.shape == (3, 128)
-        assert found == pytest.approx((rows.mean(), rows.std()))
+        measured[variant] = (rows.mean(), rows.std())
     assert examine("vggish").passed is False
     monkeypatch.setattr(self_test, "VGGISH_STATISTICS", measured)
     assert examine("vggish").detail.startswith("checksum of first use; self-test passed, pre-activation")

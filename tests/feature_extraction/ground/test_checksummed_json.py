@@ -58,7 +58,7 @@ def test_json_that_is_no_sealed_object_is_refused(content):
 def test_a_value_that_was_edited_by_hand_is_refused():
     content = json.loads(seal({"generation": 3}))
     content["generation"] = 4
-    with pytest.raises(InputError, match="its checksum does not match"):
+    with pytest.raises(InputError, match="its checksum is missing or does not match its content"):
         unseal(json.dumps(content).encode(), PLACE)
 
 

@@ -232,9 +232,9 @@ def test_a_process_whose_parent_is_gone_ends_at_its_next_word(works):
     process = multiprocessing.get_context("spawn").Process(target=served, args=(there, works.work), daemon=True)
     process.start()
     there.close()
-    assert here.recv() == (0, None)
+    assert here.recv() == ("ready", None)
     here.send("talk")
-    assert here.recv() == (1, "talking")  # it is at work, and its next word finds nobody
+    assert here.recv() == ("report", "talking")  # it is at work, and its next word finds nobody
     here.close()
     process.join(60)
     assert process.exitcode == 1

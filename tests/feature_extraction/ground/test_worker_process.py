@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from aadml.feature_extraction.ground import worker_process
-from aadml.feature_extraction.ground.worker_process import DONE, RAISED, READY, REPORT, Conditions, ending, start
+from aadml.feature_extraction.ground.worker_process import Conditions, ending, start
 
 WORK = """
 import os
@@ -34,12 +34,12 @@ def work(tmp_path, monkeypatch):
 def test_a_process_answers_with_messages_and_exits_when_the_connection_is_closed(work, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     process, connection = start(work, Conditions())
-    assert connection.recv() == (READY, None)
+    assert connection.recv() == ("ready", None)
     connection.send("task")
-    assert [connection.recv(), connection.recv()] == [(REPORT, "1"), (DONE, "task")]
+    assert [connection.recv(), connection.recv()] == [("report", "1"), ("done", "task")]
     connection.send("raise")
     kind, error = connection.recv()
-    assert (kind, str(error)) == (RAISED, "no")
+    assert (kind, str(error)) == ("raised", "no")
     connection.close()
     process.join(30)
     assert process.exitcode == 0
@@ -100,14 +100,14 @@ def test_a_worker_sends_its_messages_outside_its_limits(monkeypatch, limited):
         for wall, processor in ((15.0, 2.0) if limited else (0.0, 0.0), (0, 0.0))
     )
     assert calls[:6] == [
-        ("inherit", "consent"), (worker_process.WARNED, "a warning"), ("signal", signal.SIGINT, signal.SIG_IGN),
+        ("inherit", "consent"), ("warned", "a warning"), ("signal", signal.SIGINT, signal.SIG_IGN),
         ("signal", signal.SIGALRM, signal.SIG_DFL), ("nice", 10 if limited else 0), "set up",
     ]  # fmt: skip
     kind, error = calls.pop()
-    assert (kind, repr(error)) == (worker_process.RAISED, "LookupError('not here')")
-    reported = [*end, (worker_process.REPORT, "half"), *begin, *end]
+    assert (kind, repr(error)) == ("raised", "LookupError('not here')")
+    reported = [*end, ("report", "half"), *begin, *end]
     assert calls[6:] == [
-        *end, (worker_process.READY, None), *begin, "good", *reported, (worker_process.DONE, "GOOD"),
+        *end, ("ready", None), *begin, "good", *reported, ("done", "GOOD"),
         *begin, "bad", *reported,
     ]  # fmt: skip
 
@@ -118,5 +118,5 @@ def test_a_worker_without_a_parent_ends(monkeypatch):
 
     codes = []
     monkeypatch.setattr(os, "_exit", codes.append)
-    worker_process._deliver(SimpleNamespace(send=fails), threading.Lock(), worker_process.DONE, 3)
+    worker_process._deliver(SimpleNamespace(send=fails), threading.Lock(), "done", 3)
     assert codes == [1]

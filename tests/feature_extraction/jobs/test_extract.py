@@ -249,8 +249,6 @@ def test_refuses_jobs_that_make_no_sense(small):
         ("f.h5", {"time_limit": float("nan")}, "time limit is nan s"),
         ("f.h5", {"time_limit": float("inf")}, "time limit is inf s"),
         ("f.h5", {"workers": 0}, "the number of workers is 0; pass a number above zero"),
-        ("f.h5", {"extractors": (AUDIO, AUDIO)}, "at most one per modality"),
-        ("f.h5", {"extractors": ()}, "at most one per modality"),
         ("notes.txt/f.h5", {}, "cannot be written"),
         ("g.h5", {}, r"g\.h5\.failures\.csv is a folder"),
         ("h.h5", {}, r"h\.h5\.failures\.csv exists and is not a list of failures"),

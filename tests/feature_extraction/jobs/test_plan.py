@@ -91,14 +91,6 @@ def test_settings_change_with_whatever_determines_the_values(changed):
             for i, n in ((2, 2), (-1, 2), (0, 0))
         ),
         (
-            {"extractors": ()},
-            r"^extractors: \[\] is empty or has two extractors of one modality; pass at least one extractor, and at",
-        ),
-        (
-            {"extractors": (AUDIO, AUDIO)},
-            r"\[audio a, audio a\] is empty or has two extractors of one modality; pass .* per modality$",
-        ),
-        (
             {"extractors": (TEXT,), "manifest": replace(MANIFEST, rows=(replace(ROWS[0], media={}), *ROWS))},
             f"^m.csv has no text for the extractor {TEXT.name}; add a column text, caption or caption_1$",
         ),

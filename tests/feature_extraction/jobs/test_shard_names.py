@@ -60,8 +60,3 @@ def test_a_shard_is_one_of_so_many():
 def test_what_is_no_shard_is_refused_with_what_is(wrong):
     with pytest.raises(InputError, match="pass I/N with I from 0 to N-1"):
         read_shard(wrong)
-
-
-def test_names_that_are_not_paths_are_an_input_error(tmp_path):
-    with pytest.raises(InputError, match="paths: 1 is not a path; pass paths of feature files"):
-        shard_paths({1: None}, tmp_path / "f.h5")

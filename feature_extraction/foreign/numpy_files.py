@@ -4,14 +4,15 @@ import math
 import os
 import zipfile
 from collections.abc import Collection
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.archives import DAMAGED
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
+from aadml.feature_extraction.ground.archives import damage_as
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_kind
 
 _FREE = 1 << 26  # declared bytes that are always allowed
@@ -51,15 +52,8 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
         InputError: the file cannot be read, contains Python objects, or declares a different size than it stores.
     """
     place = _regular(path)
-    try:
-        with place.open("rb") as file:
-            return read_npy(file, place.stat().st_size, str(place))
-    except DAMAGED as error:
-        if isinstance(error, InputError):
-            raise
-        raise DamagedFileError(
-            f"{place} cannot be read as npy ({cause(error)}); pass a readable, intact npy file"
-        ) from error
+    with _damage_in(place, "npy"), place.open("rb") as file:
+        return read_npy(file, place.stat().st_size, str(place))
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
@@ -85,23 +79,20 @@ def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
 
 def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[str, NDArray[Any] | None]:
     place = _regular(path)
-    try:
-        with zipfile.ZipFile(place) as archive:
-            refuse_zip_bomb(archive, place.stat().st_size)
-            arrays: dict[str, NDArray[Any] | None] = {}
-            for member in archive.infolist():
-                key = member.filename.removesuffix(".npy")
-                arrays[key] = None
-                if wanted is None or key in wanted:
-                    with archive.open(member) as file:
-                        arrays[key] = read_npy(file, member.file_size, f"{place}: array '{key}'")
-            return arrays
-    except DAMAGED as error:
-        if isinstance(error, InputError):
-            raise
-        raise DamagedFileError(
-            f"{place} cannot be read as npz ({cause(error)}); pass a readable, intact npz file"
-        ) from error
+    with _damage_in(place, "npz"), zipfile.ZipFile(place) as archive:
+        refuse_zip_bomb(archive, place.stat().st_size)
+        arrays: dict[str, NDArray[Any] | None] = {}
+        for member in archive.infolist():
+            key = member.filename.removesuffix(".npy")
+            arrays[key] = None
+            if wanted is None or key in wanted:
+                with archive.open(member) as file:
+                    arrays[key] = read_npy(file, member.file_size, f"{place}: array '{key}'")
+        return arrays
+
+
+def _damage_in(place: Path, kind: str) -> AbstractContextManager[None]:
+    return damage_as(f"{place} cannot be read as {kind}", f"pass a readable, intact {kind} file")
 
 
 def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:
@@ -115,7 +106,7 @@ def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:
     Raises:
         InputError: the file contains Python objects.
         ValueError: the size that the header declares differs from the size of the content. A damaged file raises
-            any exception of `DAMAGED`.
+            any exception of `aadml.feature_extraction.ground.archives.DAMAGED`.
     """
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0

@@ -15,7 +15,7 @@ import shutil
 import tarfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.foreign.numpy_files import read_npy
-from aadml.feature_extraction.ground.archives import DAMAGED
+from aadml.feature_extraction.ground.archives import DAMAGED, damage_as
 from aadml.feature_extraction.ground.consent import require_address_consent
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
+from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
 
 if TYPE_CHECKING:
@@ -284,17 +284,9 @@ def open_tables(path: Path) -> "list[TablePart]":
         return list(_parts(path))
 
 
-@contextmanager
-def damage_in(path: Path) -> Iterator[None]:
+def damage_in(path: Path) -> AbstractContextManager[None]:
     """Raise DamagedFileError for any error of a reader; pyarrow and datasets have no common class of errors."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        raise DamagedFileError(
-            f"{path} cannot be read as a table ({cause(error)}); pass a readable, intact copy"
-        ) from error
+    return damage_as(f"{path} cannot be read as a table", "pass a readable, intact copy", (Exception,))
 
 
 @dataclass(frozen=True)
@@ -606,17 +598,10 @@ def tar_files(path: Path) -> Iterator[TarFile]:
                 yield TarFile(member.name.removesuffix(f".{field}"), column, kind, member.size, content)
 
 
-@contextmanager
-def damage_in_tar(path: Path) -> Iterator[None]:
+def damage_in_tar(path: Path) -> AbstractContextManager[None]:
     """Raise DamagedFileError for errors of reading a tar."""
-    try:
-        yield
-    except (*DAMAGED, lzma.LZMAError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise DamagedFileError(
-            f"{path} cannot be read as a WebDataset tar ({cause(error)}); pass a readable, intact tar"
-        ) from error
+    problem, advice = f"{path} cannot be read as a WebDataset tar", "pass a readable, intact tar"
+    return damage_as(problem, advice, (*DAMAGED, lzma.LZMAError))
 
 
 def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:

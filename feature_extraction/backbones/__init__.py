@@ -138,36 +138,29 @@ class ExtractorFactory(Protocol):
         ...
 
 
-_CONTRACT = "aadml.feature_extraction.backbones:ExtractorFactory"
+_BUILT_IN = {
+    "audio": {
+        "hf-audio": "aadml.feature_extraction.hub.sound:hf_audio",
+        "log-mel": "aadml.feature_extraction.backbones.descriptors:log_mel",
+        "vggish": "aadml.feature_extraction.backbones.vggish:vggish",
+        "vggish-hub": "aadml.feature_extraction.backbones.vggish_hub:vggish_hub",
+    },
+    "visual": {
+        "hf-visual": "aadml.feature_extraction.hub.pictures:hf_visual",
+        "hog-color": "aadml.feature_extraction.backbones.descriptors:hog_color",
+        "inception-v3": "aadml.feature_extraction.backbones.inception_v3:inception_v3",
+    },
+    "text": {"hf-text": "aadml.feature_extraction.hub.texts:hf_text"},
+}
 
 EXTRACTORS: dict[str, Registry[ExtractorFactory]] = {
-    "audio": Registry(
-        "audio extractor",
-        {
-            "hf-audio": "aadml.feature_extraction.hub.sound:hf_audio",
-            "log-mel": "aadml.feature_extraction.backbones.descriptors:log_mel",
-            "vggish": "aadml.feature_extraction.backbones.vggish:vggish",
-            "vggish-hub": "aadml.feature_extraction.backbones.vggish_hub:vggish_hub",
-        },
+    modality: Registry(
+        f"{modality} extractor",
+        names,
         group="aadml.extractors",
-        of=_CONTRACT,
-    ),
-    "visual": Registry(
-        "visual extractor",
-        {
-            "hf-visual": "aadml.feature_extraction.hub.pictures:hf_visual",
-            "hog-color": "aadml.feature_extraction.backbones.descriptors:hog_color",
-            "inception-v3": "aadml.feature_extraction.backbones.inception_v3:inception_v3",
-        },
-        group="aadml.extractors",
-        of=_CONTRACT,
-    ),
-    "text": Registry(
-        "text extractor",
-        {"hf-text": "aadml.feature_extraction.hub.texts:hf_text"},
-        group="aadml.extractors",
-        of=_CONTRACT,
-    ),
+        of="aadml.feature_extraction.backbones:ExtractorFactory",
+    )
+    for modality, names in _BUILT_IN.items()
 }
 """Modality -> name -> `(*, options) -> Extractor`. The extractors of an installed package are listed for every
 modality; `Extractor.modality` is their actual modality."""

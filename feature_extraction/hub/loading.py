@@ -5,29 +5,14 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.transformers_library import silent, transformers_for
 from aadml.feature_extraction.hub.families import Tower
 from aadml.feature_extraction.hub.snapshot import Snapshot
-
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    RuntimeError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    ImportError,
-    SafetensorError,
-    UnpicklingError,
-)
-"""Exceptions of `transformers` for files that are missing, damaged or of another kind."""
 
 
 @contextmanager
@@ -37,7 +22,7 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except _UNREADABLE as error:
+    except Exception as error:  # `transformers` has no common class of errors
         advice = (
             "install the missing package"
             if isinstance(error, ImportError)
@@ -159,19 +144,15 @@ def class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
             f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer "
             "version of transformers"
         )
-    if tower.needs:
-        _check_importable(tower.needs, snapshot.model)
-    return network_class, configuration_of(snapshot, f"{tower.within}_config") if tower.within else None
-
-
-def _check_importable(package: str, model: str) -> None:
     try:
-        import_module(package)
+        if tower.needs:
+            import_module(tower.needs)
     except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision that does not match torch
         raise InputError(
-            f"{model}: its network needs {package} and torchvision, and {package} cannot be imported "
+            f"{snapshot.model}: its network needs {tower.needs} and torchvision, and {tower.needs} cannot be imported "
             f"({_first_line(error)}); install both in versions for the installed torch, or use another model"
         ) from error
+    return network_class, configuration_of(snapshot, f"{tower.within}_config") if tower.within else None
 
 
 def _first_line(error: Exception) -> str:

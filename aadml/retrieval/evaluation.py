@@ -221,8 +221,6 @@ def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | No
 
 
 def _source(embeddings: Embeddings, direction: Direction, sides: Sides, similarity: str) -> ScoreSource:
-    for modality in direction:
-        require_entry(embeddings.vectors, modality, "modality among the embeddings")
     if embeddings.similarity == FRAME_WORD != similarity:
         raise InputError(
             f"similarity '{similarity}' cannot compare sequences of frames and words; omit similarity to use "

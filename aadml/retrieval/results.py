@@ -303,14 +303,12 @@ class Evaluation:
         return html_table(self)
 
     @property
-    def map(self) -> float:
-        """Mean of the MAP of all directions."""
-        return self.map_mean
-
-    @property
     def map_mean(self) -> float:
         """Mean of the MAP of all directions."""
         return float(np.mean([result.map for result in self.directions]))
+
+    map = map_mean
+    """Mean of the MAP of all directions."""
 
     @property
     def unit_values(self) -> Values:

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from aadml.feature_extraction.ground.atomic import atomic_path, write_text
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.file_content import file_digest
+from aadml.feature_extraction.ground.json_values import parse_object
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.weights.download import download
 
@@ -304,13 +305,9 @@ def recorded_checksums() -> dict[str, str]:
     """
     place = weights_folder() / "checksums.json"
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
+        content = parse_object(place.read_bytes(), place)
     except FileNotFoundError:
         return {}
-    except ValueError as error:
-        raise DamagedFileError(
-            f"{place} is not JSON ({error}); delete the file, so that checksums are recorded again"
-        ) from error
-    if not isinstance(content, dict):
-        raise DamagedFileError(f"{place} is not a JSON object; delete the file, so that checksums are recorded again")
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}, or delete the file, so that checksums are recorded again") from error
     return {str(file): str(value) for file, value in content.items()}

@@ -97,8 +97,6 @@ def _shape(proto: Any) -> tuple[int, ...]:
 
 def _table(content: memoryview) -> Iterator[tuple[bytes, memoryview]]:
     """Yield the entries of a sorted string table in order."""
-    if bytes(content[-8:]) != _MAGIC:
-        raise ValueError("the table's magic number is missing")
     footer = content[-48:]
     _, at = _varint(footer, 0)
     _, at = _varint(footer, at)

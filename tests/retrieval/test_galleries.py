@@ -258,8 +258,6 @@ def test_other_galleries_and_partners_are_refused():
         evaluate(embeddings(), gallery="whole")
     with pytest.raises(InputError, match=r"the \d+ clips cannot be halved"):
         evaluate(embeddings(1), gallery="disjoint")
-    with pytest.raises(InputError, match=r"the own clip of query \S+ is not relevant to this query"):
-        score_direction(MatrixScores(np.eye(2)), Grouped(np.array([0, 1]), np.array([0, 1])), partner=np.array([1, 0]))
 
 
 @pytest.mark.slow

@@ -82,7 +82,8 @@ def score_direction(
 
     Args:
         source: scores of q queries against n items.
-        relevant: items relevant to each query, of the shape of `source`. A query without relevant items is skipped and counted.
+        relevant: items relevant to each query, of the shape of `source`. A query without relevant items is skipped and
+            counted.
         named: names, units and classes of the queries.
         extra: metrics to compute beside the metrics of every evaluation, by the names that
             `aadml.retrieval.metric_functions.requested` accepts, such as "recall@3".

@@ -8,7 +8,7 @@ without `describe`, `prepare` returns the features over time.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from annotated_types import Interval
@@ -20,10 +20,8 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import OptionValues, keywords, schema
 from aadml.feature_extraction.ground.registry import Registry, lookup
 from aadml.feature_extraction.ground.validation import checked_options
+from aadml.feature_extraction.media import Frames, Sound, Text
 from aadml.feature_extraction.weights.hub_names import expanded
-
-if TYPE_CHECKING:
-    from aadml.feature_extraction.media import Frames, Sound, Text
 
 Description = NDArray[np.float32]  # features over time (t, d): one row per patch of sound or frame
 FrameRate = Annotated[float, Interval(gt=0, le=1000)]
@@ -100,7 +98,7 @@ class Extractor:
     name: str
     modality: str
     dimension: int
-    inputs: "Sound | Frames | Text"
+    inputs: Sound | Frames | Text
     parameters: JsonObject
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     describe: Callable[[Sequence[NDArray[Any]]], list[Description]] | None = None
@@ -123,8 +121,6 @@ class Extractor:
         """
         if self.begins is not None:
             return self.begins(rows, seconds)
-        from aadml.feature_extraction.media import Frames  # late, so that listing EXTRACTORS imports no decoder
-
         if isinstance(self.inputs, Frames):
             return np.arange(rows, dtype=np.float64) / np.float64(self.inputs.frames_per_second)
         return np.arange(rows, dtype=np.float64) * np.float64(seconds / max(rows, 1))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
@@ -70,9 +69,8 @@ def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
     library = transformers_for(f"hf:{snapshot.model}")
     with refused(snapshot, "its config.json does not describe a network"):
         config = config or configuration_of(snapshot)
-        config_class: Any = getattr(network_class, "config_class", None)
-        if config_class is not None and not isinstance(config, config_class):
-            config = config_class.from_pretrained(snapshot.folder, local_files_only=True)
+        if not isinstance(config, network_class.config_class):
+            config = network_class.config_class.from_pretrained(snapshot.folder, local_files_only=True)
         with silent(library):
             return _used(network_class(config).eval(), tower)
 
@@ -89,7 +87,7 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
 
     Args:
         snapshot: files of the model.
-        kind: class of `transformers` ("AutoTokenizer").
+        kind: class of `transformers` that chooses the processor ("AutoTokenizer").
         needs: file names. At least one of the files must exist; `transformers` would replace missing files with
             defaults.
         options: options of the method `from_pretrained` of the class.
@@ -103,10 +101,8 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
         )
     transformers = transformers_for(f"hf:{snapshot.model}")
     with refused(snapshot, f"its {kind} cannot be loaded"), silent(transformers):
-        load = getattr(transformers, kind).from_pretrained
-        if kind.startswith("Auto"):
-            load = partial(load, trust_remote_code=False)
-        return load(snapshot.folder, local_files_only=True, **options)
+        processor = getattr(transformers, kind)
+        return processor.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False, **options)
 
 
 def configuration_of(snapshot: Snapshot, part: str = "") -> Any:

@@ -170,14 +170,14 @@ class PictureTower(Tower):
 
     Attributes:
         patches: whether a frame is passed as patches with the shape of their grid, instead of as one picture.
-        frames: number of frames of a window, or its key in the configuration; "" for single frames.
+        frames: number of frames of a window, or its key in the configuration; 0 for single frames.
         rate: default frames per second.
         filled: whether a short window is padded with its last frame; otherwise the window keeps its length.
         argument: name of the pixels in the call of the network.
     """
 
     patches: bool = False
-    frames: str | int = ""
+    frames: str | int = 0
     rate: float = 1.0
     filled: bool = True
     argument: str = "pixel_values"

@@ -22,12 +22,10 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:  # `transformers` has no common class of errors
-        advice = (
-            "install the missing package"
-            if isinstance(error, ImportError)
-            else "download the model again, or choose another model"
-        )
-        if isinstance(error, torch.OutOfMemoryError):
+        advice = "download the model again, or choose another model"
+        if isinstance(error, ImportError):
+            advice = "install the missing package"
+        elif isinstance(error, torch.OutOfMemoryError):
             problem = "the model does not fit into the memory of the device"
             advice = "free some memory, or use another device"
         raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error

@@ -83,7 +83,8 @@ def picture_preparation(
         InputError: the settings of pictures cannot be read, or contain no valid size.
     """
     inputs, colors = _settings(snapshot, tower, frames_per_second or tower.rate)
-    count = _window(snapshot, tower)
+    # number of frames of a window; 0 for single frames
+    count = tower.frames if isinstance(tower.frames, int) else int(configuration_of(snapshot, tower.frames))
     items = partial(_videos, count, tower) if count else _patches if tower.patches else _frames
     short = "the last frame held" if tower.filled else "at its own length"
     sizes = {key: value for key, value in vars(inputs).items() if key not in ("height", "width") and value is not None}
@@ -121,13 +122,6 @@ class Colors:
         mean, deviation = np.asarray([self.mean, self.deviation], dtype=np.float32)
         colors: NDArray[np.float32] = (frames.astype(np.float32) * np.float32(self.scale) - mean) / deviation
         return colors
-
-
-def _window(snapshot: Snapshot, tower: PictureTower) -> int:
-    """Return the number of frames of a window; 0 for single frames."""
-    if isinstance(tower.frames, int) or not tower.frames:
-        return int(tower.frames or 0)
-    return int(configuration_of(snapshot, tower.frames))
 
 
 def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pictures, Colors]:

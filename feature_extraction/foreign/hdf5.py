@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.archives import damage_as
 from aadml.feature_extraction.ground.block_checksums import CheckedReader, has_checksums
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.file_content import require_regular
@@ -51,15 +52,12 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     if problem:
         advice = "restore the file from a copy" if os.access(place, os.R_OK) else "make the file readable"
         raise DamagedFileError(f"{place}: {problem}; {advice}, or pass another file")
+    problem, advice = f"{place} cannot be read as HDF5", "restore the file from a copy"
     try:
-        with _opened(place) as file:
+        with damage_as(problem, advice, (OSError, RuntimeError, KeyError)), _opened(place) as file:
             yield file
     except MemoryError as error:
         raise InputError(f"{place} needs more memory than is available; use a machine with more memory") from error
-    except (OSError, RuntimeError, KeyError) as error:
-        raise DamagedFileError(
-            f"{place} cannot be read as HDF5 ({' '.join(str(error).split())}); restore the file from a copy"
-        ) from error
 
 
 @contextmanager

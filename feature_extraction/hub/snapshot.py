@@ -187,10 +187,9 @@ def _license(folder: Path) -> str:
     from huggingface_hub.repocard import metadata_load
     from yaml import YAMLError
 
-    try:
+    card = {}
+    with suppress(OSError, ValueError, YAMLError):
         card = metadata_load(folder / "README.md") or {}
-    except (OSError, ValueError, YAMLError):
-        card = {}
     return str(card.get("license_name") or card.get("license") or "not stated")
 
 

@@ -27,6 +27,7 @@ class Ending:
             an AVI.
         open_ended: whether a short last packet is decoded; true for a WAV that is cut short or states no length.
         unmarked: whether the end mark of an Ogg file is absent.
+        empty: whether a WAV has no samples.
         share: share of the file that is missing, for files whose length in seconds is known only from their size.
     """
 
@@ -34,6 +35,7 @@ class Ending:
     tolerable: bool = True
     open_ended: bool = False
     unmarked: bool = False
+    empty: bool = False
     share: float = 0.0
 
     @property
@@ -157,13 +159,13 @@ def _ending_of_wav(file: IO[bytes], size: int) -> Ending:
             if length == 0xFFFFFFFF and 0 < long_size < 1 << 62:
                 length = long_size
             if not held:
-                return Ending(length, tolerable=False)
+                return Ending(length, tolerable=False, empty=True)
             if length == 0 or (length > held and _is_endless(length)):
                 return Ending(open_ended=True)
             missing = max(0, length - held)
             return Ending(missing, missing <= _SLACK, open_ended=missing > 0, share=missing / (missing + held))
         position += 8 + length + length % 2
-    return Ending()
+    return Ending(empty=True)
 
 
 def _is_endless(length: int) -> bool:

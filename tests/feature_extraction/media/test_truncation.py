@@ -83,8 +83,8 @@ def test_knows_a_whole_wav_a_cut_one_and_an_empty_one():
     assert ending(io.BytesIO(wav(100, 100))) == Ending()
     assert ending(io.BytesIO(wav(1000, 100))) == Ending(900, tolerable=False, open_ended=True, share=0.9)
     assert ending(io.BytesIO(wav(104, 100))) == Ending(4, open_ended=True, share=4 / 104)
-    assert ending(io.BytesIO(wav(0, 0))) == Ending(0, tolerable=False)
-    assert ending(io.BytesIO(wav(0, 0)[:30])) == Ending()
+    assert ending(io.BytesIO(wav(0, 0))) == Ending(0, tolerable=False, empty=True)
+    assert ending(io.BytesIO(wav(0, 0)[:30])) == Ending(empty=True)
 
 
 @pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x7FFFF000, 0x7FFFFFFF, 0xFFFFFFFF - 36])
@@ -117,7 +117,7 @@ def test_the_last_page_of_an_ogg_file_says_that_it_is_the_last(tmp_path, render)
     [
         (Ending(), "", ()),
         (Ending(65, tolerable=False), "the file is cut short: 65 bytes are missing at its end", ()),
-        (Ending(0, tolerable=False), "", ()),
+        (Ending(0, tolerable=False, empty=True), "", ()),
         (Ending(64, unmarked=True), "", ("the file states 64 bytes more than it contains",)),
         (Ending(unmarked=True), "", ("the last page is not marked as the end, so the file may be cut short",)),
     ],

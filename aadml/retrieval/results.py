@@ -297,11 +297,6 @@ class Evaluation:
         classes = [class_table(result) for result in self.directions] if by_class else []
         return "\n\n".join([summary(self, everything=everything), *classes])
 
-    def _repr_html_(self) -> str:
-        from aadml.retrieval.summary import html_table
-
-        return html_table(self)
-
     @property
     def map_mean(self) -> float:
         """Mean of the MAP of all directions."""

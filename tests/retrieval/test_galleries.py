@@ -208,7 +208,7 @@ def test_a_rank_is_reduced_over_queries_as_its_name_says(metric, reduced):
     units = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
     scores = units[0] @ units[1].T
     ranks = [(side > np.diag(side)[:, None]).sum(1) + 1 for side in (scores, scores.T)]
-    assert mean_figure(given, metric) == pytest.approx(np.mean([reduced(rank) for rank in ranks]))
+    assert evaluate(given)[metric] == pytest.approx(np.mean([reduced(rank) for rank in ranks]))
 
 
 def test_disjoint_map_and_chance_are_those_of_the_definition():

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import get_args
 
 import numpy as np
 import torch
@@ -13,7 +12,6 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction
 from aadml.comparison.relevance import LABEL, Relevant
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import require_entry
 from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, Queries, Units, nothing_relevant, score_direction
 from aadml.retrieval.frame_word import FRAME_WORD
@@ -93,7 +91,6 @@ def evaluate(
     if not pairs:
         modalities = f"only {', '.join(embeddings.vectors)}" if embeddings.vectors else "no modality"
         raise InputError(f"the embeddings have {modalities}; pass embeddings of two modalities")
-    require_entry(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity
     clusters = embeddings.clusters
     names = embeddings.ids if clusters is None else [clusters[name] for name in embeddings.ids]

@@ -187,7 +187,7 @@ def _license(folder: Path) -> str:
     from huggingface_hub.repocard import metadata_load
     from yaml import YAMLError
 
-    card = {}
+    card: JsonObject = {}
     with suppress(OSError, ValueError, YAMLError):
         card = metadata_load(folder / "README.md") or {}
     return str(card.get("license_name") or card.get("license") or "not stated")

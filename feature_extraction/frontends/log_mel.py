@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 Floats = NDArray[np.floating[Any]]
-Waveform = TypeVar("Waveform", Floats, "Tensor")
 Pieces = list[tuple[Floats, Floats]]  # frames (n, window), and the array for their bands (n, bands)
 Transform = Callable[[Floats], NDArray[np.complexfloating[Any, Any]]]
 
@@ -96,7 +95,11 @@ DESCRIPTOR = LogMelSettings(
 )  # fmt: skip
 
 
-def log_mel(waveform: Waveform, settings: LogMelSettings) -> Waveform:
+@overload
+def log_mel(waveform: Floats, settings: LogMelSettings) -> Floats: ...
+@overload
+def log_mel(waveform: "Tensor", settings: LogMelSettings) -> "Tensor": ...
+def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | Tensor":
     """Compute log-mel spectrograms.
 
     Sound too short for one frame or for the reflection is padded with zeros at its end. The result has no gradient. The

@@ -85,7 +85,7 @@ def command(manifest: str, output: str, shard: str, windows: str | None, as_json
 
 
 def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
-    from aadml.feature_extraction.media import REASONS
+    from aadml.feature_extraction.media.inputs import REASONS
 
     counts = Counter(failure.reason for failure in outcome.failures)
     good = outcome.clips - len(outcome.failures)

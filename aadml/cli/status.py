@@ -35,7 +35,7 @@ def command(output: str, as_json: bool) -> None:
 
 
 def _print(progress: "Status", indent: str = "") -> None:
-    from aadml.feature_extraction.media import REASONS
+    from aadml.feature_extraction.media.inputs import REASONS
 
     share = f" ({100 * progress.done // progress.clips} %)" if progress.clips else ""
     counted = f"{progress.done:,} of {progress.clips:,} clips done{share}, {sum(progress.failed.values()):,} failed"

@@ -5,7 +5,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.ground.import_paths import source_with_consent
 from aadml.protocols.audit import Embed
 from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
-from aadml.protocols.isolated_encoder import Function, IsolatedEncoder, Order, embeddings_of
+from aadml.protocols.isolated_encoder import Arrays, Function, IsolatedEncoder, Order, embeddings_of
 from aadml.protocols.protocol import Subject
 
 
@@ -76,9 +76,9 @@ class _EncoderPipeline:
         """Return None, because the encoder reports no score."""
 
     def _embed(self, clips: Clips) -> Embeddings:
-        return _embeddings(clips, self._encode(clips, _arrays_of(clips)))
+        return _embeddings(clips, self._encode(clips))
 
-    def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
+    def _encode(self, clips: Clips) -> Arrays:
         raise NotImplementedError
 
 
@@ -92,8 +92,8 @@ class FunctionPipeline(_EncoderPipeline):
         "memory and files of the audit (the function has no importable name, so it ran in forks)",
     )
 
-    def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
-        return embeddings_of(self.function, features, clips.labels.numpy())
+    def _encode(self, clips: Clips) -> Arrays:
+        return embeddings_of(self.function, _arrays_of(clips), clips.labels.numpy())
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,13 @@ class IsolatedPipeline(_EncoderPipeline):
         self._running.append(IsolatedEncoder(self.order))
         return self._embed
 
-    def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
+    def _encode(self, clips: Clips) -> Arrays:
         encode = self._running[-1]
         if not self.order.command:
-            return encode({**features, "labels": clips.labels.numpy()})
+            return encode({**_arrays_of(clips), "labels": clips.labels.numpy()})
         with tempfile.TemporaryDirectory() as folder:
             output = Path(folder) / "output.h5"
-            output.write_bytes(encode({"input": _input_of(clips, features, Path(folder))})["output"].tobytes())
+            output.write_bytes(encode({"input": exported(clips, "test")})["output"].tobytes())
             return _read_output(output, clips)
 
 
@@ -202,10 +202,16 @@ def _arrays_of(clips: Clips) -> dict[Modality, NDArray[Any]]:
     return {m: values.numpy() for m, values in matrices.items()}
 
 
-def training_export(clips: Clips) -> NDArray[np.uint8]:
-    """Return the bytes of a feature file with these clips alone, as training clips."""
+def exported(clips: Clips, split: str) -> NDArray[np.uint8]:
+    """Return the bytes of a feature file with these clips alone, in one split."""
+    from aadml.feature_extraction.feature_file.content import FeatureFile
+    from aadml.feature_extraction.feature_file.writing import write_features
+
+    content = FeatureFile(_arrays_of(clips), clips.labels.numpy(), clips.ids, (split,) * len(clips), clips.class_names)
     with tempfile.TemporaryDirectory() as folder:
-        return _input_of(clips, _arrays_of(clips), Path(folder), "train")
+        path = Path(folder) / "input.h5"
+        write_features(path, content)
+        return np.frombuffer(path.read_bytes(), np.uint8)
 
 
 def _existing(paths: Sequence[Path]) -> tuple[str, ...]:
@@ -222,17 +228,6 @@ def _name_of(function: Function) -> str | None:
     return f"{module}:{name}" if is_same and module != "__main__" else None
 
 
-def _input_of(
-    clips: Clips, features: Mapping[Modality, NDArray[Any]], folder: Path, split: str = "test"
-) -> NDArray[np.uint8]:
-    from aadml.feature_extraction.feature_file.content import FeatureFile
-    from aadml.feature_extraction.feature_file.writing import write_features
-
-    content = FeatureFile(features, clips.labels.numpy(), clips.ids, (split,) * len(clips), clips.class_names)
-    write_features(folder / "input.h5", content)
-    return np.frombuffer((folder / "input.h5").read_bytes(), np.uint8)
-
-
 def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
     from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays
 
@@ -242,7 +237,7 @@ def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
         raise type(error)(f"the command's output {str(error).removeprefix(f'{output}: ')}") from error
 
 
-def _embeddings(clips: Clips, arrays: Mapping[Modality, NDArray[Any]]) -> Embeddings:
+def _embeddings(clips: Clips, arrays: Arrays) -> Embeddings:
     counts = {len(values) for values in arrays.values()}
     count = min(counts)
     if len(counts) != 1 or count > len(clips):

@@ -8,7 +8,7 @@ from aadml.comparison.clips import Splits
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import TRAINED, Finding, Verdict, noise
 from aadml.protocols.isolated_encoder import IsolatedEncoder, Order
-from aadml.protocols.pipelines import training_export
+from aadml.protocols.pipelines import exported
 from aadml.protocols.subprocess_embedding import Results, in_fresh_process
 
 
@@ -58,7 +58,7 @@ def _training(order: Order, splits: Splits, seconds: float) -> Results:
 
     def work() -> list[dict[str, torch.Tensor]]:
         started.append(IsolatedEncoder(order))
-        files = started[0]({"train": training_export(splits.train)})
+        files = started[0]({"train": exported(splits.train, "train")})
         return [{name: torch.tensor(content) for name, content in files.items()}]
 
     return in_fresh_process(work, seconds=seconds, channels=lambda: started[0].channels)

@@ -10,7 +10,7 @@ from aadml.data.reading import is_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.windows import without_window
 from aadml.feature_extraction.manifest import read_manifest
-from aadml.feature_extraction.media import REASONS
+from aadml.feature_extraction.media.inputs import REASONS
 from aadml.reports.page import player
 from aadml.reports.previews import SECONDS, Preview, PreviewSource, make_previews
 

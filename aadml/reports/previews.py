@@ -25,8 +25,9 @@ from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.jobs.failures import ABSENT
-from aadml.feature_extraction.media import Clip, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
+from aadml.feature_extraction.media.decoding import decode, decoder_versions
 from aadml.feature_extraction.media.encoding import Encoding, encode
+from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Sound
 from aadml.feature_extraction.weights.table import weights_folder
 
 PROCESSOR_SECONDS = 60.0

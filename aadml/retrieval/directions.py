@@ -82,30 +82,22 @@ def score_direction(
 
     Args:
         source: scores of q queries against n items.
-        relevant: items relevant to each query. A query without relevant items is skipped and counted.
+        relevant: items relevant to each query, of the shape of `source`. A query without relevant items is skipped and
+            counted.
         named: names, units and classes of the queries.
         extra: metrics to compute beside the metrics of every evaluation, by the names that
             `aadml.retrieval.metric_functions.requested` accepts, such as "recall@3".
         cutoffs: K of precision@K and the other metrics at cutoffs. A K below 1 or above the gallery size is dropped. If
             no K is left, K is the gallery size.
-        partner: (q,) column of each query's own clip in the gallery, to add MAP without that clip.
+        partner: (q,) column of each query's own clip in the gallery, to add MAP without that clip. The own clip is
+            relevant to the query.
         exclude_partner: exclude the query's own clip from the gallery and from the relevant items in every metric. This
             argument requires `partner`.
 
     Raises:
-        InputError: different shapes, an own clip that is not relevant, no query with a relevant item, a NaN or infinite
-            score, or an invalid metric or cutoff.
+        InputError: no query with a relevant item, a NaN or infinite score, or an invalid metric or cutoff.
     """
     (queries, items), direction = source.shape, "-".join(named.direction)
-    if source.shape != relevant.shape:
-        raise InputError(
-            f"the scores have shape {source.shape}, but the relevance has shape {relevant.shape}; pass arrays of "
-            "the same shape"
-        )
-    if partner is not None and not relevant.at(partner)[relevant.some].all():
-        number = int(np.flatnonzero(relevant.some & ~relevant.at(partner))[0])
-        name = number if named.ids is None else named.ids[number]
-        raise InputError(f"{direction}: the own clip of query {name} is not relevant to this query; omit partner")
     items -= exclude_partner
     wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
     shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import get_args
 
 import numpy as np
 import torch
@@ -13,12 +12,11 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction
 from aadml.comparison.relevance import LABEL, Relevant
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import require_entry
 from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, Queries, Units, nothing_relevant, score_direction
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.retrieval.galleries import Sides, of_others, sides_of
-from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
+from aadml.retrieval.metric_functions import Function, function_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.results import DirectionResult, Evaluation, both_ways
@@ -47,22 +45,14 @@ def mean_average_precision(
 
 
 def mean_figure(embeddings: Embeddings, metric: str) -> float:
-    """Return the mean of a metric, such as "recall@10", over all directions.
-
-    The value of a direction is the mean over its queries. For "median-rank", this value is the median over the
-    queries.
+    """Return the mean of a metric, such as "recall@10", over the queries of each direction, then over all directions.
 
     Raises:
-        InputError: an invalid metric or cutoff, embeddings that cannot be compared or cannot have the gallery of
-            the metric, or no query with a relevant item.
+        InputError: an invalid metric, embeddings that cannot be compared or cannot have the gallery of the metric, or
+            no query with a relevant item.
     """
-    function, directions = function_of(metric), embeddings.directions()
-    if metric == "median-rank":
-        return float(np.mean([result.first.median for result in evaluate(embeddings).directions]))
-    gallery: Gallery = OTHER_GALLERIES.get(metric, "full")
-    for direction in directions:
-        check_cutoff(metric, len(sides_of(embeddings, direction, "full")[0].gallery))
-    means = [float(per_query(embeddings, direction, function, gallery).mean()) for direction in directions]
+    function, gallery = function_of(metric), OTHER_GALLERIES.get(metric, "full")
+    means = [float(per_query(embeddings, way, function, gallery).mean()) for way in embeddings.directions()]
     return sum(means) / len(means)
 
 
@@ -101,7 +91,6 @@ def evaluate(
     if not pairs:
         modalities = f"only {', '.join(embeddings.vectors)}" if embeddings.vectors else "no modality"
         raise InputError(f"the embeddings have {modalities}; pass embeddings of two modalities")
-    require_entry(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity
     clusters = embeddings.clusters
     names = embeddings.ids if clusters is None else [clusters[name] for name in embeddings.ids]
@@ -221,8 +210,6 @@ def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | No
 
 
 def _source(embeddings: Embeddings, direction: Direction, sides: Sides, similarity: str) -> ScoreSource:
-    for modality in direction:
-        require_entry(embeddings.vectors, modality, "modality among the embeddings")
     if embeddings.similarity == FRAME_WORD != similarity:
         raise InputError(
             f"similarity '{similarity}' cannot compare sequences of frames and words; omit similarity to use "

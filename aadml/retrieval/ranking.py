@@ -123,8 +123,7 @@ def rank(
         InputError: a score is NaN or infinite.
     """
     count, items = scores.shape
-    places = sorted_places(scores, relevant)
-    hits, start, size = places.hits, places.start, places.size
+    hits, start, size = sorted_places(scores, relevant)
     begun = np.arange(count + 1) * items
     first = np.searchsorted(hits, begun)
     tied = np.bincount(start // items, weights=size, minlength=count).astype(np.int64)

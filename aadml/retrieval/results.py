@@ -297,20 +297,13 @@ class Evaluation:
         classes = [class_table(result) for result in self.directions] if by_class else []
         return "\n\n".join([summary(self, everything=everything), *classes])
 
-    def _repr_html_(self) -> str:
-        from aadml.retrieval.summary import html_table
-
-        return html_table(self)
-
-    @property
-    def map(self) -> float:
-        """Mean of the MAP of all directions."""
-        return self.map_mean
-
     @property
     def map_mean(self) -> float:
         """Mean of the MAP of all directions."""
         return float(np.mean([result.map for result in self.directions]))
+
+    map = map_mean
+    """Mean of the MAP of all directions."""
 
     @property
     def unit_values(self) -> Values:

@@ -4,7 +4,6 @@ Score and relevance of a gallery item are packed into one number, so that sortin
 32 bits for float32 scores up to 1. A few rows are sorted at a time, so that they stay in the cache.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,27 +18,17 @@ _MAGNITUDE = {4: 2**31 - 1, 8: 2**63 - 1}
 """Size of a float in bytes -> mask of all bits except the sign."""
 
 
-@dataclass(frozen=True)
-class Places:
-    """Positions in the flattened block of b queries and n items, whose rows are sorted best first.
-
-    Attributes:
-        hits: (h,) positions of relevant items. The order of tied items is arbitrary.
-        start: (g,) first position of each group of two or more tied items.
-        size: (g,) number of items of the group.
-    """
-
-    hits: Indices
-    start: Indices
-    size: Indices
-
-
-def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
+def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, Indices, Indices]:
     """Sort the gallery for each query; return positions of relevant items and groups of ties.
 
     Args:
         scores: (b, n) floats; higher scores are better. Ties are equal values, and minus zero equals zero.
         relevant: (b, n) booleans.
+
+    Returns:
+        Positions (h,) of relevant items, the first position (g,) of each group of two or more tied items, and the
+        number (g,) of items of the group. Positions are those in the flattened block of b queries and n items, whose
+        rows are sorted best first. The order of tied items is arbitrary.
 
     Raises:
         InputError: a score is NaN or infinite.
@@ -51,7 +40,7 @@ def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
         places, tied = _of_few_rows(scores[first : first + rows], relevant[first : first + rows])
         hits.append(places + first * items)
         ties.append(tied + first * items)
-    return Places(np.concatenate(hits), *_groups(np.concatenate(ties), items))
+    return np.concatenate(hits), *_groups(np.concatenate(ties), items)
 
 
 def _of_few_rows(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, Indices]:

@@ -1,6 +1,5 @@
 """Evaluations as tables of the main metrics or of all metrics."""
 
-import html
 from collections.abc import Iterable, Iterator
 
 from aadml.comparison.relevance import LABEL, RULES, Judgments
@@ -53,15 +52,6 @@ def summary(evaluation: Evaluation, *, everything: bool = False) -> str:
         known = (f"{m} {accuracy:.4f} ({loss:.3f} nats)" for m, (accuracy, loss) in evaluation.label_space.items())
         lines += ["", f"accuracy (log-loss) of each modality as a classifier: {', '.join(known)}"]
     return "\n".join(lines)
-
-
-def html_table(evaluation: Evaluation) -> str:
-    """Return the short table as HTML, for notebooks."""
-    header, *rows = table_of(evaluation)
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    caption = html.escape(f"protocol {evaluation.protocol}, split {evaluation.split}")
-    return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:

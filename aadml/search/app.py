@@ -25,7 +25,7 @@ from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.kept_workers import keep_workers
-from aadml.feature_extraction.media import REASONS
+from aadml.feature_extraction.media.inputs import REASONS
 from aadml.reports.page import STYLE
 from aadml.reports.previews import PreviewSource, key_of, make_previews
 from aadml.search.access import HEADERS, PAGE_FILES, Access, Guard, checked_root, in_brackets, team_token

@@ -8,7 +8,7 @@ without `describe`, `prepare` returns the features over time.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from annotated_types import Interval
@@ -20,10 +20,8 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import OptionValues, keywords, schema
 from aadml.feature_extraction.ground.registry import Registry, lookup
 from aadml.feature_extraction.ground.validation import checked_options
+from aadml.feature_extraction.media import Frames, Sound, Text
 from aadml.feature_extraction.weights.hub_names import expanded
-
-if TYPE_CHECKING:
-    from aadml.feature_extraction.media import Frames, Sound, Text
 
 Description = NDArray[np.float32]  # features over time (t, d): one row per patch of sound or frame
 FrameRate = Annotated[float, Interval(gt=0, le=1000)]
@@ -100,7 +98,7 @@ class Extractor:
     name: str
     modality: str
     dimension: int
-    inputs: "Sound | Frames | Text"
+    inputs: Sound | Frames | Text
     parameters: JsonObject
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     describe: Callable[[Sequence[NDArray[Any]]], list[Description]] | None = None
@@ -123,8 +121,6 @@ class Extractor:
         """
         if self.begins is not None:
             return self.begins(rows, seconds)
-        from aadml.feature_extraction.media import Frames  # late, so that listing EXTRACTORS imports no decoder
-
         if isinstance(self.inputs, Frames):
             return np.arange(rows, dtype=np.float64) / np.float64(self.inputs.frames_per_second)
         return np.arange(rows, dtype=np.float64) * np.float64(seconds / max(rows, 1))
@@ -138,36 +134,29 @@ class ExtractorFactory(Protocol):
         ...
 
 
-_CONTRACT = "aadml.feature_extraction.backbones:ExtractorFactory"
+_BUILT_IN = {
+    "audio": {
+        "hf-audio": "aadml.feature_extraction.hub.sound:hf_audio",
+        "log-mel": "aadml.feature_extraction.backbones.descriptors:log_mel",
+        "vggish": "aadml.feature_extraction.backbones.vggish:vggish",
+        "vggish-hub": "aadml.feature_extraction.backbones.vggish_hub:vggish_hub",
+    },
+    "visual": {
+        "hf-visual": "aadml.feature_extraction.hub.pictures:hf_visual",
+        "hog-color": "aadml.feature_extraction.backbones.descriptors:hog_color",
+        "inception-v3": "aadml.feature_extraction.backbones.inception_v3:inception_v3",
+    },
+    "text": {"hf-text": "aadml.feature_extraction.hub.texts:hf_text"},
+}
 
 EXTRACTORS: dict[str, Registry[ExtractorFactory]] = {
-    "audio": Registry(
-        "audio extractor",
-        {
-            "hf-audio": "aadml.feature_extraction.hub.sound:hf_audio",
-            "log-mel": "aadml.feature_extraction.backbones.descriptors:log_mel",
-            "vggish": "aadml.feature_extraction.backbones.vggish:vggish",
-            "vggish-hub": "aadml.feature_extraction.backbones.vggish_hub:vggish_hub",
-        },
+    modality: Registry(
+        f"{modality} extractor",
+        names,
         group="aadml.extractors",
-        of=_CONTRACT,
-    ),
-    "visual": Registry(
-        "visual extractor",
-        {
-            "hf-visual": "aadml.feature_extraction.hub.pictures:hf_visual",
-            "hog-color": "aadml.feature_extraction.backbones.descriptors:hog_color",
-            "inception-v3": "aadml.feature_extraction.backbones.inception_v3:inception_v3",
-        },
-        group="aadml.extractors",
-        of=_CONTRACT,
-    ),
-    "text": Registry(
-        "text extractor",
-        {"hf-text": "aadml.feature_extraction.hub.texts:hf_text"},
-        group="aadml.extractors",
-        of=_CONTRACT,
-    ),
+        of="aadml.feature_extraction.backbones:ExtractorFactory",
+    )
+    for modality, names in _BUILT_IN.items()
 }
 """Modality -> name -> `(*, options) -> Extractor`. The extractors of an installed package are listed for every
 modality; `Extractor.modality` is their actual modality."""

@@ -36,18 +36,10 @@ class Crnn(nn.Module):
         channels: channels of the last four convolutions, a multiple of 4.
         dimension: dimension of a frame's vector, even.
         dropout: dropout rate before the GRU.
-
-    Raises:
-        ValueError: `dimension` is odd, or `channels` is not a multiple of 4.
     """
 
     def __init__(self, *, channels: int = 128, dimension: int = 300, dropout: float = 0.3) -> None:
         super().__init__()
-        if dimension % 2 or channels % 4:
-            raise ValueError(
-                f"dimension is {dimension} and channels is {channels}; "
-                "pass an even dimension and a number of channels that is divisible by 4"
-            )
         sizes = [1, *(int(share * channels) for share, _ in _BLOCKS)]
         self.norms = nn.ModuleList(nn.BatchNorm2d(size) for size in sizes[:-1])
         self.convolutions = nn.ModuleList(nn.Conv2d(i, o, 3, padding=1, bias=False) for i, o in pairwise(sizes))

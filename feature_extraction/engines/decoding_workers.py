@@ -14,8 +14,9 @@ from aadml.feature_extraction.ground.kept_workers import worker_pool
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.ground.worker_pool import Lost, Reported, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
-from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, Text, decode
+from aadml.feature_extraction.media.decoding import decode
 from aadml.feature_extraction.media.fingerprints import picture_fingerprint, sound_fingerprint
+from aadml.feature_extraction.media.inputs import Frames, Limits, MediaFailure, Sound, Text
 
 _PATIENCE = 30  # wall-clock limit / processor-time limit; reading from a lost disk takes no processor time
 

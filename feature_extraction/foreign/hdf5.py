@@ -3,7 +3,6 @@
 import functools
 import os
 import signal
-import stat
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
@@ -15,8 +14,10 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.archives import damage_as
 from aadml.feature_extraction.ground.block_checksums import CheckedReader, has_checksums
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.file_content import require_regular
 from aadml.feature_extraction.ground.processor_time import reached_limit
 
 CHECKSUMS = "checksums"
@@ -43,18 +44,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         InputError: the file cannot be read, is not HDF5, is damaged or malicious, or HDF5 fails inside the `with`
             block. The message is one line.
     """
-    place = os.fspath(path)
-    if "\0" in place:
-        raise InputError(f"{place!r} contains a zero byte, which is not allowed in file names; pass another path")
-    try:
-        status = Path(place).stat()
-    except FileNotFoundError as error:
-        raise InputError(f"{place} does not exist; check the path") from error
-    except OSError as error:
-        raise InputError(f"{place} cannot be read ({error.strerror}); check the path and its permissions") from error
-    if not stat.S_ISREG(status.st_mode):
-        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file but a device or a pipe"
-        raise InputError(f"{place} is {kind}; pass an HDF5 file")
+    place, status = os.fspath(path), require_regular(path, "an HDF5 file")
     if os.access(place, os.R_OK) and not h5py.is_hdf5(place):
         problem = "a file of another kind" if status.st_size else "empty"
         raise InputError(f"{place} cannot be read as HDF5 (it is {problem}); pass an HDF5 file")
@@ -62,15 +52,12 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     if problem:
         advice = "restore the file from a copy" if os.access(place, os.R_OK) else "make the file readable"
         raise DamagedFileError(f"{place}: {problem}; {advice}, or pass another file")
+    problem, advice = f"{place} cannot be read as HDF5", "restore the file from a copy"
     try:
-        with _opened(place) as file:
+        with damage_as(problem, advice, (OSError, RuntimeError, KeyError)), _opened(place) as file:
             yield file
     except MemoryError as error:
         raise InputError(f"{place} needs more memory than is available; use a machine with more memory") from error
-    except (OSError, RuntimeError, KeyError) as error:
-        raise DamagedFileError(
-            f"{place} cannot be read as HDF5 ({' '.join(str(error).split())}); restore the file from a copy"
-        ) from error
 
 
 @contextmanager

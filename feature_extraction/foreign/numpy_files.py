@@ -4,19 +4,21 @@ import math
 import os
 import zipfile
 from collections.abc import Collection
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.archives import DAMAGED
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
-from aadml.feature_extraction.ground.file_content import file_kind
+from aadml.feature_extraction.ground.archives import damage_as
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import require_regular
 
 _FREE = 1 << 26  # declared bytes that are always allowed
 _RATIO = 200  # declared bytes per stored byte; a higher ratio is a decompression bomb
 _MEMBERS = 10_000
+_FILES = "an npy or npz file"
 
 
 def npz_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -50,16 +52,9 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     Raises:
         InputError: the file cannot be read, contains Python objects, or declares a different size than it stores.
     """
-    place = _regular(path)
-    try:
-        with place.open("rb") as file:
-            return read_npy(file, place.stat().st_size, str(place))
-    except DAMAGED as error:
-        if isinstance(error, InputError):
-            raise
-        raise DamagedFileError(
-            f"{place} cannot be read as npy ({cause(error)}); pass a readable, intact npy file"
-        ) from error
+    status = require_regular(path, _FILES)
+    with _damage_in(path, "npy"), Path(path).open("rb") as file:
+        return read_npy(file, status.st_size, str(path))
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
@@ -84,24 +79,21 @@ def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
 
 
 def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[str, NDArray[Any] | None]:
-    place = _regular(path)
-    try:
-        with zipfile.ZipFile(place) as archive:
-            refuse_zip_bomb(archive, place.stat().st_size)
-            arrays: dict[str, NDArray[Any] | None] = {}
-            for member in archive.infolist():
-                key = member.filename.removesuffix(".npy")
-                arrays[key] = None
-                if wanted is None or key in wanted:
-                    with archive.open(member) as file:
-                        arrays[key] = read_npy(file, member.file_size, f"{place}: array '{key}'")
-            return arrays
-    except DAMAGED as error:
-        if isinstance(error, InputError):
-            raise
-        raise DamagedFileError(
-            f"{place} cannot be read as npz ({cause(error)}); pass a readable, intact npz file"
-        ) from error
+    status = require_regular(path, _FILES)
+    with _damage_in(path, "npz"), zipfile.ZipFile(path) as archive:
+        refuse_zip_bomb(archive, status.st_size)
+        arrays: dict[str, NDArray[Any] | None] = {}
+        for member in archive.infolist():
+            key = member.filename.removesuffix(".npy")
+            arrays[key] = None
+            if wanted is None or key in wanted:
+                with archive.open(member) as file:
+                    arrays[key] = read_npy(file, member.file_size, f"{path}: array '{key}'")
+        return arrays
+
+
+def _damage_in(path: str | os.PathLike[str], kind: str) -> AbstractContextManager[None]:
+    return damage_as(f"{path} cannot be read as {kind}", f"pass a readable, intact {kind} file")
 
 
 def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:
@@ -115,7 +107,7 @@ def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:
     Raises:
         InputError: the file contains Python objects.
         ValueError: the size that the header declares differs from the size of the content. A damaged file raises
-            any exception of `DAMAGED`.
+            any exception of `aadml.feature_extraction.ground.archives.DAMAGED`.
     """
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
@@ -130,13 +122,3 @@ def read_npy(file: IO[bytes], size: int, subject: str) -> NDArray[Any]:
     values = np.frombuffer(file.read(size), dtype=kind)
     array = values.reshape(shape[::-1]).T if fortran else values.reshape(shape)
     return np.array(array)
-
-
-def _regular(path: str | os.PathLike[str]) -> Path:
-    place = Path(path)
-    if "\0" in str(place) or not place.is_file():
-        if "\0" in str(place) or not place.exists():
-            name = repr(str(place)) if "\0" in str(place) else str(place)
-            raise InputError(f"{name} does not exist; check the path")
-        raise InputError(f"{place} is a {file_kind(place.stat())}; pass an npy or npz file")
-    return place

@@ -15,7 +15,7 @@ import shutil
 import tarfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.foreign.numpy_files import read_npy
-from aadml.feature_extraction.ground.archives import DAMAGED
+from aadml.feature_extraction.ground.archives import DAMAGED, damage_as
 from aadml.feature_extraction.ground.consent import require_address_consent
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
+from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
 
 if TYPE_CHECKING:
@@ -266,8 +266,10 @@ def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
     """
     place = Path(path)
     with damage_in(place):
-        reads = _tar_columns(place, wanted) if is_tar(place) else _columns(place, wanted)
-        return {name: read() for name, read in reads.items() if name in wanted}
+        if is_tar(place):
+            columns = _tar_columns(place, wanted)
+            return {name: _stacked(columns[name], f"{place}: {name}") for name in columns if name in wanted}
+        return {name: array for name, array in _columns(place, wanted).items() if name in wanted}
 
 
 def open_tables(path: Path) -> "list[TablePart]":
@@ -284,17 +286,9 @@ def open_tables(path: Path) -> "list[TablePart]":
         return list(_parts(path))
 
 
-@contextmanager
-def damage_in(path: Path) -> Iterator[None]:
+def damage_in(path: Path) -> AbstractContextManager[None]:
     """Raise DamagedFileError for any error of a reader; pyarrow and datasets have no common class of errors."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        raise DamagedFileError(
-            f"{path} cannot be read as a table ({cause(error)}); pass a readable, intact copy"
-        ) from error
+    return damage_as(f"{path} cannot be read as a table", "pass a readable, intact copy", (Exception,))
 
 
 @dataclass(frozen=True)
@@ -485,23 +479,22 @@ def _tsv(path: Path) -> Any:
 
 _READERS: dict[str, Callable[[Path], Any]] = {".jsonl": _lines, ".tsv": _tsv}
 
-Reads = dict[str, Callable[[], NDArray[Any]]]
 
-
-def _columns(path: Path, wanted: Collection[str]) -> Reads:
-    """Return a dictionary from names of arrays to functions that build the arrays, for a table other than a tar."""
+def _columns(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Return the wanted columns, the splits and the class names of a table other than a tar."""
     parts = _equal_parts(path)
     tables = [part.read(wanted) for part in parts]
     for table in tables:
         table.validate()
     joined = optional("pyarrow", str(path), "aadml[parquet]").concat_tables(tables)
     limit = _limit(path)
-    reads: Reads = {name: partial(_array, joined[name], f"{path}: {name}", limit) for name in joined.column_names}
+    names = [name for name in joined.column_names if name in wanted]
+    arrays = {name: _array(joined[name], f"{path}: {name}", limit) for name in names}
     splits = [part.split for part, table in zip(parts, tables, strict=True) for _ in range(table.num_rows)]
-    reads |= {key: lambda: np.array(splits) for key in _split_key(parts)}
+    arrays |= {key: np.array(splits) for key in _split_key(parts)}
     if classes := class_names(parts[0].schema):
-        reads["class_names"] = lambda: np.array(classes)
-    return reads
+        arrays["class_names"] = np.array(classes)
+    return arrays
 
 
 def class_names(schema: Any) -> list[str]:
@@ -606,20 +599,14 @@ def tar_files(path: Path) -> Iterator[TarFile]:
                 yield TarFile(member.name.removesuffix(f".{field}"), column, kind, member.size, content)
 
 
-@contextmanager
-def damage_in_tar(path: Path) -> Iterator[None]:
+def damage_in_tar(path: Path) -> AbstractContextManager[None]:
     """Raise DamagedFileError for errors of reading a tar."""
-    try:
-        yield
-    except (*DAMAGED, lzma.LZMAError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise DamagedFileError(
-            f"{path} cannot be read as a WebDataset tar ({cause(error)}); pass a readable, intact tar"
-        ) from error
+    problem, advice = f"{path} cannot be read as a WebDataset tar", "pass a readable, intact tar"
+    return damage_as(problem, advice, (*DAMAGED, lzma.LZMAError))
 
 
-def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
+def _tar_columns(path: Path, wanted: Collection[str]) -> dict[str, list[Any]]:
+    """Return the values of each column, in the order of the clips; None for each value of an unwanted column."""
     columns: defaultdict[str, dict[str, NDArray[Any] | str | None]] = defaultdict(dict)
     clips: dict[str, None] = {}
     with damage_in_tar(path):
@@ -637,15 +624,12 @@ def _tar_columns(path: Path, wanted: Collection[str]) -> Reads:
         if len(values) < len(clips):
             absent = next(clip for clip in clips if clip not in values)
             raise InputError(f"{path}: clip '{absent:.80}' has no {name}; store the same files for each clip")
-    reads: Reads = {
-        name: partial(_stacked, [values[clip] for clip in clips], f"{path}: {name}") for name, values in columns.items()
-    }
-    return {"id": lambda: np.array([*clips]), **reads}
+    return {"id": [*clips], **{name: [values[clip] for clip in clips] for name, values in columns.items()}}
 
 
 def _stacked(values: list[Any], place: str) -> NDArray[Any]:
     try:
-        return np.stack(values)
+        return np.array(values)
     except ValueError as error:
         first, second, *_ = dict.fromkeys(np.shape(value) for value in values)
         raise InputError(

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.foreign.numpy_files import read_npy
 from aadml.feature_extraction.frontends.quantization import dequantize, quantize
-from aadml.feature_extraction.ground.archives import DAMAGED
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
+from aadml.feature_extraction.ground.archives import damage_as
+from aadml.feature_extraction.ground.errors import InputError
 
 Floats = NDArray[np.floating[Any]]
 
@@ -201,16 +201,10 @@ def vggish_pca(features: Floats, eigenvectors: Floats, means: Floats) -> NDArray
 
 def _matrix(path: Path, name: str) -> NDArray[np.float64]:
     """Read one matrix from a tar archive."""
-    try:
-        with tarfile.open(path) as archive:
-            member = next((m for m in archive if Path(m.name).name == f"{name}.npy" and m.isfile()), None)
-            opened = archive.extractfile(member) if member else None
-            if member is None or opened is None:
-                raise InputError(f"{path} contains no {name}.npy; pass the published archive")
-            return np.asarray(read_npy(opened, member.size, f"{path}: {name}.npy"), dtype=np.float64)
-    except DAMAGED as error:
-        if isinstance(error, InputError):
-            raise
-        raise DamagedFileError(
-            f"{path}: {name}.npy cannot be read ({cause(error)}); pass the published archive"
-        ) from error
+    where, advice = f"{path}: {name}.npy", "pass the published archive"
+    with damage_as(f"{where} cannot be read", advice), tarfile.open(path) as archive:
+        member = next((m for m in archive if Path(m.name).name == f"{name}.npy" and m.isfile()), None)
+        opened = archive.extractfile(member) if member else None
+        if member is None or opened is None:
+            raise InputError(f"{path} contains no {name}.npy; {advice}")
+        return np.asarray(read_npy(opened, member.size, where), dtype=np.float64)

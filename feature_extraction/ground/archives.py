@@ -4,7 +4,11 @@ import tarfile
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
 
 DAMAGED = (
     OSError,
@@ -22,6 +26,20 @@ DAMAGED = (
     MemoryError,
 )
 """Exceptions that reading a damaged npy, npz or tar file can raise; the first wrong byte determines the exception."""
+
+
+@contextmanager
+def damage_as(problem: str, advice: str, errors: tuple[type[Exception], ...] = DAMAGED) -> Iterator[None]:
+    """Raise DamagedFileError for the exceptions `errors`, with the message "PROBLEM (CAUSE); ADVICE".
+
+    An InputError is raised unchanged.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except errors as error:
+        raise DamagedFileError(f"{problem} ({cause(error)}); {advice}") from error
 
 
 def is_archive(path: Path) -> bool:

@@ -6,6 +6,8 @@ import os
 import stat
 from pathlib import Path
 
+from aadml.feature_extraction.ground.errors import InputError
+
 _KINDS = {
     stat.S_IFREG: "regular file",
     stat.S_IFDIR: "folder",
@@ -70,6 +72,30 @@ def file_kind(status: os.stat_result) -> str:
     if status.st_dev in _kernel_file_systems() and not stat.S_ISDIR(status.st_mode):
         return "file of the kernel"
     return _KINDS[stat.S_IFMT(status.st_mode)]
+
+
+def require_regular(path: str | os.PathLike[str], kind: str) -> os.stat_result:
+    """Return the status of a regular file.
+
+    Args:
+        path: path of the file.
+        kind: kind of file that the caller reads, for the message ("an HDF5 file").
+
+    Raises:
+        InputError: the path has a zero byte, does not exist, or is not a regular file, or its folder is not readable.
+    """
+    place = os.fspath(path)
+    if "\0" in place:
+        raise InputError(f"{place!r} contains a zero byte, which is not allowed in file names; pass another path")
+    try:
+        status = Path(place).stat()
+    except FileNotFoundError as error:
+        raise InputError(f"{place} does not exist; check the path") from error
+    except OSError as error:
+        raise InputError(f"{place} cannot be read ({error.strerror}); check the path and its permissions") from error
+    if file_kind(status) != "regular file":
+        raise InputError(f"{place} is a {file_kind(status)}; pass {kind}")
+    return status
 
 
 @functools.cache

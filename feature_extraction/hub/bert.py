@@ -44,10 +44,8 @@ class Bert(nn.Module):
         Returns:
             (b, dimension) vectors.
         """
-        hidden = self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
-        vector = hidden[:, 0]
-        assert isinstance(vector, Tensor)
-        return vector
+        vectors: Tensor = self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state[:, 0]
+        return vectors
 
 
 def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:

@@ -20,11 +20,14 @@ Pool = Callable[[Any, Mapping[str, "Tensor"]], "Tensor"]
 """Function from a network and a batch of items to vectors (b, d)."""
 
 
-def _output(name: str) -> Pool:
-    """Return the pooling that reads the output `name` of the network: one vector per item."""
+def _output(name: str, method: str = "__call__") -> Pool:
+    """Return the pooling that reads the output `name` of a method of the network: one vector per item.
+
+    A network of two towers has a method for each tower, such as "get_text_features".
+    """
 
     def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-        vectors: Tensor = getattr(network(**_arguments(items)), name)
+        vectors: Tensor = getattr(getattr(network, method)(**_arguments(items)), name)
         return vectors
 
     return pool
@@ -50,16 +53,6 @@ def _mean_of_patches(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
     others = 1 + getattr(network.config, "num_register_tokens", 0)
     vectors: Tensor = network(**_arguments(items)).last_hidden_state[:, others:].float().mean(dim=1)
     return vectors
-
-
-def _features(method: str) -> Pool:
-    """Return the pooling that calls a method, such as "get_text_features", of a network of two towers."""
-
-    def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-        vectors: Tensor = getattr(network, method)(**_arguments(items)).pooler_output
-        return vectors
-
-    return pool
 
 
 def _pe_clip(kind: str) -> Pool:
@@ -177,14 +170,14 @@ class PictureTower(Tower):
 
     Attributes:
         patches: whether a frame is passed as patches with the shape of their grid, instead of as one picture.
-        frames: number of frames of a window, or its key in the configuration; "" for single frames.
+        frames: number of frames of a window, or its key in the configuration; 0 for single frames.
         rate: default frames per second.
         filled: whether a short window is padded with its last frame; otherwise the window keeps its length.
         argument: name of the pixels in the call of the network.
     """
 
     patches: bool = False
-    frames: str | int = ""
+    frames: str | int = 0
     rate: float = 1.0
     filled: bool = True
     argument: str = "pixel_values"
@@ -201,23 +194,6 @@ class TextTower(Tower):
 
     filled: bool = False
     masked: bool = True
-
-
-@dataclass(frozen=True)
-class Family:
-    """Towers of an architecture, by modality.
-
-    Attributes:
-        audio: tower of sound; None if there is none.
-        visual: tower of pictures; None if there is none.
-        text: tower of text; None if there is none.
-        shared: modalities with vectors in a common space.
-    """
-
-    audio: SoundTower | None = None
-    visual: PictureTower | None = None
-    text: TextTower | None = None
-    shared: tuple[str, ...] = ()
 
 
 _TOKENS: dict[str, Pool] = {"mean": _mean, "cls": _first}
@@ -249,9 +225,9 @@ _SIGLIP2_PICTURE = PictureTower("Siglip2VisionModel", _POOLER, patches=True)
 _SIGLIP2_TEXT = TextTower("Siglip2TextModel", _POOLER, filled=True, masked=False)
 _MEAN: dict[str, Pool] = {"mean": _mean}
 _XCLIP_PICTURE = PictureTower(
-    "XCLIPModel", {"projection": _features("get_video_features")}, frames="vision_config.num_frames"
+    "XCLIPModel", {"projection": _output("pooler_output", "get_video_features")}, frames="vision_config.num_frames"
 )
-_AIM_PICTURE = PictureTower("Aimv2Model", {"projection": _features("get_image_features")})
+_AIM_PICTURE = PictureTower("Aimv2Model", {"projection": _output("pooler_output", "get_image_features")})
 _PE_SOUND = SoundTower(
     "PeAudioModel", {"projection": _pe_clip("audio")}, _values, _ten_seconds, filled=False, shortest=1920
 )
@@ -274,7 +250,7 @@ def _waves(network: str) -> SoundTower:
 
 def _whole_text(network: str) -> TextTower:
     """Return the text tower of a network that can only be loaded with all its towers."""
-    return TextTower(network, {"projection": _features("get_text_features")}, filled=True)
+    return TextTower(network, {"projection": _output("pooler_output", "get_text_features")}, filled=True)
 
 
 _AIM_TEXT = replace(_whole_text("Aimv2Model"), attention="eager")  # sdpa of 5.24 is not causal without padding
@@ -291,54 +267,49 @@ _VJEPA = PictureTower(
 _DINO: dict[str, Pool] = {"cls": _output("pooler_output"), "mean": _mean_of_patches}
 
 
-FAMILIES: dict[str, Family] = {
-    "clap": Family(_CLAP_SOUND, None, _CLAP_TEXT, shared=("audio", "text")),
-    "audio-spectrogram-transformer": Family(audio=_AST),
-    "whisper": Family(audio=_WHISPER),
-    "wav2vec2": Family(audio=_waves("Wav2Vec2Model")),
-    "hubert": Family(audio=_waves("HubertModel")),
-    "wavlm": Family(audio=_waves("WavLMModel")),
-    "data2vec-audio": Family(audio=_waves("Data2VecAudioModel")),
-    "wav2vec2-bert": Family(audio=_WAVES_BERT),
-    "clip": Family(None, _CLIP_PICTURE, _CLIP_TEXT, shared=("visual", "text")),
-    "clip_vision_model": Family(visual=_CLIP_PICTURE),
-    "clip_text_model": Family(text=_CLIP_TEXT),
-    "metaclip_2": Family(
-        None,
-        replace(_CLIP_PICTURE, network="MetaClip2VisionModelWithProjection"),
-        replace(_CLIP_TEXT, network="MetaClip2TextModelWithProjection"),
-        shared=("visual", "text"),
-    ),
-    "xclip": Family(None, _XCLIP_PICTURE, _whole_text("XCLIPModel"), shared=("visual", "text")),
-    "aimv2": Family(None, _AIM_PICTURE, _AIM_TEXT, shared=("visual", "text")),
-    "aimv2_vision_model": Family(visual=PictureTower("Aimv2VisionModel", _MEAN)),
-    "siglip": Family(None, _SIGLIP_PICTURE, _SIGLIP_TEXT, shared=("visual", "text")),
-    "siglip2": Family(None, _SIGLIP2_PICTURE, _SIGLIP2_TEXT, shared=("visual", "text")),
-    "dinov2": Family(visual=PictureTower("Dinov2Model", _DINO)),
-    "dinov2_with_registers": Family(visual=PictureTower("Dinov2WithRegistersModel", _DINO)),
-    "dinov3_vit": Family(visual=PictureTower("DINOv3ViTModel", _DINO)),
-    "data2vec-vision": Family(visual=PictureTower("Data2VecVisionModel", {"mean": _mean_of_patches, "cls": _first})),
-    "videomae": Family(visual=PictureTower("VideoMAEModel", _MEAN, frames="num_frames", rate=8.0)),
-    "vjepa2": Family(visual=_VJEPA),
-    "pe_audio": Family(_PE_SOUND, None, _PE_TEXT, shared=("audio", "text")),
-    "pe_video": Family(
-        None,
-        _PE_PICTURE,
-        TextTower("PeVideoModel", {"projection": _pe_text("video")}, needs="timm"),
-        shared=("visual", "text"),
-    ),
-    "pe_audio_video": Family(
-        replace(_PE_SOUND, within="audio"),
-        replace(_PE_PICTURE, within="video"),
-        replace(_PE_TEXT, within="audio"),
-        shared=("audio", "visual", "text"),
-    ),
-    "bert": Family(text=TextTower("BertModel", _TOKENS)),
-    "roberta": Family(text=TextTower("RobertaModel", _TOKENS)),
-    "data2vec-text": Family(text=TextTower("Data2VecTextModel", _TOKENS)),
-    "xlm-roberta": Family(text=TextTower("XLMRobertaModel", _TOKENS)),
-    "mpnet": Family(text=TextTower("MPNetModel", _TOKENS)),
-    "distilbert": Family(text=TextTower("DistilBertModel", _TOKENS)),
-    "modernbert": Family(text=TextTower("ModernBertModel", _TOKENS)),
+FAMILIES: dict[str, Mapping[str, Tower]] = {
+    "clap": {"audio": _CLAP_SOUND, "text": _CLAP_TEXT},
+    "audio-spectrogram-transformer": {"audio": _AST},
+    "whisper": {"audio": _WHISPER},
+    "wav2vec2": {"audio": _waves("Wav2Vec2Model")},
+    "hubert": {"audio": _waves("HubertModel")},
+    "wavlm": {"audio": _waves("WavLMModel")},
+    "data2vec-audio": {"audio": _waves("Data2VecAudioModel")},
+    "wav2vec2-bert": {"audio": _WAVES_BERT},
+    "clip": {"visual": _CLIP_PICTURE, "text": _CLIP_TEXT},
+    "clip_vision_model": {"visual": _CLIP_PICTURE},
+    "clip_text_model": {"text": _CLIP_TEXT},
+    "metaclip_2": {
+        "visual": replace(_CLIP_PICTURE, network="MetaClip2VisionModelWithProjection"),
+        "text": replace(_CLIP_TEXT, network="MetaClip2TextModelWithProjection"),
+    },
+    "xclip": {"visual": _XCLIP_PICTURE, "text": _whole_text("XCLIPModel")},
+    "aimv2": {"visual": _AIM_PICTURE, "text": _AIM_TEXT},
+    "aimv2_vision_model": {"visual": PictureTower("Aimv2VisionModel", _MEAN)},
+    "siglip": {"visual": _SIGLIP_PICTURE, "text": _SIGLIP_TEXT},
+    "siglip2": {"visual": _SIGLIP2_PICTURE, "text": _SIGLIP2_TEXT},
+    "dinov2": {"visual": PictureTower("Dinov2Model", _DINO)},
+    "dinov2_with_registers": {"visual": PictureTower("Dinov2WithRegistersModel", _DINO)},
+    "dinov3_vit": {"visual": PictureTower("DINOv3ViTModel", _DINO)},
+    "data2vec-vision": {"visual": PictureTower("Data2VecVisionModel", {"mean": _mean_of_patches, "cls": _first})},
+    "videomae": {"visual": PictureTower("VideoMAEModel", _MEAN, frames="num_frames", rate=8.0)},
+    "vjepa2": {"visual": _VJEPA},
+    "pe_audio": {"audio": _PE_SOUND, "text": _PE_TEXT},
+    "pe_video": {
+        "visual": _PE_PICTURE,
+        "text": TextTower("PeVideoModel", {"projection": _pe_text("video")}, needs="timm"),
+    },
+    "pe_audio_video": {
+        "audio": replace(_PE_SOUND, within="audio"),
+        "visual": replace(_PE_PICTURE, within="video"),
+        "text": replace(_PE_TEXT, within="audio"),
+    },
+    "bert": {"text": TextTower("BertModel", _TOKENS)},
+    "roberta": {"text": TextTower("RobertaModel", _TOKENS)},
+    "data2vec-text": {"text": TextTower("Data2VecTextModel", _TOKENS)},
+    "xlm-roberta": {"text": TextTower("XLMRobertaModel", _TOKENS)},
+    "mpnet": {"text": TextTower("MPNetModel", _TOKENS)},
+    "distilbert": {"text": TextTower("DistilBertModel", _TOKENS)},
+    "modernbert": {"text": TextTower("ModernBertModel", _TOKENS)},
 }
-"""`model_type` -> towers of the architecture."""
+"""`model_type` -> modality -> tower of the architecture. The vectors of all towers of a model are in one space."""

@@ -2,32 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from operator import attrgetter
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.transformers_library import silent, transformers_for
 from aadml.feature_extraction.hub.families import Tower
 from aadml.feature_extraction.hub.snapshot import Snapshot
-
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    RuntimeError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    ImportError,
-    SafetensorError,
-    UnpicklingError,
-)
-"""Exceptions of `transformers` for files that are missing, damaged or of another kind."""
 
 
 @contextmanager
@@ -37,13 +21,11 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except _UNREADABLE as error:
-        advice = (
-            "install the missing package"
-            if isinstance(error, ImportError)
-            else "download the model again, or choose another model"
-        )
-        if isinstance(error, torch.OutOfMemoryError):
+    except Exception as error:  # `transformers` has no common class of errors
+        advice = "download the model again, or choose another model"
+        if isinstance(error, ImportError):
+            advice = "install the missing package"
+        elif isinstance(error, torch.OutOfMemoryError):
             problem = "the model does not fit into the memory of the device"
             advice = "free some memory, or use another device"
         raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error
@@ -85,9 +67,8 @@ def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
     library = transformers_for(f"hf:{snapshot.model}")
     with refused(snapshot, "its config.json does not describe a network"):
         config = config or configuration_of(snapshot)
-        config_class: Any = getattr(network_class, "config_class", None)
-        if config_class is not None and not isinstance(config, config_class):
-            config = config_class.from_pretrained(snapshot.folder, local_files_only=True)
+        if not isinstance(config, network_class.config_class):
+            config = network_class.config_class.from_pretrained(snapshot.folder, local_files_only=True)
         with silent(library):
             return _used(network_class(config).eval(), tower)
 
@@ -104,7 +85,7 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
 
     Args:
         snapshot: files of the model.
-        kind: class of `transformers` ("AutoTokenizer").
+        kind: class of `transformers` that chooses the processor ("AutoTokenizer").
         needs: file names. At least one of the files must exist; `transformers` would replace missing files with
             defaults.
         options: options of the method `from_pretrained` of the class.
@@ -118,10 +99,8 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
         )
     transformers = transformers_for(f"hf:{snapshot.model}")
     with refused(snapshot, f"its {kind} cannot be loaded"), silent(transformers):
-        load = getattr(transformers, kind).from_pretrained
-        if kind.startswith("Auto"):
-            load = partial(load, trust_remote_code=False)
-        return load(snapshot.folder, local_files_only=True, **options)
+        processor = getattr(transformers, kind)
+        return processor.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False, **options)
 
 
 def configuration_of(snapshot: Snapshot, part: str = "") -> Any:
@@ -159,19 +138,15 @@ def class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
             f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer "
             "version of transformers"
         )
-    if tower.needs:
-        _check_importable(tower.needs, snapshot.model)
-    return network_class, configuration_of(snapshot, f"{tower.within}_config") if tower.within else None
-
-
-def _check_importable(package: str, model: str) -> None:
     try:
-        import_module(package)
+        if tower.needs:
+            import_module(tower.needs)
     except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision that does not match torch
         raise InputError(
-            f"{model}: its network needs {package} and torchvision, and {package} cannot be imported "
+            f"{snapshot.model}: its network needs {tower.needs} and torchvision, and {tower.needs} cannot be imported "
             f"({_first_line(error)}); install both in versions for the installed torch, or use another model"
         ) from error
+    return network_class, configuration_of(snapshot, f"{tower.within}_config") if tower.within else None
 
 
 def _first_line(error: Exception) -> str:

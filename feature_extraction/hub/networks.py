@@ -58,8 +58,8 @@ def tower_of(snapshot: Snapshot, modality: str, kind: type[T]) -> T:
     Raises:
         InputError: the family is unknown, or has no tower for the modality.
     """
-    known = sorted(name for name, family in FAMILIES.items() if getattr(family, modality) is not None)
-    tower = getattr(FAMILIES.get(snapshot.model_type), modality, None)
+    known = sorted(name for name, towers in FAMILIES.items() if modality in towers)
+    tower = FAMILIES.get(snapshot.model_type, {}).get(modality)
     if not isinstance(tower, kind):
         model_type = f"of type '{snapshot.model_type}'" if snapshot.model_type else "without a type"
         raise InputError(

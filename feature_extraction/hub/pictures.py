@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor, FrameRate
 from aadml.feature_extraction.frontends.inference import chosen_device
-from aadml.feature_extraction.ground.errors import InputError, cause
+from aadml.feature_extraction.ground.archives import damage_as
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub.families import Item, PictureTower
 from aadml.feature_extraction.hub.loading import configuration_of, processor_of
 from aadml.feature_extraction.hub.networks import Precision, Preparation, encoder, tower_of
@@ -83,7 +84,8 @@ def picture_preparation(
         InputError: the settings of pictures cannot be read, or contain no valid size.
     """
     inputs, colors = _settings(snapshot, tower, frames_per_second or tower.rate)
-    count = _window(snapshot, tower)
+    # number of frames of a window; 0 for single frames
+    count = tower.frames if isinstance(tower.frames, int) else int(configuration_of(snapshot, tower.frames))
     items = partial(_videos, count, tower) if count else _patches if tower.patches else _frames
     short = "the last frame held" if tower.filled else "at its own length"
     sizes = {key: value for key, value in vars(inputs).items() if key not in ("height", "width") and value is not None}
@@ -123,17 +125,11 @@ class Colors:
         return colors
 
 
-def _window(snapshot: Snapshot, tower: PictureTower) -> int:
-    """Return the number of frames of a window; 0 for single frames."""
-    if isinstance(tower.frames, int) or not tower.frames:
-        return int(tower.frames or 0)
-    return int(configuration_of(snapshot, tower.frames))
-
-
 def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pictures, Colors]:
     """Read the resizing, cropping and color normalization from the files of a model."""
     known = _processor(snapshot, tower)
-    try:
+    problem, advice = f"{snapshot.model}: the settings of its pictures cannot be read", "correct its preprocessor file"
+    with damage_as(problem, advice, (AttributeError, TypeError, ValueError)):
         size, resample = dict(known.size or {}), _FILTERS.get(int(known.resample), "bicubic")
         inputs = Pictures(
             frames_per_second=rate,
@@ -147,11 +143,6 @@ def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pic
         scale = float(known.rescale_factor) if known.do_rescale else 1.0
         normal = (known.image_mean, known.image_std) if known.do_normalize else ((0.0,) * 3, (1.0,) * 3)
         colors = Colors(scale, *(tuple(map(float, values)) for values in normal))
-    except (AttributeError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{snapshot.model}: the settings of its pictures cannot be read ({cause(error)}); "
-            "correct its preprocessor file"
-        ) from error
     if inputs.shortest is None and inputs.resized is None and inputs.patches is None:
         raise InputError(
             f"{snapshot.model}: its preprocessor file does not resize pictures to a size; set `do_resize` and `size` "

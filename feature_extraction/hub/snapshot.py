@@ -80,11 +80,9 @@ class Snapshot:
 
         The value of the key "source" contains the arguments of `find` for the same model.
         """
-        origin = {"model": self.model, "license": self.license}
-        if self.revision is None:
-            return {**origin, "files": self.checksums(), "source": {"model": self.weights_checksum()}}
-        commit = {"revision": self.revision}
-        return {**origin, "files": self.checksums(), **commit, "source": {"model": self.model, **commit}}
+        commit = {} if self.revision is None else {"revision": self.revision}
+        source = {"model": self.model if commit else self.weights_checksum(), **commit}
+        return {"model": self.model, "license": self.license, "files": self.checksums(), **commit, "source": source}
 
 
 def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
@@ -189,10 +187,9 @@ def _license(folder: Path) -> str:
     from huggingface_hub.repocard import metadata_load
     from yaml import YAMLError
 
-    try:
+    card: JsonObject = {}
+    with suppress(OSError, ValueError, YAMLError):
         card = metadata_load(folder / "README.md") or {}
-    except (OSError, ValueError, YAMLError):
-        card = {}
     return str(card.get("license_name") or card.get("license") or "not stated")
 
 

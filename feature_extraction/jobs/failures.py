@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import atomic_path
-from aadml.feature_extraction.media import REASONS
+from aadml.feature_extraction.media.inputs import REASONS
 
 ABSENT = {"audio": "no-audio", "visual": "no-video", "text": "no-text"}
 """Modality -> reason of a clip without the modality. Other reasons mean that the modality could not be read."""

@@ -12,7 +12,7 @@ from aadml.feature_extraction.engines.decoding_workers import DecodedPart, Decod
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.batching import Describer, wanted_of
 from aadml.feature_extraction.jobs.plan import TIME_LIMIT
-from aadml.feature_extraction.media import Limits
+from aadml.feature_extraction.media.inputs import Limits
 
 
 def extract_in_memory(extractor: Extractor, items: Sequence[str], workers: int = 2) -> NDArray[np.float32]:

@@ -25,7 +25,7 @@ from aadml.feature_extraction.jobs.trial import try_out
 from aadml.feature_extraction.jobs.weights import fetch
 from aadml.feature_extraction.jobs.windows import read_windows, windowed
 from aadml.feature_extraction.manifest import RECORDING, Manifest, open_manifest
-from aadml.feature_extraction.media import Damaged, Limits
+from aadml.feature_extraction.media.inputs import Damaged, Limits
 from aadml.feature_extraction.weights.hub_names import PREFIX
 
 DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}

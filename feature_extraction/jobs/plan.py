@@ -14,7 +14,8 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.manifest import TEXT_COLUMNS, Manifest, Row
-from aadml.feature_extraction.media import Limits, decoder_versions
+from aadml.feature_extraction.media.decoding import decoder_versions
+from aadml.feature_extraction.media.inputs import Limits
 
 TIME_LIMIT = 120.0
 """Seconds of processor time for the decoding of one modality of a clip."""

@@ -14,7 +14,8 @@ from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.ground.worker_pool import Finished, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.manifest import Manifest, Row, with_recordings
-from aadml.feature_extraction.media import MediaFailure, recording_seconds
+from aadml.feature_extraction.media.decoding import recording_seconds
+from aadml.feature_extraction.media.inputs import MediaFailure
 
 _SHORTEST = 0.5  # share of the length; a shorter last window is omitted
 _TAIL = 0.05  # share of the length that may follow the last window, since encoders pad recordings

@@ -9,28 +9,17 @@ from torch import Tensor
 
 
 def spec_augment(
-    spectrogram: Tensor,
-    lengths: Tensor | None = None,
-    *,
-    time_stripes: int = 2,
-    time_width: int = 64,
-    band_stripes: int = 2,
-    band_width: int = 8,
-    generator: torch.Generator | None = None,
+    spectrogram: Tensor, lengths: Tensor | None = None, *, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Set random stripes of time and bands to zero, independently per item, as in PANNs and in Mei et al. 2022.
+    """Set random stripes to zero, independently per item, as in PANNs and in Mei et al. 2022.
 
-    The width of each stripe is drawn uniformly from the integers below its upper bound, including 0.
+    Each item has two stripes of 0 to 63 frames and two stripes of 0 to 7 bands. The widths are drawn uniformly.
 
     Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
 
     Args:
         spectrogram: (b, c, t, bands).
         lengths: (b,) frames of each item, to keep stripes out of the padding; None if all items have t frames.
-        time_stripes: stripes of frames per item.
-        time_width: exclusive upper bound of the width of a stripe, in frames.
-        band_stripes: stripes of bands per item.
-        band_width: exclusive upper bound of the width of a stripe, in bands.
         generator: random generator on the CPU; None for torch's global generator.
 
     Returns:
@@ -39,14 +28,14 @@ def spec_augment(
     items, _, frames, bands = spectrogram.shape
     frame_ends = torch.full((items,), frames) if lengths is None else lengths.cpu()
     band_ends = torch.full((items,), bands)
-    in_time = _stripes(frame_ends, frames, time_stripes, time_width, generator)[:, None, :, None]
-    in_bands = _stripes(band_ends, bands, band_stripes, band_width, generator)[:, None, None, :]
+    in_time = _stripes(frame_ends, frames, 64, generator)[:, None, :, None]
+    in_bands = _stripes(band_ends, bands, 8, generator)[:, None, None, :]
     return spectrogram * ~(in_time | in_bands).to(spectrogram.device)
 
 
-def _stripes(ends: Tensor, size: int, stripes: int, width: int, generator: torch.Generator | None) -> Tensor:
-    """Draw a mask (b, size) of stripes that start before the ends (b,) of the items."""
-    shape = (len(ends), stripes)
+def _stripes(ends: Tensor, size: int, width: int, generator: torch.Generator | None) -> Tensor:
+    """Draw a mask (b, size) of two stripes, narrower than `width`, that start before the ends (b,) of the items."""
+    shape = (len(ends), 2)
     widths = torch.randint(0, width, shape, generator=generator)
     room = (ends[:, None] - widths).clamp_min(1)
     starts = (torch.rand(shape, generator=generator, dtype=torch.float64) * room).long()

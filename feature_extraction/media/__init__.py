@@ -8,30 +8,6 @@ Python opens a file, and FFmpeg receives its bytes. FFmpeg therefore does not in
 files.
 """
 
-from aadml.feature_extraction.media.decoding import decode, decoder_versions, recording_seconds
-from aadml.feature_extraction.media.inputs import (
-    REASONS,
-    Clip,
-    Damaged,
-    Frames,
-    Limits,
-    MediaFailure,
-    Pictures,
-    Sound,
-    Text,
-)
+from aadml.feature_extraction.media.inputs import Frames, Pictures, Sound, Text
 
-__all__ = [
-    "REASONS",
-    "Clip",
-    "Damaged",
-    "Frames",
-    "Limits",
-    "MediaFailure",
-    "Pictures",
-    "Sound",
-    "Text",
-    "decode",
-    "decoder_versions",
-    "recording_seconds",
-]
+__all__ = ["Frames", "Pictures", "Sound", "Text"]

@@ -94,11 +94,8 @@ def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
         _refuse_pointers(file)
         end = ending(file)
         try:
-            # no protocol has the name "none", so FFmpeg opens no other file
-            options, data = (
-                {"protocol_whitelist": "none"},
-                SimpleNamespace(read=file.read, seek=file.seek, tell=file.tell),
-            )
+            options = {"protocol_whitelist": "none"}  # no protocol has this name, so FFmpeg opens no other file
+            data = SimpleNamespace(read=file.read, seek=file.seek, tell=file.tell)
             with av.open(data, mode="r", options=options, metadata_errors="replace") as container:
                 _check_container(container, limits)
                 yield container, end
@@ -117,16 +114,13 @@ def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
 def _opened(path: str) -> Iterator[IO[bytes]]:
     try:
         kind = file_kind(os.stat(path))  # noqa: PTH116 - a path may contain anything
+        if kind == "folder":
+            raise MediaFailure("missing", "the path is a folder")
+        if kind != "regular file":  # opening a pipe would block
+            raise MediaFailure("special-file", f"the path is a {kind}")
+        file = Path(path).open("rb")  # noqa: SIM115 - closed below; only a failure to open is "missing"
     except (FileNotFoundError, ValueError) as error:
         raise MediaFailure("missing", "the file does not exist") from error
-    except OSError as error:
-        raise MediaFailure("missing", error.strerror or str(error)) from error
-    if kind == "folder":
-        raise MediaFailure("missing", "the path is a folder")
-    if kind != "regular file":  # opening a pipe would block
-        raise MediaFailure("special-file", f"the path is a {kind}")
-    try:
-        file = Path(path).open("rb")  # noqa: SIM115 - closed below; only a failure to open is "missing"
     except OSError as error:
         raise MediaFailure("missing", error.strerror or str(error)) from error
     with file:

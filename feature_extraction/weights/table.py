@@ -18,6 +18,7 @@ from urllib.parse import quote
 from aadml.feature_extraction.ground.atomic import atomic_path, write_text
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.file_content import file_digest
+from aadml.feature_extraction.ground.json_values import parse_object
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.weights.download import download
 
@@ -34,7 +35,6 @@ class WeightFile:
         purpose: network, publisher and format.
         license: license of the publication.
         citation: reference to the publication.
-        size: size in bytes; None if unpublished.
         md5: MD5; None if unpublished.
         sha256: SHA-256 or its first digits (PyTorch writes the first eight into file names); None if unpublished.
         direct: whether `url` is the address of the file itself.
@@ -45,20 +45,18 @@ class WeightFile:
     purpose: str
     license: str
     citation: str
-    size: int | None = None
     md5: str | None = None
     sha256: str | None = None
     direct: bool = True
 
     @property
     def check(self) -> str:
-        """Description of the published size and checksums that a download is checked against.
+        """Description of the published checksums that a download is checked against.
 
         The description also states if the address is not of a fixed revision. The SHA-256 of the first download, which
         later downloads must match, is not in the description.
         """
-        kinds = ["the size"] if self.size else []
-        kinds += ["the MD5 of the publisher"] if self.md5 else []
+        kinds = ["the MD5 of the publisher"] if self.md5 else []
         if self.sha256:
             digits = len(self.sha256)
             kinds.append("the SHA-256" if digits == 64 else f"the first {digits} digits of the SHA-256")
@@ -120,7 +118,7 @@ WEIGHTS: dict[str, WeightFile] = {
     ),
     "panns-cnn14": WeightFile(
         "Cnn14_mAP=0.431.pth", "https://zenodo.org/records/3987831/files/Cnn14_mAP%3D0.431.pth?download=1",
-        "PANNs Cnn14, 32 kHz", "CC-BY-4.0", _PANNS, size=327_428_481,
+        "PANNs Cnn14, 32 kHz", "CC-BY-4.0", _PANNS,
         sha256="0dc499e40e9761ef5ea061ffc77697697f277f6a960894903df3ada000e34b31",
     ),
     "panns-cnn10": WeightFile(
@@ -272,12 +270,7 @@ def recognize(checksum: str, path: Path) -> str | None:
 
 def _verify(entry: WeightFile, path: Path) -> None:
     """Raise DamagedFileError if a file differs from the published content, or from the content of its first use."""
-    size, place = path.stat().st_size, weights_folder() / entry.file
-    if entry.size is not None and size != entry.size:
-        raise DamagedFileError(
-            f"{place}: the content has {size:,} bytes, but the published file has {entry.size:,}; store an undamaged "
-            "copy of the published file at this path"
-        )
+    place = weights_folder() / entry.file
     for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):
         if expected and not (digest := file_digest(path, kind)).startswith(expected):
             raise DamagedFileError(
@@ -304,13 +297,9 @@ def recorded_checksums() -> dict[str, str]:
     """
     place = weights_folder() / "checksums.json"
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
+        content = parse_object(place.read_bytes(), place)
     except FileNotFoundError:
         return {}
-    except ValueError as error:
-        raise DamagedFileError(
-            f"{place} is not JSON ({error}); delete the file, so that checksums are recorded again"
-        ) from error
-    if not isinstance(content, dict):
-        raise DamagedFileError(f"{place} is not a JSON object; delete the file, so that checksums are recorded again")
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}, or delete the file, so that checksums are recorded again") from error
     return {str(file): str(value) for file, value in content.items()}

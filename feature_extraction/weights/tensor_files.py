@@ -21,9 +21,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from aadml.feature_extraction.foreign.numpy_files import npz_arrays, refuse_zip_bomb
-from aadml.feature_extraction.ground.archives import DAMAGED, is_archive
+from aadml.feature_extraction.ground.archives import DAMAGED, damage_as, is_archive
 from aadml.feature_extraction.ground.atomic import atomic_path
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 _log = logging.getLogger(__name__)
@@ -118,12 +118,9 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _safetensors(path: Path) -> dict[str, Tensor]:
-    try:
+    problem, advice = f"{path} is not a complete safetensors file", "restore the file from a copy"
+    with damage_as(problem, advice, (SafetensorError, OSError, ValueError)):
         return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DamagedFileError(
-            f"{path} is not a complete safetensors file ({cause(error)}); restore the file from a copy"
-        ) from error
 
 
 def _foreign(path: Path) -> dict[str, Tensor]:
@@ -131,15 +128,12 @@ def _foreign(path: Path) -> dict[str, Tensor]:
         return {name: torch.from_numpy(array) for name, array in read_tf_checkpoint(path).items()}
     if is_archive(path) and _is_numpy_archive(path):
         return {name: _tensor(name, array, path) for name, array in npz_arrays(path).items()}
-    try:
-        with torch.serialization.safe_globals(_numpy_arrays()):
+    problem, advice = f"{path} is not a complete PyTorch weight file", "download the file again"
+    with damage_as(problem, advice, (*DAMAGED, *_MISREAD)), torch.serialization.safe_globals(_numpy_arrays()):
+        try:
             content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise InputError(f"{path} contains data other than tensors; pass a file of tensors only") from error
-    except (*DAMAGED, *_MISREAD) as error:
-        raise DamagedFileError(
-            f"{path} is not a complete PyTorch weight file ({cause(error)}); download the file again"
-        ) from error
+        except pickle.UnpicklingError as error:
+            raise InputError(f"{path} contains data other than tensors; pass a file of tensors only") from error
     return _unwrapped(content, path)
 
 
@@ -155,12 +149,10 @@ def _numpy_arrays() -> list[Any]:
 
 def _is_numpy_archive(path: Path) -> bool:
     """Return whether an archive is an npz file, not a PyTorch file. Raise InputError for a decompression bomb."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            refuse_zip_bomb(archive, path.stat().st_size)
-            names = archive.namelist()
-    except DAMAGED as error:
-        raise DamagedFileError(f"{path} is not a complete archive ({cause(error)}); download the file again") from error
+    problem, advice = f"{path} is not a complete archive", "download the file again"
+    with damage_as(problem, advice), zipfile.ZipFile(path) as archive:
+        refuse_zip_bomb(archive, path.stat().st_size)
+        names = archive.namelist()
     return bool(names) and all(name.endswith(".npy") for name in names)
 
 

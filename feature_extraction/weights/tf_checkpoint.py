@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.archives import DAMAGED, damage_as
 from aadml.feature_extraction.ground.errors import InputError
 
 _MAGIC = bytes.fromhex("57fb808b247547db")
-_DTYPES: dict[int, str] = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}  # DataType of types.proto
-_PACKED_FIELDS: dict[int, int] = {1: 5, 2: 6, 3: 7, 9: 10}  # float_val, double_val, int_val, int64_val of a TensorProto
+_DTYPES = {1: ("<f4", 5), 2: ("<f8", 6), 19: ("<f2", 0)}
+"""DataType of types.proto -> type of NumPy, and field of a TensorProto (float_val, double_val; 0: none is read)."""
 
 
 def is_tf_checkpoint(path: Path) -> bool:
@@ -30,28 +31,26 @@ def is_tf_checkpoint(path: Path) -> bool:
 
 
 def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
-    """Read all numeric tensors of a checkpoint.
+    """Read all tensors of floats in a checkpoint.
 
     Returns:
-        Variable name -> array. Tensors of types other than float16/32/64 and int32/64 are omitted.
+        Variable name -> array. Tensors of types other than float16/32/64 are omitted.
 
     Raises:
         InputError: the file cannot be read, is damaged or compressed, or has a tensor of several slices.
     """
-    try:
+    problem, advice = f"{path} is not a complete TensorFlow checkpoint", "download the checkpoint again"
+    with damage_as(problem, advice, (*DAMAGED, IndexError, struct.error)):
         with path.open("rb") as file:
             content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        return _slices(list(_table(content)))
-    except (ValueError, KeyError, IndexError, TypeError, struct.error, OSError, OverflowError, MemoryError) as error:
-        if isinstance(error, InputError):
+        try:
+            return _slices(list(_table(content)))
+        except InputError as error:
             raise InputError(f"{path}: {error}") from error
-        raise InputError(
-            f"{path} is not a complete TensorFlow checkpoint ({error}); download the checkpoint again"
-        ) from error
 
 
 def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
-    """Return the numeric tensors of the entries of a checkpoint, by name.
+    """Return the tensors of floats among the entries of a checkpoint, by name.
 
     The first entry contains the names, shapes and types of all tensors. Every later entry contains the values of
     one tensor.
@@ -83,11 +82,9 @@ def _tensor_values(proto: memoryview, dtype: int) -> NDArray[Any]:
 
     The values are read from the raw content if present, and otherwise from the packed field of `dtype`.
     """
+    kind, packed = _DTYPES[dtype]
     fields = dict(_fields(proto))
-    raw = fields.get(4, fields.get(_PACKED_FIELDS.get(dtype, 0), b""))
-    if 4 not in fields and dtype in (3, 9):
-        return np.array(list(_varints(raw)), dtype=np.uint64).astype(_DTYPES[dtype])
-    return np.frombuffer(raw, dtype=_DTYPES[dtype]).copy()
+    return np.frombuffer(fields.get(4, fields.get(packed, b"")), dtype=kind).copy()
 
 
 def _shape(proto: Any) -> tuple[int, ...]:
@@ -97,8 +94,6 @@ def _shape(proto: Any) -> tuple[int, ...]:
 
 def _table(content: memoryview) -> Iterator[tuple[bytes, memoryview]]:
     """Yield the entries of a sorted string table in order."""
-    if bytes(content[-8:]) != _MAGIC:
-        raise ValueError("the table's magic number is missing")
     footer = content[-48:]
     _, at = _varint(footer, 0)
     _, at = _varint(footer, at)
@@ -163,10 +158,3 @@ def _varint(buffer: memoryview, at: int) -> tuple[int, int]:
             return value, at
         if shift > 63:
             raise ValueError("a number is too long")
-
-
-def _varints(buffer: memoryview) -> Iterator[int]:
-    at = 0
-    while at < len(buffer):
-        value, at = _varint(buffer, at)
-        yield value

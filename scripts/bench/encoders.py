@@ -30,7 +30,8 @@ from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import read_manifest
-from aadml.feature_extraction.media import Frames, Limits, Sound, decode
+from aadml.feature_extraction.media.decoding import decode
+from aadml.feature_extraction.media.inputs import Frames, Limits, Sound
 
 MODALITY = {"clip": "visual", "dinov2": "visual", "clap": "audio"}
 OWN = {"log-mel": "audio", "hog-color": "visual", "vggish": "audio", "inception-v3": "visual"}

@@ -42,7 +42,8 @@ from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import Manifest, Row, read_manifest
-from aadml.feature_extraction.media import Limits, decode
+from aadml.feature_extraction.media.decoding import decode
+from aadml.feature_extraction.media.inputs import Limits
 
 
 def main() -> None:

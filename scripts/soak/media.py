@@ -25,7 +25,7 @@ from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.jobs.extract import ExtractionOutcome, execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import read_manifest
-from aadml.feature_extraction.media import Limits
+from aadml.feature_extraction.media.inputs import Limits
 
 DAMAGES = ("whole", "cut", "flipped", "blanked", "cut and flipped")
 

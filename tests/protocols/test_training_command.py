@@ -94,10 +94,10 @@ def test_a_training_that_writes_nothing_or_has_no_clips_is_refused_with_advice(a
 
 def test_the_export_is_the_training_clips_alone(tmp_path):
     from aadml.data.reading import open_data
-    from aadml.protocols.pipelines import training_export
+    from aadml.protocols.pipelines import exported
 
     splits = to_splits(synthetic(classes=2, train=30, valid=4, test=10, dimensions=(4, 5)))
-    (tmp_path / "train.h5").write_bytes(training_export(splits.train).tobytes())
+    (tmp_path / "train.h5").write_bytes(exported(splits.train, "train").tobytes())
     content = open_data(tmp_path / "train.h5")
     assert (set(content.splits), content.ids) == ({"train"}, splits.train.ids)
     assert np.array_equal(content.features["audio"], splits.train.matrix("audio").numpy())

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
-from aadml.feature_extraction.media import REASONS
+from aadml.feature_extraction.media.inputs import REASONS
 from aadml.reports import players
 from aadml.reports.players import Players, fitting
 from aadml.reports.previews import Preview, PreviewSource

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from aadml.data.samples.mp4 import write_mp4
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
-from aadml.feature_extraction.media import Clip, Frames, Limits, Sound
 from aadml.feature_extraction.media.encoding import Encoding
+from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, Sound
 from aadml.reports import previews
 from aadml.reports.previews import BLOCK, RATE, SECONDS, SIDES, Preview, PreviewSource, preview_of, shape_of
 from tests.reports.tones import TONE, tone

@@ -204,11 +204,6 @@ def test_no_clips_at_all_are_refused():
         evaluate(empty)
 
 
-def test_scores_and_groups_of_different_counts_are_refused():
-    with pytest.raises(InputError, match=r"the scores have shape \(2, 3\), but the relevance has shape \(3, 3\)"):
-        score_direction(MatrixScores(np.zeros((2, 3))), Grouped(np.arange(3), np.arange(3)))
-
-
 @pytest.mark.parametrize("own", ["cosine", "dot"])
 @pytest.mark.parametrize("asked", [None, "euclidean", "dot"])
 @pytest.mark.parametrize("once", [(), ("audio",)])

@@ -62,12 +62,6 @@ def test_every_listed_metric_is_found():
     assert all(scores.record().figure(name) is not None for name in computed)
 
 
-def test_the_table_in_a_notebook_holds_the_numbers_of_the_printed_table(scores):
-    page = scores._repr_html_()
-    assert page.startswith("<table>")
-    assert f"<td>{scores.map:.4f}</td>" in page
-
-
 def test_the_dictionary_is_that_of_the_command_line(scores):
     assert scores.to_dict() == scores.to_json()
     assert scores.to_dict()["map_mean"] == scores.map

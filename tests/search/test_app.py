@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn")
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import WHOLE
-from aadml.feature_extraction.media import REASONS
+from aadml.feature_extraction.media.inputs import REASONS
 from aadml.reports.page import STYLE
 from aadml.reports.previews import Preview, PreviewSource
 from aadml.retrieval.judgments import read_judgments

@@ -22,7 +22,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS, VariantOptions
 from aadml.feature_extraction.manifest import Manifest
-from aadml.feature_extraction.media import Frames, Limits, Sound
+from aadml.feature_extraction.media.inputs import Frames, Limits, Sound
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder, weights_path
 from aadml.feature_extraction.weights.tensor_files import read_tensors
 

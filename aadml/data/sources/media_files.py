@@ -15,7 +15,8 @@ from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.loading import ItemSource
 from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
-from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
+from aadml.feature_extraction.media.decoding import decode
+from aadml.feature_extraction.media.inputs import Frames, Limits, MediaFailure, Sound
 
 THREADS = min(8, os.cpu_count() or 1)
 

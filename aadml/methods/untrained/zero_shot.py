@@ -89,14 +89,14 @@ class SharedSpace:
     @property
     def modalities(self) -> tuple[str, ...]:
         """Modalities whose towers map into the space."""
-        return FAMILIES[self.family].shared
+        return tuple(FAMILIES[self.family])
 
 
 def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
     """Return the shared space of a modality's features with provenance `origin`; None without a shared space."""
     family, weights = (str(inner(origin, "parameters", key) or "") for key in ("family", "weights"))
-    shared = FAMILIES[family].shared if family in FAMILIES else ()
-    is_tower = origin.get("extractor") == f"hf-{modality}" and modality in shared and weights
+    towers = FAMILIES.get(family, {})
+    is_tower = origin.get("extractor") == f"hf-{modality}" and len(towers) > 1 and modality in towers and weights
     return SharedSpace(family, weights) if is_tower else None
 
 

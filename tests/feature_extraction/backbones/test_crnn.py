@@ -1,4 +1,3 @@
-import pytest
 import torch
 
 from aadml.feature_extraction.backbones.crnn import Crnn, pooled_lengths
@@ -36,14 +35,6 @@ def test_silence_gives_finite_gradients():
     network = Crnn(channels=8, dimension=6).train()
     network(torch.zeros(2, 40, 64), torch.tensor([40, 11])).sum().backward()
     assert all(torch.isfinite(p.grad).all() for p in network.parameters())
-
-
-@pytest.mark.parametrize(("channels", "dimension"), [(6, 4), (8, 5), (6, 5)])
-def test_sizes_that_cannot_be_halved_are_refused(channels, dimension):
-    with pytest.raises(
-        ValueError, match=f"dimension is {dimension} and channels is {channels}; pass an even dimension and"
-    ):
-        Crnn(channels=channels, dimension=dimension)
 
 
 def test_frames_at_a_quarter_of_the_rate_are_counted():

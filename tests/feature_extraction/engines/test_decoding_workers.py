@@ -11,7 +11,7 @@ from aadml.feature_extraction.engines import decoding_workers
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, Wanted, decode_all
 from aadml.feature_extraction.engines.on_ray import DecodingActor
 from aadml.feature_extraction.ground.segment import Segment
-from aadml.feature_extraction.media import Clip, Frames, Limits, MediaFailure, Sound, Text
+from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Sound, Text
 
 # Effects of hostile files on a decoder, triggered by the length of a clip.
 HOSTILE = """

@@ -16,7 +16,7 @@ from aadml.feature_extraction.engines.decoding_workers import DecodedPart, Decod
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.job import extract
 from aadml.feature_extraction.jobs.merge import merge
-from aadml.feature_extraction.media import Limits
+from aadml.feature_extraction.media.inputs import Limits
 
 ROOT = Path(__file__).parents[3]
 CLIPS = 24

@@ -314,7 +314,7 @@ def test_a_file_is_looked_at_once_while_it_does_not_change(tmp_path, monkeypatch
 def test_what_is_no_file_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.h5")
     for path, message in [
-        (tmp_path / "pipe.h5", "is not a file but a device or a pipe"),
+        (tmp_path / "pipe.h5", "is a pipe; pass an HDF5 file"),
         (tmp_path, "is a folder"),
         (tmp_path / "none.h5", "does not exist"),
         (tmp_path / "pipe.h5" / "below", "cannot be read"),

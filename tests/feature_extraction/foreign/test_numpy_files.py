@@ -158,7 +158,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     for path in (tmp_path / "pipe.npz", tmp_path / "none.npz", f"{tmp_path}/a\0b"):
         for read in (npz_arrays, npy_array, open_data, read_embeddings, read_manifest):
             with pytest.raises(
-                InputError, match=r"does not exist|contains a zero byte|device or a pipe|is a pipe; pass a"
+                InputError, match=r"does not exist|contains a zero byte|is a pipe; pass a|is a device or a pipe"
             ):
                 read(path)
 
@@ -182,9 +182,12 @@ def test_labels_of_many_digits_are_names(tmp_path):
     assert read_manifest(tmp_path / "m.csv").class_names == (number, "2")
 
 
-@pytest.mark.parametrize(("name", "shown"), [("a.npy", "a.npy"), ("a\0b.npy", r"a\\x00b.npy'")])
-def test_an_absent_file_is_named_without_its_zero_bytes(name, shown):
-    with pytest.raises(InputError, match=rf"{shown} does not exist; check the path"):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("a.npy", "a.npy does not exist; check the path"), ("a\0b.npy", r"a\\x00b.npy' contains a zero byte")],
+)
+def test_an_absent_file_is_named_without_its_zero_bytes(name, message):
+    with pytest.raises(InputError, match=message):
         npy_array(name)
 
 

@@ -11,7 +11,8 @@ from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.hub.families import FAMILIES
 from aadml.feature_extraction.hub.windows import cut
-from aadml.feature_extraction.media import Frames, Limits, Sound, decode
+from aadml.feature_extraction.media.decoding import decode
+from aadml.feature_extraction.media.inputs import Frames, Limits, Sound
 from tests.feature_extraction.hub.direct import DIRECT
 from tests.feature_extraction.hub.tiny import NETWORKS
 

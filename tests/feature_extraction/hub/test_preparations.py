@@ -41,7 +41,7 @@ PROCESSOR = {
 @pytest.mark.parametrize(
     ("frames", "filled", "batch", "window"),
     [
-        ("", True, 16, {}), (4, True, 2, {"window": 4, "tail": 0.05, "short": "the last frame held"}),
+        (0, True, 16, {}), (4, True, 2, {"window": 4, "tail": 0.05, "short": "the last frame held"}),
         (4, False, 1, {"window": 4, "tail": 0.05, "short": "at its own length"}),
     ],
 )  # fmt: skip

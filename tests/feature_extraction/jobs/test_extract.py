@@ -10,7 +10,8 @@ from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs import extract as extracting
 from aadml.feature_extraction.manifest import read_manifest
-from aadml.feature_extraction.media import Limits, Sound, decode
+from aadml.feature_extraction.media.decoding import decode
+from aadml.feature_extraction.media.inputs import Limits, Sound
 from tests.feature_extraction.small_jobs import AUDIO, BAD, VISUAL, failures, run
 
 

@@ -11,7 +11,8 @@ from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
 from aadml.feature_extraction.manifest import Manifest, Row
-from aadml.feature_extraction.media import Limits, Sound, Text, decoder_versions
+from aadml.feature_extraction.media.decoding import decoder_versions
+from aadml.feature_extraction.media.inputs import Limits, Sound, Text
 
 AUDIO = Extractor("a", "audio", 3, Sound(8000), {"hop": 1}, np.asarray)
 TEXT = Extractor("t", "text", 3, Text(), {}, np.asarray)

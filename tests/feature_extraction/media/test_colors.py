@@ -11,8 +11,9 @@ import pytest
 from av.filter import Graph
 from av.video.reformatter import ColorTrc
 
-from aadml.feature_extraction.media import Frames, Limits, decode
+from aadml.feature_extraction.media.decoding import decode
 from aadml.feature_extraction.media.frames import _rgb
+from aadml.feature_extraction.media.inputs import Frames, Limits
 
 FORMATS = ["yuv420p", "yuv420p10le", "yuv422p10le", "yuv444p10le", "yuv420p12le"]
 MATRICES = {"ITU601": 6, "ITU709": 1, "BT2020": 9}

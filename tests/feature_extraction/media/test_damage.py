@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.ground.segment import Segment
-from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 from aadml.feature_extraction.media.damage import Damage
+from aadml.feature_extraction.media.decoding import decode
+from aadml.feature_extraction.media.inputs import Frames, Limits, MediaFailure, Sound
 
 RATE = 48_000
 

@@ -16,17 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.file_content import stamp_of
-from aadml.feature_extraction.media import (
-    REASONS,
-    Frames,
-    Limits,
-    MediaFailure,
-    Sound,
-    Text,
-    decode,
-    decoder_versions,
-    decoding,
-)
+from aadml.feature_extraction.media import decoding
+from aadml.feature_extraction.media.decoding import decode, decoder_versions
+from aadml.feature_extraction.media.inputs import REASONS, Frames, Limits, MediaFailure, Sound, Text
 
 SOUND, FRAMES, LIMITS, DROP = Sound(16_000), Frames(), Limits(), Limits(damaged="drop")
 

@@ -2,8 +2,9 @@ import av
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.media import Frames, Limits, Sound, decode
+from aadml.feature_extraction.media.decoding import decode
 from aadml.feature_extraction.media.encoding import Encoding, encode
+from aadml.feature_extraction.media.inputs import Frames, Limits, Sound
 
 WEBM = Encoding(container="webm", video="libvpx", audio="libopus", options={"fflags": "+bitexact"})
 MP4 = Encoding(container="mp4", video="libx264", audio="aac")

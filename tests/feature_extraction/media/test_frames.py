@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
-from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Pictures, Sound, decode
 from aadml.feature_extraction.media import frames as module
+from aadml.feature_extraction.media.decoding import decode
+from aadml.feature_extraction.media.inputs import Frames, Limits, MediaFailure, Pictures, Sound
 
 
 def frames(path, inputs=None, **options):

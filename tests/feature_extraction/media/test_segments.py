@@ -10,7 +10,9 @@ import pytest
 
 from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.jobs.windows import Windows
-from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode, encoding, recording_seconds
+from aadml.feature_extraction.media import encoding
+from aadml.feature_extraction.media.decoding import decode, recording_seconds
+from aadml.feature_extraction.media.inputs import Frames, Limits, MediaFailure, Sound
 from aadml.feature_extraction.media.streams import MediaSource
 
 SECONDS = 24

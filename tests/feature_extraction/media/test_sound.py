@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.ground.segment import Segment
-from aadml.feature_extraction.media import Limits, MediaFailure, Sound, decode
 from aadml.feature_extraction.media import sound as sound_file
+from aadml.feature_extraction.media.decoding import decode
+from aadml.feature_extraction.media.inputs import Limits, MediaFailure, Sound
 
 CODECS = {  # codec -> container, options, how far a sample may be off
     "pcm_s16le": ("wav", {}, 1e-4),

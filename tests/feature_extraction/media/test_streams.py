@@ -8,7 +8,7 @@ import av
 import pytest
 
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
-from aadml.feature_extraction.media import MediaFailure
+from aadml.feature_extraction.media.inputs import MediaFailure
 from aadml.feature_extraction.media.streams import MediaSource
 from aadml.feature_extraction.media.truncation import Ending
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from aadml.feature_extraction.media import Frames, Limits, decode
+from aadml.feature_extraction.media.decoding import decode
+from aadml.feature_extraction.media.inputs import Frames, Limits
 
 MATRICES = [
     (1, 0, 0, 1),
@@ -80,7 +81,8 @@ def test_a_picture_is_turned_and_mirrored_as_its_exif_says(tmp_path, name, orien
 
 DECODE = """
 import sys
-from aadml.feature_extraction.media import Frames, Limits, decode
+from aadml.feature_extraction.media.decoding import decode
+from aadml.feature_extraction.media.inputs import Frames, Limits
 
 for path in sys.argv[1:]:
     print(decode(path, Frames(), Limits(), 0.0).values.shape[1:3])

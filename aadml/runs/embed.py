@@ -19,14 +19,14 @@ from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.captions.several_texts import every_text
 from aadml.data.reading import open_data
 from aadml.data.splitting.splits import clips_of
-from aadml.feature_extraction.feature_file.columns import LISTED
+from aadml.feature_extraction.feature_file.columns import ALL_LABELS, LISTED
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.feature_file.output import checksummed_hdf5
 from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind
 from aadml.model.model import Model
-from aadml.retrieval.embeddings_file import ALL_LABELS, FORMAT, MODEL, ONCE, is_embeddings_file
+from aadml.retrieval.embeddings_file import FORMAT, MODEL, ONCE, is_embeddings_file
 from aadml.runs.loading import load
 from aadml.runs.model_data import check_features, read_for
 

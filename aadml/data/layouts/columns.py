@@ -52,7 +52,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     same_rows(path, rows | {f"{name}{PRESENT}": mask for name, mask in present.items()})
     labels = beside.get("label")
     names = tuple(text(name) for name in beside["class_names"].ravel().tolist()) if "class_names" in beside else ()
-    positional = columns.labels_are_positions()
+    positional, marks = columns.labels_are_positions(), columns.all_labels
     one_hot = names and labels is not None and labels.shape[1:] == (len(names),)
     unused = f"arrays were left out: {', '.join(columns.left)} (--view NAME=KEY reads an array as a modality)"
     return LayoutArrays(
@@ -64,6 +64,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
         positional=positional,
         present=present,
         texts=texts,
+        all_labels=marks if marks is not None and (marks.sum(axis=1) > 1).any() else None,
         notes=[unused] if columns.left else [],
         sources=table_files(path) if path.is_dir() else (),
     )
@@ -129,6 +130,7 @@ def _one_row_per_clip(columns: Columns) -> Columns:
         features={**{m: values[clips] for m, values in others.items()}, "text": words[has]},
         beside={**columns.beside, **{key: values[clips] for key, values in beside.items()}, TEXT_ROW: clip[has]},
         present={m: mask[clips] for m, mask in columns.present.items() if m != "text"},
+        all_labels=None if columns.all_labels is None else columns.all_labels[clips],
     )
 
 

@@ -199,12 +199,23 @@ def _clustered(splits: Splits, content: FeatureFile, column: str) -> Splits:
 
 def require_clusters(splits: Splits, split: str) -> None:
     """Raise InputError if the data have clusters, but a clip of a split has none."""
-    clusters = splits.clusters
-    if clusters is not None and (empty := [name for name in splits[split].ids if not clusters[name]]):
+    if empty := _without_cluster(splits, split):
         raise InputError(
             f"cluster: {len(empty)} {split} clips of {splits.name or 'the data'} have no value in the column of "
             f"clusters (the first is {empty[0]}); fill the column, or choose another column"
         )
+
+
+def with_complete_clusters(splits: Splits, split: str) -> Splits:
+    """Return the data, without clusters and with a note if a clip of `split` has no cluster."""
+    if not (empty := _without_cluster(splits, split)):
+        return splits
+    note = f"{len(empty)} {split} clips have no value in the column of clusters, so intervals resample single clips"
+    return replace(splits, clusters=None, notes=(*splits.notes, note))
+
+
+def _without_cluster(splits: Splits, split: str) -> list[str]:
+    return [] if splits.clusters is None else [name for name in splits[split].ids if not splits.clusters[name]]
 
 
 def _as_configured(splits: Splits, common: Common) -> Splits:

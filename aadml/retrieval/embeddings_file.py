@@ -1,7 +1,7 @@
 """Reader of npz and HDF5 files with embeddings, from `aadml embed` or from other programs."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.feature_file.columns import ALL_LABELS, LISTED, PRESENT, Columns, read_columns
 from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.feature_file.names import check_modality, in_order
-from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, open_hdf5
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 from aadml.feature_extraction.foreign.numpy_files import npz_arrays
 from aadml.feature_extraction.foreign.tables import is_table
 from aadml.feature_extraction.ground.archives import is_archive
@@ -45,24 +45,6 @@ def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
             return bool(file.attrs.get("format") == FORMAT)
     except InputError:
         return False
-
-
-def refuse_other_embeddings(path: str | os.PathLike[str], ids: Iterable[str], source: str) -> None:
-    """Raise InputError if a readable file of embeddings at `path` contains clips, but no clip of `source`.
-
-    Args:
-        path: output path.
-        ids: ids of the clips of `source`.
-        source: origin of the new content, for the message.
-    """
-    if not is_embeddings_file(path):
-        return
-    known = {as_text(name) for name in hdf5_arrays(path, ("id",))["id"].ravel().tolist()}
-    if known and known.isdisjoint(ids):
-        raise InputError(
-            f"{path} shares no clip with {source}, so this file of embeddings is not overwritten; choose another "
-            "output, or remove this file"
-        )
 
 
 def model_classes(path: str | os.PathLike[str]) -> list[str] | None:

@@ -167,7 +167,7 @@ def test_embeddings_of_other_clips_and_the_features_themselves_are_kept(made, tm
     embed.embed_file(made, tmp_path / "f.h5", tmp_path / "e.h5")
     embed.embed_file(made, tmp_path / "f.h5", tmp_path / "e.h5")
     before = (tmp_path / "e.h5").read_bytes()
-    with pytest.raises(InputError, match=r"e\.h5 shares no clip with .*g\.h5, so this file of embeddings is not overw"):
+    with pytest.raises(InputError, match=r"e\.h5 shares none of its 51 clips with .*g\.h5, so this file"):
         embed.embed_file(made, tmp_path / "g.h5", tmp_path / "e.h5")
     with pytest.raises(InputError, match=r"e\.h5 is the input; pass another output"):
         embed.embed_file(made, tmp_path / "e.h5", tmp_path / "e.h5")

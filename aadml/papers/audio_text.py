@@ -158,9 +158,7 @@ def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) ->
     narrow = place is None or plan.quick
     preset = open_config(starting_config(name, None if narrow else dataset))
     flags = flag_settings({"data": place})
-    base = with_sample_data(preset.changed(flags).changed(plan.settings).resolve(), plan.note)
-    if plan.max_epochs is not None:
-        base = at_most(base, plan.max_epochs)
+    base = at_most(with_sample_data(preset.changed(flags).changed(plan.settings).resolve(), plan.note), plan.max_epochs)
     return shortened(base, len(load_splits(base).train)) if plan.quick else base
 
 

@@ -2,7 +2,8 @@
 
 Two or more columns are modalities. The columns `label`, `split` and `id` are optional.
 
-`labels`, `splits` and `ids` are read as `label`, `split` and `id`.
+`labels`, `splits` and `ids` are read as `label`, `split` and `id`. Beside `label` and `class_names`, `labels` (n, C)
+marks all classes of each clip with 1, as in files of `aadml embed`.
 
 Modalities other than `audio`, `visual` and `text` are either named by the user, or listed in `modalities` as in
 files of `aadml embed`.

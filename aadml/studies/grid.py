@@ -244,7 +244,7 @@ def without_proxy(config: Config) -> Config:
 
 
 def at_most(config: Config, epochs: int | None) -> Config:
-    """Limit the epochs of a run, and of the pretrained model that a method such as "3cmlf" needs; None sets no limit."""
+    """Limit the epochs of a run, and of the pretrained model that a method such as "3cmlf" needs; None: no limit."""
     if epochs is None:
         return config
     prior = getattr(config.options, "ancillary_epochs", None)

@@ -340,7 +340,7 @@ def test_a_teacher_of_few_clips_says_that_its_batch_is_all_of_them(splits):
 
 
 BOUNDED_ELSEWHERE = {
-    "ablate epochs", "fit epochs", "fit k", "fit seed", "sample_data clips", "sample_data seed",  # options of a section
+    "fit epochs", "fit k", "fit seed", "sample_data clips", "sample_data seed",  # options of a section
     "evaluate queries", "extract workers", "read captions", "report queries", "serve port",  # checked by the function
 }  # fmt: skip
 

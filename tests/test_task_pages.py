@@ -23,7 +23,7 @@ pytest.importorskip("transformers")
 DOCS = Path(__file__).parents[1] / "docs"
 BRIEF = {
     "train": ("--epochs", "1"), "compare": ("--seeds", "1", "--max-epochs", "1", "--workers", "0"),
-    "ablate": ("--seeds", "1", "--epochs", "1", "--workers", "0"),
+    "ablate": ("--seeds", "1", "--max-epochs", "1", "--workers", "0"),
     "extract": ("--workers", "1"), "index": ("--workers", "1"),
 }  # fmt: skip
 """Options that shorten a command."""

@@ -1,13 +1,12 @@
 """Turn a manifest of media into a feature file."""
 
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from aadml.cli.feature_options import extractor_settings_option
-from aadml.cli.progress import JobBar, continues, note, warn
+from aadml.cli.progress import JobBar, continues, note, note_without_features, warn
 from aadml.cli.settings import flags_of
 from aadml.cli.sweeps import command_line
 from aadml.cli.terminal import echo, echo_json
@@ -121,8 +120,7 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
     if outcome.failures:
         echo(f"failed clips are listed in {outcome.path or output}.failures.csv")
     if outcome.path is None:
-        state = "keeps the features of an earlier call" if Path(output).exists() else "was not written"
-        note(f"no features could be extracted; {output} {state}")
+        note_without_features(output)
 
 
 def _print_notes(outcome: "ExtractionOutcome", as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 import click
 
+from aadml.cli.progress import note_without_features
 from aadml.cli.terminal import echo, echo_json
 
 
@@ -20,11 +21,14 @@ def command(shards: tuple[str, ...], output: str, as_json: bool) -> None:
     merged = aadml.merge(shards, output)
     failed = len(merged.failures)
     if as_json:
-        echo_json({"path": output, "ok": merged.clips, "failed": failed}, indent=None)
+        echo_json({"path": output if merged.clips else None, "ok": merged.clips, "failed": failed}, indent=None)
     else:
         kinds = ", ".join(f"{name} {dimension}-d" for name, dimension in merged.dimensions.items())
-        echo(f"{merged.clips:,} clips of {merged.shards} shards, {failed:,} failed, {kinds} -> {output}")
+        written = f", {kinds} -> {output}" if merged.clips else ""
+        echo(f"{merged.clips:,} clips of {merged.shards} shards, {failed:,} failed{written}")
         if failed:
             echo(f"failed clips are listed in {output}.failures.csv")
+    if not merged.clips:
+        note_without_features(output)
     if failed:
         raise click.exceptions.Exit(1)

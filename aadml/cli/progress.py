@@ -26,6 +26,12 @@ def warn(message: str) -> None:
     note(f"warning: {message}")
 
 
+def note_without_features(output: str) -> None:
+    """Print a note that no feature file was written."""
+    state = "keeps the features of an earlier call" if Path(output).exists() else "was not written"
+    note(f"no features could be extracted; {output} {state}")
+
+
 class Interrupted(KeyboardInterrupt):
     """Interruption of a command, with a message on how to continue."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _flag = flags_of("aadml.studies.comparison:compare")
 
 MAX_EPOCHS = _flag("--max-epochs", type=click.IntRange(min=1))
-"""`--max-epochs` of the commands that train rows of tables."""
+"""`--max-epochs` of the commands that train many runs."""
 
 
 machine_options = option_group(
@@ -67,13 +67,19 @@ class SweepProgress:
 
     def epoch(self, job: "Job", done: int, total: int) -> None:
         """Show that `done` of the `total` epochs of a run are trained."""
+        starts = not self._parts and self._finished == self._kept
         self._parts[job.folder] = done, total
+        if starts:  # the start of the processes took time that later epochs do not take
+            self._bar.start_from(self._done())
         self._show()
 
     def _show(self) -> None:
-        done = self._finished + sum(done / total for done, total in self._parts.values())
         epochs = ", ".join(f"{done}/{total}" for done, total in self._parts.values())
-        self._bar.show(int(10 * done) / 10, f"epoch {epochs}" if len(self._parts) in range(1, 5) else "")
+        self._bar.show(self._done(), f"epoch {epochs}" if len(self._parts) in range(1, 5) else "")
+
+    def _done(self) -> float:
+        done = self._finished + sum(done / total for done, total in self._parts.values())
+        return int(100 * done) / 100
 
     def close(self) -> None:
         """Close the bar, and print how many runs were finished earlier."""

@@ -368,13 +368,11 @@ class _Matrices(Mapping[Modality, Tensor]):
 class Splits:
     """Three disjoint parts of a data set: `train` to fit on, `valid` to select on, `test` to report on.
 
-    Without validation clips, pass `train` to `aadml.fit` and `test` to `aadml.evaluate`. `aadml.fit` then sets some
-    of the training clips aside for validation.
-
     Attributes:
         train: clips to fit on.
-        valid: clips to select epochs and options on.
-        test: clips to score once.
+        valid: clips to select epochs and options on; by default none. `aadml.fit` then sets some of the training
+            clips aside, as for a file without validation clips.
+        test: clips to score once; by default none.
         name: source of the data, for messages.
         notes: steps that derived the splits (a drawn validation split, dropped clips), one sentence per step.
         provenance: modality -> origin of its features, as in the feature file; empty if unknown.
@@ -383,12 +381,17 @@ class Splits:
     """
 
     train: Clips
-    valid: Clips
-    test: Clips
+    valid: Clips = None  # type: ignore[assignment]  # empty clips instead of None
+    test: Clips = None  # type: ignore[assignment]
     name: str = ""
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, JsonObject] = field(default_factory=dict)
     clusters: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        for split in ("valid", "test"):
+            if getattr(self, split) is None:
+                object.__setattr__(self, split, self.train.select(torch.arange(0)))
 
     @classmethod
     @checked_call

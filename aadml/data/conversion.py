@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 from aadml.comparison.options import Seed
@@ -18,7 +17,7 @@ from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFil
 from aadml.feature_extraction.feature_file.reading import is_feature_file
 from aadml.feature_extraction.feature_file.replacement import refuse_other_vectors
 from aadml.feature_extraction.feature_file.writing import write_features
-from aadml.feature_extraction.ground.atomic import refuse_other_kind
+from aadml.feature_extraction.ground.atomic import refuse_input, refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -75,7 +74,8 @@ def convert(
     if imitated:
         _check_imitation(layout, target)
     else:
-        _check_target(source, target)
+        refuse_input(target, source)
+        refuse_other_kind(target, "a feature file", is_feature_file)
     if seed and split is None:
         raise InputError(
             f"convert: seed {seed} has an effect only with a new division; pass --split random:TRAIN/VALID/TEST"
@@ -102,12 +102,6 @@ def convert(
             on_note(note)
     (write_split_keys if imitated else write_features)(target, content)
     return content
-
-
-def _check_target(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
-        raise InputError(f"{target} is the input; pass another output")
-    refuse_other_kind(target, "a feature file", is_feature_file)
 
 
 def _check_imitation(layout: str | None, target: str | os.PathLike[str]) -> None:

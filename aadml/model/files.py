@@ -15,6 +15,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
+from aadml.feature_extraction.ground.file_content import read_bytes
 from aadml.feature_extraction.ground.options import OptionValues, keywords, schema, sections, without_removed
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.ground.validation import checked
@@ -215,7 +216,7 @@ def _read_checked(folder: Path) -> tuple[ModelRecord, bytes]:
         raise InputError(f"{folder} {_why_not_a_model(folder)}") from None
     path = folder / WEIGHTS
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except OSError as error:
         raise DamagedFileError(
             f"{path} cannot be read ({error.strerror}), so the model is incomplete; restore the file from a copy"

@@ -158,8 +158,7 @@ def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) ->
     narrow = place is None or plan.quick
     preset = starting_config(name, None if narrow else dataset)
     base = with_sample_data(assemble(plan.settings, config=preset, data=place), plan.note)
-    if plan.max_epochs is not None:
-        base = at_most(base, plan.max_epochs)
+    base = at_most(base, plan.max_epochs)
     return shortened(base, len(load_splits(base).train)) if plan.quick else base
 
 

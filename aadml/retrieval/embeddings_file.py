@@ -13,10 +13,10 @@ from aadml.comparison.arrays import class_codes, not_whole, to_flags, unlabelled
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.checks import check_unique
-from aadml.feature_extraction.feature_file.columns import LISTED, PRESENT, Columns, read_columns
+from aadml.feature_extraction.feature_file.columns import ALL_LABELS, LISTED, PRESENT, Columns, read_columns
 from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.feature_file.names import check_modality, in_order
-from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, open_hdf5
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 from aadml.feature_extraction.foreign.numpy_files import npz_arrays
 from aadml.feature_extraction.foreign.tables import is_table
 from aadml.feature_extraction.ground.archives import is_archive
@@ -30,9 +30,6 @@ from aadml.retrieval.galleries import check_once
 KEYS = ("label", "id", "split", "class_names")
 FORMAT = "aadml-embeddings"
 """Attribute `format` of files that `aadml embed` writes."""
-
-ALL_LABELS = "labels"
-"""Key of the marks (n, C) of all classes of each clip, in files that also have `label` and `class_names`."""
 
 MODEL = "model"
 """Attribute with the facts of the model, as JSON."""
@@ -94,8 +91,9 @@ def read_embeddings(
     columns = read_columns(place)
     similarity, attribute = _attributes(place)
     arrays, repeated = _one_row_per_caption(columns)
-    marks = None if repeated else _all_labels(columns)
-    ignored = [key for key in columns.left if key not in ("similarity", *(() if marks is None else (ALL_LABELS,)))]
+    marks = None if repeated else columns.all_labels
+    ignored = [key for key in columns.left if key != "similarity"]
+    ignored += [ALL_LABELS] if repeated and columns.all_labels is not None else []
     vectors = _vectors(arrays, place, ignored, shared_space=similarity != FRAME_WORD)
     if ignored:
         on_note(
@@ -202,16 +200,6 @@ def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tup
     clips = {key: arrays[key] for key in (*others, "id", "split") if key in arrays} | {"label": labels}
     _check_rows(clips, columns.path)
     return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
-
-
-def _all_labels(columns: Columns) -> NDArray[np.bool_] | None:
-    """Return the marks (n, C) of all classes of each clip; None if the file has no such array."""
-    if ALL_LABELS not in columns.left or not columns.labels_are_positions():
-        return None
-    read = npz_arrays if is_archive(Path(columns.path)) else hdf5_arrays
-    marks = read(columns.path, (ALL_LABELS,))[ALL_LABELS]
-    shape = (len(columns.beside["label"]), len(columns.beside["class_names"]))
-    return marks == 1 if marks.shape == shape and np.isin(marks, (0, 1)).all() else None
 
 
 def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:

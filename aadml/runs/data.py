@@ -16,7 +16,7 @@ from aadml.data.captions.several_texts import with_captions, with_texts
 from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
 from aadml.data.sources.media_sets import is_manifest, read_media, with_media
 from aadml.data.splitting.shared_clips import with_copy_notes
-from aadml.data.splitting.splits import count_divided, has_one_label, require_one_label, stratified, to_splits
+from aadml.data.splitting.splits import count_divided, require_one_label, stratified, to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.foreign.tables import shown_address
@@ -199,12 +199,23 @@ def _clustered(splits: Splits, content: FeatureFile, column: str) -> Splits:
 
 def require_clusters(splits: Splits, split: str) -> None:
     """Raise InputError if the data have clusters, but a clip of a split has none."""
-    clusters = splits.clusters
-    if clusters is not None and (empty := [name for name in splits[split].ids if not clusters[name]]):
+    if empty := _without_cluster(splits, split):
         raise InputError(
             f"cluster: {len(empty)} {split} clips of {splits.name or 'the data'} have no value in the column of "
             f"clusters (the first is {empty[0]}); fill the column, or choose another column"
         )
+
+
+def with_complete_clusters(splits: Splits, split: str) -> Splits:
+    """Return the data, without clusters and with a note if a clip of `split` has no cluster."""
+    if not (empty := _without_cluster(splits, split)):
+        return splits
+    note = f"{len(empty)} {split} clips have no value in the column of clusters, so intervals resample single clips"
+    return replace(splits, clusters=None, notes=(*splits.notes, note))
+
+
+def _without_cluster(splits: Splits, split: str) -> list[str]:
+    return [] if splits.clusters is None else [name for name in splits[split].ids if not splits.clusters[name]]
 
 
 def _as_configured(splits: Splits, common: Common) -> Splits:
@@ -302,41 +313,47 @@ class TrainingSource:
     def splits(self, config: Config) -> Splits:
         """Return the data in splits, with the keys of a config applied; see `load_splits`."""
         content, self._content = self._content, None  # the content is not kept in memory during training
-        if isinstance(self.data, Splits):
-            return configured_in_memory(self.data, config)
-        if isinstance(self.data, Clips):
-            return configured_in_memory(_with_validation(self.data, config.common), config, drawn=True)
-        return load_splits(config, content)
+        if not isinstance(self.data, Splits | Clips):
+            return load_splits(config, content)
+        splits = Splits(self.data) if isinstance(self.data, Clips) else self.data
+        if len(splits.valid):
+            return configured_in_memory(splits, config)
+        return configured_in_memory(_with_validation(splits, config.common), config, drawn=True)
 
     def _labels(self, data: str | Path | Splits | Clips) -> tuple[bool, bool]:
         """Return two flags on the classes of clips.
 
-        The first flag is true for data with classes and at most one class per clip. The second flag is true if some
-        training clip has no class. Synthetic data and captioned sound are not read and count as (True, False).
+        The first flag is true if some training clip has a class, and no clip of any split has several classes. The
+        second flag is true if some training clip has no class. Synthetic data and captioned sound are not read and
+        count as (True, False).
         """
         if isinstance(data, Splits | Clips):
-            clips = data.train if isinstance(data, Splits) else data
-            return clips.one_label_each, bool(clips.unlabelled)
-        if str(data).startswith(SYNTHETIC) or is_captioned(data):
+            parts = (data.train, data.valid, data.test) if isinstance(data, Splits) else (data,)
+            several, labels = any(part.all_labels is not None for part in parts), parts[0].labels.numpy()
+        elif str(data).startswith(SYNTHETIC) or is_captioned(data):
             return True, False
-        if is_manifest(data):
-            content, _ = read_media(data, ())
         else:
-            content = self._content = open_data(data)
-        return has_one_label(content), bool((content.labels[content.rows("train")] == UNLABELLED).any())
+            if is_manifest(data):
+                content, _ = read_media(data, ())
+            else:
+                content = self._content = open_data(data)
+            several, labels = content.all_labels is not None, content.labels[content.rows("train")]
+        unlabelled = labels == UNLABELLED
+        return not several and not unlabelled.all(), bool(unlabelled.any())
 
 
-def _with_validation(clips: Clips, common: Common) -> Splits:
-    """Return the splits of clips, with a share of the clips set aside for validation."""
+def _with_validation(splits: Splits, common: Common) -> Splits:
+    """Return the splits with a share of the training clips set aside for validation."""
+    clips = splits.train
     rows = np.arange(len(clips), dtype=np.int64)
     valid = stratified(clips.labels.numpy(), rows, common.validation, common.seed, clips.ids)
-    parts = np.setdiff1d(rows, valid), valid, rows[:0]
-    train, chosen, test = (clips.select(torch.from_numpy(part)) for part in parts)
+    rest = np.setdiff1d(rows, valid)
+    train, chosen = (clips.select(torch.from_numpy(part)) for part in (rest, valid))
     draw = "stratified" if clips.class_names else "at random"
-    if count := count_divided(valid, parts[0], clips.ids):
+    if count := count_divided(valid, rest, clips.ids):
         draw += f", {count} ids in both train and valid"
     note = f"{len(valid)} clips were set aside for validation ({draw}, seed {common.seed})"
-    return Splits(train, chosen, test, notes=(note,))
+    return replace(splits, train=train, valid=chosen, notes=(*splits.notes, note))
 
 
 def takes_captions(options: OptionValues) -> bool:

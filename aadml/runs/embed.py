@@ -19,14 +19,15 @@ from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.captions.several_texts import every_text
 from aadml.data.reading import open_data
 from aadml.data.splitting.splits import clips_of
-from aadml.feature_extraction.feature_file.columns import LISTED
+from aadml.feature_extraction.feature_file.columns import ALL_LABELS, LISTED
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.feature_file.output import checksummed_hdf5
+from aadml.feature_extraction.feature_file.replacement import refuse_other_clips
 from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
-from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind
+from aadml.feature_extraction.ground.atomic import atomic_path, refuse_input, refuse_other_kind
 from aadml.model.model import Model
-from aadml.retrieval.embeddings_file import ALL_LABELS, FORMAT, MODEL, ONCE, is_embeddings_file
+from aadml.retrieval.embeddings_file import FORMAT, MODEL, ONCE, is_embeddings_file
 from aadml.runs.loading import load
 from aadml.runs.model_data import check_features, read_for
 
@@ -64,15 +65,17 @@ def embed_file(
         Number of clips, and name of the similarity of the embeddings.
 
     Raises:
-        InputError: the model or the features cannot be read, or the output would overwrite a file of another kind.
-            Other causes: the features differ from the training features in modalities, dimensions or extractors, or
-            an embedding is not finite.
+        InputError: the model or the features cannot be read, or the output would overwrite the features, a file of
+            another kind or embeddings of other clips. Other causes: the features differ from the training features in
+            modalities, dimensions or extractors, or an embedding is not finite.
     """
     refuse_other_kind(output, "a file of embeddings", is_embeddings_file)
+    refuse_input(output, features)
     model = model if isinstance(model, Model) else load(model)
     if model.facts.towers is not None or is_captioned(features):
         return _embed_media(model, features, Path(output))
     content = open_data(features)
+    refuse_other_clips(output, content.ids, shown_address(features), "file of embeddings")
     check_features(model, content, shown_address(features), allow=allow_other_features, on_note=on_note)
     clips = every_text(numbered(clips_of(content, model.modalities), model.class_names))
     vectors = {m: require_finite_embeddings(model.embed_features(clips[m], m), m, clips.ids) for m in model.modalities}
@@ -91,6 +94,8 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
     decoded are left out and listed in a warning.
     """
     splits = read_for(model, path)
+    ids = (name for split in ("train", "valid", "test") for name in splits[split].ids)
+    refuse_other_clips(output, ids, shown_address(path), "file of embeddings")
     parts = {name: model.embed_clips(splits[name]) for name in ("train", "valid", "test") if len(splits[name])}
     labels, names = [part.labels.numpy() for part in parts.values()], list(splits.train.class_names)
     if model.facts.towers is None:

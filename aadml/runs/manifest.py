@@ -9,6 +9,7 @@ from shlex import quote
 
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.file_content import read_bytes
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.feature_extraction.weights.hub_names import PREFIX
 
@@ -155,7 +156,7 @@ def newest_run(folder: Path) -> Path:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except OSError as error:
         raise DamagedFileError(
             f"{path} cannot be read ({error.strerror}), but the manifest of the run lists the file; restore the file"

@@ -17,7 +17,7 @@ from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
 from aadml.retrieval.record import PerUnit
 from aadml.retrieval.results import Evaluation
-from aadml.runs.data import OF_RUN, Rules, load_splits, require_clusters
+from aadml.runs.data import OF_RUN, Rules, load_splits, require_clusters, with_complete_clusters
 from aadml.runs.evaluate import FULL, Options
 from aadml.runs.loading import Run, load, load_run, read_audit, read_evaluation
 from aadml.runs.manifest import EVALUATION
@@ -147,6 +147,7 @@ def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
 def _ruled(splits: Splits, rules: Rules, source: str | Path | None, split: str, note: Note) -> Splits:
     """Return the splits with rules applied, and call `note` with notes on the rules and on copied test clips."""
     ruled = rules.applied(splits, source)
+    ruled = ruled if rules.cluster else with_complete_clusters(ruled, split)
     for text in (*(copy_notes(splits) if split == "test" else ()), *ruled.notes[len(splits.notes) :]):
         note(text)
     return ruled

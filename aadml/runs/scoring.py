@@ -9,6 +9,7 @@ from aadml.methods.training.train_scores import can_be_scored, train_scores
 from aadml.model.model import Model
 from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.record import EvaluationRecord
+from aadml.runs.data import with_complete_clusters
 from aadml.runs.result_warnings import result_warnings
 
 
@@ -54,7 +55,8 @@ def score_model(
         InputError: see `aadml.retrieval.evaluate`.
     """
     facts = model.facts
-    embeddings = replace(model.embed_clips(splits[scoring.split]), clusters=splits.clusters)
+    clusters = with_complete_clusters(splits, scoring.split).clusters
+    embeddings = replace(model.embed_clips(splits[scoring.split]), clusters=clusters)
     evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
     if config.common.unseen_classes is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension belongs to a tested class

@@ -253,7 +253,7 @@ def card_of_run(model: Model, manifest: RunManifest, note: Note) -> dict[str, by
     The mapping is empty if the folder of the run contains another card or an edited card.
     """
     content, place = model.card().encode(), manifest.folder / CARD
-    before = place.read_bytes() if place.exists() else content
+    before = content if not place.exists() else place.read_bytes() if place.is_file() else b""
     if before != content and manifest.files.get(CARD) != FileSum.of(before):
         note(f"warning: {place} is not the card that this run wrote; the file is kept, and no card was written")
         return {}

@@ -39,6 +39,7 @@ _WORD = re.compile(
     "create|table|index|on|integer|text|numeric|blob|primary|key|not|null|unique|without|rowid|quoted|meta|name|value|item"
     "|item_label|number|id|split|label|audio|visual|digest|checksum|part|block|content|times|vector|cells|modality|facts"
     r"|centers|own|extra|extra_\d+|(vector|moment|map)_[a-z]+"
+    "|sqlite_stat[14]|tbl|idx|stat|neq|nlt|ndlt|sample"  # statistics that the statement ANALYZE adds
 )
 
 
@@ -245,7 +246,7 @@ def _recorded(database: sqlite3.Connection, part: str) -> dict[int, bytes]:
 
 def _facts(database: sqlite3.Connection) -> bytes:
     statements = [
-        "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name",
+        "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_stat[14]' ORDER BY name",
         "SELECT * FROM meta ORDER BY name",
         f"SELECT part, count(*) FROM checksum WHERE part != '{_FACTS}' GROUP BY part ORDER BY part",
     ]

@@ -9,6 +9,7 @@ from threading import Lock
 
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import read_bytes
 from aadml.feature_extraction.ground.locks import locked
 from aadml.retrieval.judgments import HEADER
 
@@ -78,7 +79,7 @@ class JudgmentsFile:
         if not self.path.exists():
             return {}
         try:
-            head, *rows = csv.reader(self.path.read_text(encoding="utf-8").splitlines())
+            head, *rows = csv.reader(read_bytes(self.path).decode().splitlines())
             grades = {(query, item): grade for query, item, grade in rows}
         except (OSError, ValueError, csv.Error) as error:
             raise InputError(

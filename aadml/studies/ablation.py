@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from aadml.comparison.options import CountOrZero, Seeds
+from aadml.comparison.options import Count, CountOrZero, Seeds
 from aadml.configuration.from_arguments import starting_file
 from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
 from aadml.feature_extraction.ground.argument_types import with_consent
@@ -15,7 +15,7 @@ from aadml.studies.ablation_grid import collected, jobs_of, plan_ablation
 from aadml.studies.ablation_page import write_ablation
 from aadml.studies.execution import Execution, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
-from aadml.studies.grid import Overrides, axes_of, folder_name
+from aadml.studies.grid import Overrides, at_most, axes_of, folder_name
 from aadml.studies.sweep import sweep
 
 
@@ -27,7 +27,7 @@ def ablate(
     method: str | None = None,
     config: str | None = None,
     settings: Settings = (),
-    epochs: int | None = None,
+    max_epochs: Count | None = None,
     trust_code: bool = False,
     baseline: Settings | str = (),
     seeds: Seeds = 5,
@@ -53,7 +53,7 @@ def ablate(
         method: method of `aadml list methods`, with the preset configs/METHOD.yaml.
         config: a YAML file, or the name of a preset.
         settings: config keys and values, as "key=value".
-        epochs: number of training epochs (`training.epochs`).
+        max_epochs: upper limit on the training epochs of every run.
         trust_code: import the code from outside aadml that the config file or a run in the folder names as
             `module:name`.
         baseline: settings that turn a cell into its baseline; "none" omits the comparison. By default, the baseline is
@@ -76,16 +76,17 @@ def ablate(
     axes = axes_of(over)
     source = TrainingSource(data)
     start = source.starting_config(config, method, note)
-    flags = flag_settings({"data": source.place, "training.epochs": epochs})
+    flags = flag_settings({"data": source.place})
     file = starting_file(str(start) if start else None, method, sample=data is None).changed(flags).changed(settings)
     written = file.resolve()
     base = with_sample_data(written, note)
     named = written if written.common.data else base
     columns = check_columns(metrics)
-    changed = Overrides(dict(setting_pairs(settings)) | ({} if epochs is None else {"training.epochs": epochs}))
-    ablation = plan_ablation(file.changed({"data": base.data}), axes, range(seeds), _baseline(baseline), changed)
+    changed = Overrides(dict(setting_pairs(settings)))
+    cells_from = file.changed({"data": base.data})
+    ablation = plan_ablation(cells_from, axes, range(seeds), _baseline(baseline), changed, max_epochs)
     execution = Execution(
-        folder=Path(output) if output else Path("ablations") / folder_name(named, axes),
+        folder=Path(output) if output else Path("ablations") / folder_name(at_most(named, max_epochs), axes),
         workers=workers, shard=shards, merge=merge, work=work, note=note, command=command,
     )  # fmt: skip
     refuse_foreign(execution.folder)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.configuration.config import Config, ConfigFile
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.folder import RUNS
-from aadml.studies.grid import Axis, Cell, Overrides, Point, cells_of, points, set_again
+from aadml.studies.grid import Axis, Cell, Overrides, Point, at_most, cells_of, points, set_again
 from aadml.studies.job import Job
 from aadml.studies.results import CellScores, read_run
 from aadml.studies.sweep import SweepOutcome
@@ -35,6 +36,7 @@ def plan_ablation(
     seeds: Sequence[int],
     baseline: Overrides | None,
     changed: Overrides,
+    max_epochs: int | None = None,
 ) -> Ablation:
     """Return the cells of an ablation, and the baselines of the cells.
 
@@ -46,18 +48,23 @@ def plan_ablation(
             None: the baseline of a cell with an anchor-aware proxy is the same cell without proxy. If no cell has an
             anchor-aware proxy, the baseline is the first cell.
         changed: settings that `base` already has. `set_again` selects the settings that every cell repeats.
+        max_epochs: upper limit on the training epochs of every cell; None for no limit.
 
     Raises:
         InputError: a key or value that the config rejects, a repeated key in `axes`, or a key in `changed` that is
-            the seed or a key of `axes`.
+            the seed or a key of `axes`. Another cause: `axes` contains the epochs, and there is a limit on the epochs.
     """
     again = set_again(changed, axes)
-    crossed = points(base, axes, again)
+    if max_epochs is not None and any(axis.key == "training.epochs" for axis in axes):
+        raise InputError(
+            f"--over training.epochs cannot be combined with --max-epochs {max_epochs}; leave out one of these options"
+        )
+    crossed = [Point(point.settings, at_most(point.config, max_epochs)) for point in points(base, axes, again)]
     anchored = any(point.config.prefix for point in crossed)
 
     def reference(point: Point) -> Point | None:
         if baseline is not None:
-            config = (again | point.settings).then(baseline).applied(base)
+            config = at_most((again | point.settings).then(baseline).applied(base), max_epochs)
             return Point(point.settings | baseline, config) if baseline.values else None
         if not anchored:
             return crossed[0]

@@ -291,7 +291,7 @@ def fitted_config(
             except InputError as error:
                 reason = str(error)
         refused.setdefault(key, {})[row] = reason
-    return config if settings.max_epochs is None else at_most(config, settings.max_epochs)
+    return at_most(config, settings.max_epochs)
 
 
 def cells_of_rows(rows: Iterable[ComparisonRow]) -> list[Cell]:

@@ -14,7 +14,7 @@ from aadml.data.reading import is_address
 from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.atomic import refuse_links, write_text
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.file_content import file_digest
+from aadml.feature_extraction.ground.file_content import file_digest, read_bytes
 from aadml.feature_extraction.ground.locks import locked
 
 RUNS = "runs"
@@ -120,7 +120,7 @@ def _keep_to(folder: Path, data: str | Sequence[str]) -> None:
 def _noted(path: Path) -> dict[str, str] | None:
     """Read the checksums of `data.json`, by name of the data; None for a missing or invalid file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_bytes(path))
         keys = content.keys() == {"data", "sha256"}
         lists = [[part] if isinstance(part, str) else part for part in content.values()]
         return dict(zip(*lists, strict=True)) if keys else None

@@ -243,8 +243,10 @@ def without_proxy(config: Config) -> Config:
     return resolve(config.values | {"proxy": IDENTITY})
 
 
-def at_most(config: Config, epochs: int) -> Config:
-    """Limit the epochs of a run, and of the pretrained model that a method such as "3cmlf" needs."""
+def at_most(config: Config, epochs: int | None) -> Config:
+    """Limit the epochs of a run, and of the pretrained model that a method such as "3cmlf" needs; None: no limit."""
+    if epochs is None:
+        return config
     prior = getattr(config.options, "ancillary_epochs", None)
     long = ["training.epochs"] * (config.training.epochs > epochs)
     long += ["method.ancillary_epochs"] * (isinstance(prior, int) and prior > epochs)

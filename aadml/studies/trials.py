@@ -16,7 +16,7 @@ from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow, Space
 from aadml.studies.execution import Execution
 from aadml.studies.grid import Cell, Overrides, Point
-from aadml.studies.job import Job
+from aadml.studies.job import FAILURE, Job
 from aadml.studies.sweep import LOST, SweepOutcome
 
 TRIALS = "trials"
@@ -43,8 +43,9 @@ def tuned_rows(
 ) -> tuple[list[ComparisonRow], dict[str, str], dict[str, str]]:
     """Run the trials of every row, and return the rows with their best config.
 
-    A failed trial, for example with unsuitable options, does not stop the comparison. A trial is
-    lost if its process ended early. The best config of a row with a lost trial is provisional.
+    A failed trial, for example with unsuitable options, does not stop the comparison. A trial is lost if its process
+    ended early. The best config of a row with a lost trial is provisional. A trial that was lost in an earlier call
+    too counts as failed.
 
     Returns:
         The rows, and two mappings by name of a cell: the record of its trials as JSON, and the reason of a lost
@@ -54,21 +55,27 @@ def tuned_rows(
         InputError: the config of a row rejects a value of its search space, or the score of a trial cannot be read.
     """
     trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
-    execution.note(f"{sum(map(len, trials.values()))} trials are scored on validation clips only")
-    finished = execution.work([trial.job for several in trials.values() for trial in several], execution.workers)
+    jobs = [trial.job for several in trials.values() for trial in several]
+    failures = [job.folder / FAILURE for job in jobs]
+    lost_before = {path.parent for path in failures if path.is_file() and path.read_text("utf-8").startswith(LOST)}
+    execution.note(f"{len(jobs)} trials are scored on validation clips only")
+    finished = execution.work(jobs, execution.workers)
     outcomes = {outcome.job.folder: outcome for outcome in finished}
     tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget) for row in rows]
     records = {
         best.cell.name: _record(trials[row.cell.name], outcomes, best.cell.settings)
         for row, best in zip(rows, tuned, strict=True)
     }
-    lost = {
-        best.cell.name: f"{trial.job.folder.name} is missing ({reason}); run the same command again, "
-        "with fewer --workers if the memory was full"
-        for row, best in zip(rows, tuned, strict=True)
-        for trial in trials[row.cell.name]
-        if (reason := outcomes[trial.job.folder].reason).startswith(LOST)
-    }
+    lost = {}
+    for row, best in zip(rows, tuned, strict=True):
+        for job in (trial.job for trial in trials[row.cell.name]):
+            reason = outcomes[job.folder].reason
+            if reason.startswith(LOST) and job.folder not in lost_before:
+                write_text(job.folder / FAILURE, reason)
+                lost[best.cell.name] = (
+                    f"{job.folder.name} is missing ({reason}); run the same command again, with fewer --workers if the "
+                    "memory was full, and the trial counts as failed if its process ends early again"
+                )
     return tuned, records, lost
 
 

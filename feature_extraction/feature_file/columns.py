@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ PRESENT = "_present"
 TEXT_ROW = "text_row"
 """Key of the array with the clip of each text, for clips with several texts."""
 
+ALL_LABELS = "labels"
+"""Key of the marks (n, C) of all classes of each clip, in files that also have `label` and `class_names`."""
+
 BESIDE = ("label", "split", "id", "class_names", TEXT_ROW)
 """Keys of the arrays that are not modalities."""
 
@@ -43,6 +46,7 @@ class Columns:
         beside: key of `BESIDE` -> array.
         present: modality -> mask of the clips that have the modality, for modalities with a mask in the file.
         left: other keys of the file.
+        all_labels: (n, C) marks of all classes of each clip; None if the file has no such array.
     """
 
     path: str
@@ -50,6 +54,7 @@ class Columns:
     beside: dict[str, NDArray[Any]]
     present: dict[str, NDArray[Any]]
     left: list[str]
+    all_labels: NDArray[np.bool_] | None = None
 
     def several_texts(self, clips: int) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
         """Return the texts (m, d) and the clip numbers (m,) of the texts.
@@ -118,13 +123,20 @@ def read_columns(path: str | os.PathLike[str], named: Mapping[str, str] | None =
     masks = {name: f"{key}{PRESENT}" for name, key in places.items() if name not in BESIDE}
     masks = {name: key for name, key in masks.items() if key in keys}
     arrays = read(path, tuple(dict.fromkeys((*places.values(), *masks.values()))))
-    return Columns(
+    columns = Columns(
         str(path),
         {name: arrays[key] for name, key in places.items() if name not in BESIDE},
         {name: arrays[key] for name, key in places.items() if name in BESIDE},
         {name: arrays[key] for name, key in masks.items()},
         sorted({*keys} - {*places.values(), *masks.values(), LISTED}),
     )
+    if ALL_LABELS not in columns.left or not columns.labels_are_positions():
+        return columns
+    marks = read(path, (ALL_LABELS,))[ALL_LABELS]
+    shape = (len(columns.beside["label"]), len(columns.beside["class_names"]))
+    if marks.shape != shape or not np.isin(marks, (0, 1)).all():
+        return columns
+    return replace(columns, left=[key for key in columns.left if key != ALL_LABELS], all_labels=marks == 1)
 
 
 def written_as(column: str, keys: Container[str]) -> str:

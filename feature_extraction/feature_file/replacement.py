@@ -1,26 +1,43 @@
-"""Checks against replacing a feature file that has no clip or vector in common with the new content."""
+"""Checks against replacing a file of features or embeddings that has little in common with the new content."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file.content import FeatureFile
 from aadml.feature_extraction.feature_file.reading import open_features
-from aadml.feature_extraction.feature_file.rows import ModalityRows
+from aadml.feature_extraction.feature_file.rows import FeatureRows
+from aadml.feature_extraction.foreign.hdf5 import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.strings import as_text
 
 
-def refuse_other_clips(path: str | os.PathLike[str], names: Iterable[str], source: str) -> None:
-    """Raise InputError if a readable feature file at `path` contains clips, but no clip or recording of `source`.
+def refuse_other_clips(
+    path: str | os.PathLike[str], names: Iterable[str], source: str, kind: str = "feature file"
+) -> None:
+    """Raise InputError if `source` lacks more than half of the clips of a readable file at `path`.
 
     Args:
         path: output path.
         names: ids and recordings of the clips of `source`.
         source: origin of the new content, for the message.
+        kind: kind of the file at `path`, for the message: a feature file or a file of embeddings.
     """
-    _refuse(path, lambda content, _: not _names(content).isdisjoint(names), f"clip with {source}")
+    try:
+        with open_hdf5(path) as file:
+            columns = [file[key] for key in ("id", "column/recording") if isinstance(file.get(key), h5py.Dataset)]
+            clips = [set(map(as_text, row)) for row in zip(*(column[()].tolist() for column in columns), strict=False)]
+    except InputError:  # no file, or a damaged file
+        return
+    known = set(names)
+    shared = sum(not known.isdisjoint(clip) for clip in clips)
+    if 2 * shared < len(clips):
+        raise InputError(
+            f"{path} shares {shared or 'none'} of its {len(clips)} clips with {source}, so this {kind} is not "
+            "overwritten; choose another output, or remove this file"
+        )
 
 
 def refuse_other_vectors(
@@ -33,35 +50,22 @@ def refuse_other_vectors(
         features: modality -> (n, d), vectors of `source`; vectors of zeros are not compared.
         source: origin of the new content, for the message.
     """
-
-    def share(_: FeatureFile, rows: Mapping[str, ModalityRows]) -> bool:
-        for modality in rows.keys() & features.keys():
-            vectors = _vectors(features[modality])
-            if any(not vectors.isdisjoint(_vectors(block)) for block in rows[modality].pooled.blocks()):
-                return True
-        return False
-
-    _refuse(path, share, f"vector with {source}")
-
-
-def _refuse(
-    path: str | os.PathLike[str], share: Callable[[FeatureFile, Mapping[str, ModalityRows]], bool], shared: str
-) -> None:
-    """Raise InputError for a readable feature file with clips if `share` returns False."""
     try:
         with open_features(path) as (content, rows):
-            may_replace = not content.ids or share(content, rows)
+            common = rows.keys() & features.keys()
+            may_replace = not content.ids or any(_shares(rows[name].pooled, features[name]) for name in common)
     except InputError:  # no feature file, or a damaged file
         return
     if not may_replace:
         raise InputError(
-            f"{path} shares no {shared}, so this feature file is not overwritten; choose another output, or remove "
-            "this file"
+            f"{path} shares no vector with {source}, so this feature file is not overwritten; choose another output, "
+            "or remove this file"
         )
 
 
-def _names(content: FeatureFile) -> set[str]:
-    return {*content.ids, *content.columns.get("recording", ())}
+def _shares(rows: FeatureRows, values: NDArray[np.float32]) -> bool:
+    vectors = _vectors(values)
+    return any(not vectors.isdisjoint(_vectors(block)) for block in rows.blocks())
 
 
 def _vectors(values: NDArray[np.float32]) -> set[bytes]:

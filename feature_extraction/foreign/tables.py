@@ -31,6 +31,7 @@ from aadml.feature_extraction.foreign.numpy_files import read_npy
 from aadml.feature_extraction.ground.archives import DAMAGED, damage_as
 from aadml.feature_extraction.ground.consent import require_address_consent
 from aadml.feature_extraction.ground.errors import InputError, cause
+from aadml.feature_extraction.ground.file_content import file_kind
 from aadml.feature_extraction.ground.import_paths import optional
 
 if TYPE_CHECKING:
@@ -314,6 +315,9 @@ class TablePart:
 
 def _parts(path: Path) -> Iterator[TablePart]:
     optional("pyarrow", str(path), "aadml[parquet]")
+    for file in path.rglob("*") if path.is_dir() else ():
+        if file.exists() and not (file.is_file() or file.is_dir()):  # readers would wait for its end
+            raise ValueError(f"{file.name} is a {file_kind(file.stat())}")
     if any((path / name).is_file() for name in _SAVED):
         _refuse_compressed(_saved_files(path), str(path))
         saved = optional("datasets", str(path), "aadml[datasets]").load_from_disk(path)

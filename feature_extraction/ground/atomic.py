@@ -77,6 +77,12 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
         raise InputError(f"{final} exists and is not {kind}, so the file is not overwritten; choose another output")
 
 
+def refuse_input(output: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:
+    """Raise InputError if an output is the file or folder that is read."""
+    if Path(output).exists() and Path(source).exists() and Path(output).samefile(source):
+        raise InputError(f"{output} is the input; pass another output")
+
+
 def refuse_links(*places: Path) -> None:
     """Raise InputError for a symbolic link at or below a path; such a link would direct a write to another file.
 

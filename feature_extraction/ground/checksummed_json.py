@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.file_content import read_bytes
 from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
 
 CHECKSUM = "checksum"
@@ -83,7 +84,7 @@ def read_sealed(path: Path, form: str, version: int) -> JsonObject:
         InputError: the file cannot be read, is damaged, or has another format or version.
     """
     try:
-        content = unseal(path.read_bytes(), path)
+        content = unseal(read_bytes(path), path)
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:

@@ -1,5 +1,6 @@
 """Detection of changed files: by a stamp of size, times and inode, and by the SHA-256 of the content."""
 
+import errno
 import functools
 import hashlib
 import os
@@ -26,6 +27,18 @@ def file_digest(path: str | os.PathLike[str], kind: str = "sha256") -> str:
     """
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a regular file.
+
+    Raises:
+        OSError: the file cannot be read, or is a device, a pipe or a socket, whose end might never be reached.
+    """
+    kind = file_kind(path.stat())
+    if kind in ("device", "pipe", "socket"):
+        raise OSError(errno.EINVAL, f"it is a {kind}", os.fspath(path))
+    return path.read_bytes()
 
 
 def sha256(path: Path) -> str:

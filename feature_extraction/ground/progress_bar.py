@@ -39,9 +39,10 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def start_from(self, done: int) -> None:
-        """Set the number of units that were done before the start. The rate excludes these units."""
+    def start_from(self, done: float) -> None:
+        """Measure the rate from now. The rate excludes the units that are done, and the time before."""
         self._bar.initial = done
+        self._bar.unpause()
         self.show(done)
 
     def show(self, done: float, remark: str = "") -> None:

@@ -30,7 +30,7 @@ class Merged:
 
     Attributes:
         shards: number of shards.
-        clips: number of clips in the file.
+        clips: number of clips in the file; 0 if all clips failed. No file is then written, and an earlier file is kept.
         dimensions: dimension by modality.
         failures: failed clips of all shards, in the order of the manifest.
     """
@@ -66,8 +66,8 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         Counts, dimensions and failures.
 
     Raises:
-        InputError: missing, unreadable or repeated shards, shards of several jobs or with different features, only
-            failed clips, a transformation that cannot be fitted, or an output that is one of the shards, cannot be
+        InputError: missing, unreadable or repeated shards, shards of several jobs or with different features, a
+            transformation that cannot be fitted, or an output that is one of the shards, cannot be
             written, or is a feature file of other clips.
     """
     place = Path(output)
@@ -79,13 +79,15 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         parts = [_opened(path, stack) for path in files]
         _check_complete(parts)
         _check_kinds(parts)
-        assembled = _joined(parts)
+        clips = sum(len(part.content.ids) for part in parts)
+        assembled = _joined(parts) if clips else None
         failed = sorted(pair for part in parts for pair in part.shard.failures)
         failures = tuple(Failure(*described) for _, described in failed)
-        refuse_other_clips(place, assembled.head.ids, "the shards")
+        if assembled is not None:
+            refuse_other_clips(place, assembled.head.ids, "the shards")
         write(place, assembled, failures)
-    dimensions = {name: rows.pooled.shape[1] for name, rows in assembled.rows.items()}
-    return Merged(len(parts), len(assembled.head.ids), dimensions, failures)
+    dimensions = {name: rows.pooled.shape[1] for name, rows in assembled.rows.items()} if assembled else {}
+    return Merged(len(parts), clips, dimensions, failures)
 
 
 def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _ShardPart:

@@ -17,6 +17,7 @@ class Damage:
         packets: number of packets that were read.
         lost: number of packets that were skipped.
         timed: whether the times of the stream agree with its samples.
+        missing: seconds between the end of the stream and the later end of the segment.
 
     Raises:
         MediaFailure: `cause` is not empty, and damage is not tolerated.
@@ -25,7 +26,7 @@ class Damage:
     def __init__(self, tolerated: bool, cause: str = "") -> None:
         self._tolerated = tolerated
         self.cause = ""
-        self.packets, self.lost, self.timed = 0, 0, True
+        self.packets, self.lost, self.timed, self.missing = 0, 0, True, 0.0
         if cause:
             self.add(cause)
 

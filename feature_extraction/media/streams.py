@@ -158,7 +158,8 @@ class MediaSource:
     def check_segment(self, segment: Segment, end: float) -> None:
         """Check that a segment is a part of the stream.
 
-        If another stream of the recording lasts longer, an undamaged stream with half of the segment is sufficient.
+        If another stream of the recording lasts longer, an undamaged stream with half of the segment is sufficient. The
+        missing seconds are recorded for `remarks`.
 
         Args:
             segment: part of the recording.
@@ -173,6 +174,7 @@ class MediaSource:
             return
         is_inside = segment.end <= (self.container.duration or 0) / av.time_base + _ROUNDING
         if is_inside and 2 * held >= segment.length and not _is_short(end, self.announced() or 0.0):
+            self.damage.missing = segment.length - held
             return
         side = f"ends at {segment.end}" if held > 0 else f"begins at {segment.start}"
         raise MediaFailure("outside", f"the segment {side} s, but the {self._content} ends at {end:.3f} s")
@@ -182,7 +184,7 @@ class MediaSource:
         return "sound" if self.stream.type == "audio" else "video"
 
     def remarks(self, end: float, lost: float, segment: Segment, *, complete: bool) -> tuple[str, ...]:
-        """Return a warning on damage, or on a stream noticeably shorter than its stated length; otherwise ().
+        """Return a warning on damage, or on a stream noticeably shorter than stated or than its segment; otherwise ().
 
         Args:
             end: length of the clip in seconds, including lost parts.
@@ -197,6 +199,9 @@ class MediaSource:
         if self.damage.cause and (segment.is_whole or lost > _ROUNDING):  # packets before a segment may be damaged
             length = end if complete else self._length(end - lost, segment.start)
             return (self.damage.remark(self._content, end - lost, length),)
+        if self.damage.missing:
+            held = segment.length - self.damage.missing
+            return (f"the segment lasts {segment.length:.1f} s, but contains {held:.1f} s of {self._content}",)
         announced = None if complete else self.announced()
         if announced is None or not _is_short(end, announced - segment.start):
             return ()

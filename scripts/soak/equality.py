@@ -175,7 +175,7 @@ def ablated(folder: Path) -> dict[str, Any]:
     """Ablate the neighbors of the proxy and the loss."""
     return {"tables": answer(
         "ablate", "--over", "proxy.k=1,2", "--over", "loss=aa-triplet,aa-contrastive", "--data", FILES / "one_label.h5",
-        "--seeds", 2, "--epochs", 2, "--workers", 0, *sets(NETWORK), "-o", folder / "ablation",
+        "--seeds", 2, "--max-epochs", 2, "--workers", 0, *sets(NETWORK), "-o", folder / "ablation",
     )}  # fmt: skip
 
 

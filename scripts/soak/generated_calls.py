@@ -268,7 +268,7 @@ def _small(command: str, random: Random) -> list[str]:
     """Return options that make a training take milliseconds; later options of the same name win."""
     words = [word for setting in SMALL for word in ("--set", setting)]
     words += [] if command == "reproduce" else ["--data", "features.h5"]
-    words += ["--epochs" if command in ("train", "ablate") else "--max-epochs", "1"]
+    words += ["--epochs" if command == "train" else "--max-epochs", "1"]
     words += [] if command == "train" else ["--seeds", "1", "--workers", "0"]
     if command == "compare":
         words += random.choice([["--losses", "triplet"], ["--methods", "cca"]])
@@ -322,7 +322,7 @@ FREE_NAMES = {
 OBJECTS = {"Clips": "clips()", "Splits": "splits()", "Model": "model()", "Index": "index()"}
 FIXED = {  # arguments that keep a call short; other expressions for the same argument replace these
     "fit": {"epochs": "1", "settings": FITTING["settings"][0], "data": "'features.h5'"},
-    "ablate": {"data": "'features.h5'", "seeds": "1", "workers": "0", "epochs": "1",
+    "ablate": {"data": "'features.h5'", "seeds": "1", "workers": "0", "max_epochs": "1",
     "settings": FITTING["settings"][0]},
     "compare": {"data": "'features.h5'", "seeds": "1", "workers": "0", "max_epochs": "1", "losses": "'triplet'",
                 "settings": FITTING["settings"][0], "with_controls": "False"},
@@ -466,7 +466,13 @@ def write_files(folder: Path) -> None:
     Index.build(features, folder / "model.index", model=folder / "model").close()
     Index.build(folder / "media.h5", folder / "media.index", media=manifest).close()
     aadml.ablate(
-        {"loss.margin": [0.5]}, data=features, seeds=1, workers=0, epochs=1, settings=settings, output=folder / "sweep"
+        {"loss.margin": [0.5]},
+        data=features,
+        seeds=1,
+        workers=0,
+        max_epochs=1,
+        settings=settings,
+        output=folder / "sweep",
     )
     for whole, cut in (("features.h5", "cut.h5"), ("plain.index", "cut.index")):
         content = (folder / whole).read_bytes()

@@ -119,7 +119,7 @@ def write_pages(folder: Path, seed: int) -> dict[str, str]:
         grid = {"proxy.k": [1, 2, 3], "loss": ["aa-triplet", "aa-supcon"]}
         output = folder / "ablation"
         return aadml.ablate(
-            grid, data=data, epochs=3, seeds=2, output=output, baseline=["proxy=none"], command="aadml ablate",
+            grid, data=data, max_epochs=3, seeds=2, output=output, baseline=["proxy=none"], command="aadml ablate",
             **arguments,
         ).page  # fmt: skip
 

@@ -16,7 +16,7 @@ HERE = ["--workers", "0"]
 @pytest.mark.slow
 def test_a_grid_leaves_table_figures_and_page(aadml, features, tmp_path):
     out = tmp_path / "out"
-    grid = ["--over", "proxy.k=1,2", "--over", "loss=aa-triplet,aa-contrastive", "--seeds", 2, "--epochs", 2]
+    grid = ["--over", "proxy.k=1,2", "--over", "loss=aa-triplet,aa-contrastive", "--seeds", 2, "--max-epochs", 2]
     code, said, err = aadml("ablate", "--data", features, *grid, *SMALL, *HERE, "-o", out)
     assert code == 0, err
     assert said.strip().splitlines()[-1] == str(out / "report.html")
@@ -47,7 +47,7 @@ def test_a_grid_over_the_size_of_the_data_says_from_where_to_where_it_goes(aadml
     out = tmp_path / "out"
     code, _, err = aadml(
         "ablate", "--data", features, "--over", "train_per_class=5,10", "--set", "loss=triplet", "--seeds", 1,
-        "--epochs", 1, *SMALL, *HERE, "-o", out,
+        "--max-epochs", 1, *SMALL, *HERE, "-o", out,
     )  # fmt: skip
     assert code == 0, err
     caption = (out / "results.md").read_text().splitlines()[0]
@@ -59,8 +59,8 @@ def test_a_grid_over_the_size_of_the_data_says_from_where_to_where_it_goes(aadml
 @pytest.mark.slow
 def test_json_has_mean_and_spread_of_every_cell(aadml, features, tmp_path):
     code, said, err = aadml(
-        "ablate", "--data", features, "--over", "label_loss=ce,row-norm", "--seeds", 2, "--epochs", 2, *SMALL, *HERE,
-        "-o", tmp_path / "out", "--config", "recommended", "--json",
+        "ablate", "--data", features, "--over", "label_loss=ce,row-norm", "--seeds", 2, *SMALL, *HERE,
+        "--max-epochs", 2, "-o", tmp_path / "out", "--config", "recommended", "--json",
     )  # fmt: skip
     assert code == 0, err
     found = json.loads(said)
@@ -79,7 +79,7 @@ def test_a_named_baseline_joins_the_cells_and_none_compares_nothing(aadml, featu
         "proxy.k=1,2",
         "--seeds",
         1,
-        "--epochs",
+        "--max-epochs",
         1,
         *SMALL,
         *HERE,
@@ -125,7 +125,7 @@ def test_bad_grids_are_one_line_and_code_2(aadml, features, tmp_path, arguments,
 @pytest.mark.slow
 def test_a_kill_in_the_middle_and_the_same_command_again_give_the_same_bytes(features, tmp_path, wait_until):
     def command(out):
-        grid = ["--over", "proxy.k=1..3", "--seeds", "1", "--epochs", "40", "--workers", "2"]
+        grid = ["--over", "proxy.k=1..3", "--seeds", "1", "--max-epochs", "40", "--workers", "2"]
         return [
             sys.executable,
             "-c",

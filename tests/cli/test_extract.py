@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -221,11 +222,10 @@ def test_features_of_other_clips_are_not_replaced(aadml, tmp_path):
     (tmp_path / "manifest.csv").write_text("id,media,split\na,gone.mp4,train\n")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     code, _, error = aadml("extract", tmp_path / "manifest.csv", "-o", tmp_path / "f.h5")
-    assert (code, error) == (
-        2,
-        f"{tmp_path / 'f.h5'} shares no clip with {tmp_path / 'manifest.csv'}, so this feature file is not "
-        "overwritten; choose another output, or remove this file",
-    )
+    names = re.escape(str(tmp_path / "f.h5")), re.escape(str(tmp_path / "manifest.csv"))
+    advice = "so this feature file is not overwritten; choose another output, or remove this file"
+    assert code == 2
+    assert re.fullmatch(rf"{names[0]} shares none of its \d+ clips with {names[1]}, {advice}", error)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -266,3 +266,18 @@ def test_every_remark_can_be_had(aadml, tmp_path):
     assert said[-1] == "aadml: warning: the number of further warnings about clips is 2; pass --json to list all"
     _, out, _ = aadml(*arguments, "--json")
     assert json.loads(out)["remarks"] == [[name, "all samples of the sound are zero"] for name in ids]
+
+
+def test_shards_of_failed_clips_are_merged_like_a_job_without_shards(aadml, tmp_path):
+    rows = [f"{number},{number}.mp4,x,train" for number in range(4)]
+    (tmp_path / "m.csv").write_text("\n".join(["id,media,label,split", *rows]))
+    work = ["extract", tmp_path / "m.csv", "--audio", "log-mel"]
+    assert aadml(*work, "-o", tmp_path / "whole.h5")[0] == 1
+    for number in range(2):
+        assert aadml(*work, "-o", tmp_path / "F.h5", "--shard", f"{number}/2")[0] == 1
+    code, out, err = aadml("merge", "-o", tmp_path / "F.h5")
+    assert (code, out.splitlines()[0]) == (1, "0 clips of 2 shards, 4 failed")
+    assert f"no features could be extracted; {tmp_path / 'F.h5'} was not written" in err
+    assert not (tmp_path / "F.h5").exists()
+    lists = [(tmp_path / f"{name}.h5.failures.csv").read_bytes() for name in ("F", "whole")]
+    assert lists[0] == lists[1]

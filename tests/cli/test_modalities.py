@@ -148,7 +148,7 @@ def test_tables_and_the_audit_take_all_directions(aadml, features, run, tmp_path
     assert code == 0, err
     assert "audio 0, text 0, flow 0" in out
     common = ("--data", features, "--seeds", 1, "--workers", 0)
-    code, out, err = aadml("ablate", *common, "--over", "proxy.k=1,2", "-o", tmp_path / "a", "--epochs", 1, *QUICK)
+    code, out, err = aadml("ablate", *common, "--over", "proxy.k=1,2", "-o", tmp_path / "a", "--max-epochs", 1, *QUICK)
     assert code == 0, err
     assert all(name in out for name in ALL)
     code, out, err = aadml("compare", *common, "--methods", "clip,pairs,cca", "--max-epochs", 1, "-o", tmp_path / "c")

@@ -82,6 +82,18 @@ def outcome(name, reason="", *, was_finished=False):
     return SimpleNamespace(job=SimpleNamespace(folder=Path(name)), reason=reason, was_finished=was_finished)
 
 
+def test_the_time_left_before_the_first_run_ends_excludes_the_start_of_the_processes(clock, capsys):
+    bar, seconds = SweepProgress(10), [0.0]
+    inner = bar._bar._bar
+    inner._time, inner.start_t, inner.last_print_t = lambda: seconds[0], 0.0, 0.0
+    run = SimpleNamespace(folder=Path("a"))
+    for seconds[0], epoch in ((60.0, 1), (69.0, 10)):
+        clock[0] += LOG_SECONDS
+        bar.epoch(run, epoch, 100)
+    bar.close()
+    assert "0.1/10 [00:09<16:" in capsys.readouterr().err
+
+
 def test_runs_that_go_on_count_by_their_epochs(clock, capsys):
     bar = SweepProgress(4)
     bar.outcome(outcome("a", was_finished=True))
@@ -94,6 +106,6 @@ def test_runs_that_go_on_count_by_their_epochs(clock, capsys):
     bar.outcome(outcome("b", "no space"))
     bar.close()
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split(" [")[0].split()[-1] for line in lines[:4]] == ["0/4", "1.2/4", "1.7/4", "2.5/4"]
+    assert [line.split(" [")[0].split()[-1] for line in lines[:4]] == ["0/4", "1.25/4", "1.75/4", "2.5/4"]
     assert lines[2].endswith(", epoch 1/4, 2/4]")
     assert lines[4:] == ["aadml: b failed: no space", "aadml: 1 run was finished earlier and kept"]

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 SMALL = ["--set", "network.hidden=[8]", "--set", "training.batch=20", "--workers", "0", "--seeds", "1"]
-ABLATE = ["ablate", "--over", "proxy.k=1,2", "--set", "loss=aa-triplet", "--epochs", "1", *SMALL]
+ABLATE = ["ablate", "--over", "proxy.k=1,2", "--set", "loss=aa-triplet", "--max-epochs", "1", *SMALL]
 COMPARE = ["compare", "--losses", "triplet,contrastive", "--no-controls", "--max-epochs", "1", *SMALL]
 
 

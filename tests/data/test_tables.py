@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import re
 import tarfile
 import tempfile
@@ -457,3 +458,9 @@ def test_the_columns_of_parts_that_differ_are_listed(tmp_path):
     write_parquet(tmp_path / "train-0.parquet", {"id": ["b"]})
     with pytest.raises(InputError, match="train has the columns id, but another part has id, label; store the same"):
         tables.table_keys(tmp_path)
+
+
+def test_a_pipe_in_a_folder_of_tables_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "a.parquet")
+    with pytest.raises(DamagedFileError, match=r"cannot be read as a table \(a.parquet is a pipe\); pass a readable"):
+        open_data(tmp_path)

@@ -90,6 +90,18 @@ def test_only_the_scored_clips_need_clusters(tmp_path):
         trained(tmp_path / "f.h5", tmp_path / "runs", settings={"cluster": "speaker"})
 
 
+def test_a_run_with_clusters_is_scored_on_a_split_without_them(tmp_path):
+    content = synthetic(classes=3, train=30, valid=12, test=18, dimensions=(4, 5))
+    speakers = tuple(f"s{n}" if own == "test" else "" for n, own in enumerate(content.splits))
+    write_features(tmp_path / "f.h5", replace(content, columns={"speaker": speakers}))
+    run, notes = trained(tmp_path / "f.h5", tmp_path / "runs", settings={"cluster": "speaker"}), []
+    scores = aadml.evaluate(run, split="valid", on_note=notes.append)
+    assert notes == ["12 valid clips have no value in the column of clusters, so intervals resample single clips"]
+    assert not scores.clustered
+    assert len(scores.directions[0].units) == 12
+    assert aadml.evaluate(run).clustered
+
+
 def test_data_without_columns_are_an_error(file):
     splits = aadml.read(file)
     with pytest.raises(InputError, match=r"cluster is speaker, but the data in memory .* have no columns"):

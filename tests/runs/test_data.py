@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import aadml
-from aadml.comparison.clips import Clips
+from aadml.comparison.clips import Clips, Splits
 from aadml.configuration.config import Common
 from aadml.configuration.from_arguments import assemble
-from aadml.data.splitting.splits import to_splits
+from aadml.data.splitting.splits import clips_of, to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
@@ -61,6 +62,38 @@ def test_labels_decide_where_a_training_starts(tmp_path):
     assert asked(file, method="cca") == (None, [])
     random = np.random.default_rng(0).standard_normal((6, 3)).astype("f4")
     assert asked(Clips.of(np.arange(6) % 2, audio=random, visual=random)) == (None, [])
+
+
+def test_labels_of_test_clips_alone_choose_the_same_config_for_a_file_and_in_memory(tmp_path):
+    def chosen(given):
+        return data.TrainingSource(given).starting_config(None, None, lambda text: None)
+
+    rows = content().rows("test")
+    marks = np.eye(3, dtype=np.uint8)[content().labels]
+    marks[rows[0]] = 1
+    write_features(tmp_path / "f.h5", content(labels=marks.argmax(1), all_labels=marks))
+    splits = aadml.read(tmp_path / "f.h5")
+    single = replace(splits, train=replace(splits.train, all_labels=None))
+    assert [chosen(given) for given in (tmp_path / "f.h5", splits, single)] == ["pairs"] * 3
+    late = np.full(45, -1)
+    late[rows] = content().labels[rows]
+    write_features(tmp_path / "g.h5", content(labels=late))
+    clips = clips_of(content(labels=late))
+    parts = (clips.select(torch.from_numpy(content().rows(split))) for split in ("train", "valid", "test"))
+    assert [chosen(given) for given in (tmp_path / "g.h5", Splits(*parts))] == ["pairs"] * 2
+
+
+def test_splits_without_validation_clips_are_trained_like_a_file_without(tmp_path):
+    parts = tuple("train" if split == "valid" else split for split in content().splits)
+    write_features(tmp_path / "f.h5", content(splits=parts))
+    clips, own = clips_of(content()), content(splits=parts)
+    train, test = (clips.select(torch.from_numpy(own.rows(split))) for split in ("train", "test"))
+    splits, notes = Splits(train=train, test=test), []
+    assert (len(splits.valid), len(Splits(train).test)) == (0, 0)
+    options = {"method": "cca", "settings": {"method.dimension": 2}}
+    model = aadml.fit(splits, on_note=notes.append, **options)
+    assert "3 clips were set aside for validation (stratified, seed 0)" in notes
+    assert model.evaluation["map_mean"] == aadml.fit(tmp_path / "f.h5", **options).evaluation["map_mean"]
 
 
 def test_modalities_are_kept_by_name_and_it_is_said_which_were_left_out(tmp_path):
@@ -173,7 +206,7 @@ def test_the_columns_of_a_manifest_of_media_are_clusters(tmp_path):
 def test_clips_in_memory_are_set_aside_by_class():
     random = np.random.default_rng(0).standard_normal((40, 3)).astype("f4")
     clips = Clips.of(np.arange(40) % 2, audio=random, visual=random)
-    splits = data._with_validation(clips, Common(validation=0.25, seed=3))
+    splits = data._with_validation(Splits(clips), Common(validation=0.25, seed=3))
     assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [30, 10, 0]
     assert np.bincount(splits.valid.labels).tolist() == [5, 5]
     assert splits.notes == ("10 clips were set aside for validation (stratified, seed 3)",)
@@ -182,7 +215,7 @@ def test_clips_in_memory_are_set_aside_by_class():
 def test_clips_in_memory_with_equal_ids_are_set_aside_together():
     random = np.random.default_rng(0).standard_normal((200, 3)).astype("f4")
     clips = Clips.of(np.arange(200) // 50, ids=[f"clip {n // 5}" for n in range(200)], audio=random, visual=random)
-    splits = data._with_validation(clips, Common())
+    splits = data._with_validation(Splits(clips), Common())
     assert set(splits.train.ids) | set(splits.valid.ids) == set(clips.ids)
     assert not set(splits.train.ids) & set(splits.valid.ids)
 
@@ -191,6 +224,8 @@ def test_clips_in_memory_with_equal_ids_are_set_aside_together():
 def test_few_ids_in_memory_are_divided_so_that_validation_has_its_share(ids):
     random = np.random.default_rng(0).standard_normal((60, 3)).astype("f4")
     names = [f"clip {n * ids // 20}" for n in range(60)]
-    splits = data._with_validation(Clips.of(np.arange(60) // 20, ids=names, audio=random, visual=random), Common())
+    splits = data._with_validation(
+        Splits(Clips.of(np.arange(60) // 20, ids=names, audio=random, visual=random)), Common()
+    )
     assert np.bincount(splits.valid.labels).tolist() == [2, 2, 2]
     assert re.search(r"\(stratified, \d ids in both train and valid, seed 0\)", splits.notes[0])

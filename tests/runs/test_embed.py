@@ -158,3 +158,17 @@ def test_embeddings_of_clips_of_several_classes_are_scored_by_all_classes(tmp_pa
         file["labels"] = np.zeros((51, 4), np.uint8)
     assert aadml.evaluate(embeddings=tmp_path / "e.h5", on_note=notes.append).record().relevance == "label"
     assert any("ignored (labels)" in note for note in notes)
+
+
+def test_embeddings_of_other_clips_and_the_features_themselves_are_kept(made, tmp_path):
+    content = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8))
+    write_features(tmp_path / "f.h5", content)
+    write_features(tmp_path / "g.h5", replace(content, ids=tuple(f"other {name}" for name in content.ids)))
+    embed.embed_file(made, tmp_path / "f.h5", tmp_path / "e.h5")
+    embed.embed_file(made, tmp_path / "f.h5", tmp_path / "e.h5")
+    before = (tmp_path / "e.h5").read_bytes()
+    with pytest.raises(InputError, match=r"e\.h5 shares none of its 51 clips with .*g\.h5, so this file"):
+        embed.embed_file(made, tmp_path / "g.h5", tmp_path / "e.h5")
+    with pytest.raises(InputError, match=r"e\.h5 is the input; pass another output"):
+        embed.embed_file(made, tmp_path / "e.h5", tmp_path / "e.h5")
+    assert (tmp_path / "e.h5").read_bytes() == before

@@ -214,6 +214,15 @@ def test_a_damaged_sql_index_is_found(index):
         READERS["condition"](opened, index.parent)
 
 
+def test_an_index_with_statistics_of_sqlite_is_read_and_updated(index):
+    changed(index, "ANALYZE")
+    assert aadml.verify(index) == []
+    with Index(index) as opened:
+        assert opened.item(2)[0].id == "b"
+    change(index, FACTS, COLUMNS, ["a"], [entry("d", 4.0)])
+    assert aadml.verify(index) == []
+
+
 def test_an_index_of_the_second_edition_is_read_unverified_and_updated(index):
     changed(index, "DROP TABLE checksum", "PRAGMA user_version = 1")
     unverified = []

@@ -134,8 +134,8 @@ def sound_index(folder: Path) -> Any:
 def ablation(folder: Path) -> Any:
     """Go on with an ablation, whose runs are finished."""
     return {"tables": answer(
-        "ablate", "--over", "loss=triplet,aa-triplet", "--data", folder / "one_label.h5", "--seeds", 2, "--epochs", 2,
-        "--workers", 0, *NETWORK, "-o", folder / "ablation", *_only_merged(folder / "ablation"),
+        "ablate", "--over", "loss=triplet,aa-triplet", "--data", folder / "one_label.h5", "--seeds", 2,
+        "--max-epochs", 2, "--workers", 0, *NETWORK, "-o", folder / "ablation", *_only_merged(folder / "ablation"),
     )}  # fmt: skip
 
 

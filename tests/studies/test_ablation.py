@@ -31,7 +31,7 @@ def planned(monkeypatch, tmp_path):
 
 
 def test_an_ablation_runs_each_cell_with_each_seed(planned, features, tmp_path):
-    common = {"data": features, "settings": ["training.batch=9"], "epochs": 7, "seeds": 2, "metrics": "recall@5"}
+    common = {"data": features, "settings": ["training.batch=9"], "max_epochs": 7, "seeds": 2, "metrics": "recall@5"}
     result = aadml.ablate({"proxy.k": [1, 2]}, **common, output=tmp_path / "out", command="a line", workers=3)
     ((execution, jobs),) = planned[0]
     assert (execution.folder, execution.command, execution.workers) == (tmp_path / "out", "a line", 3)

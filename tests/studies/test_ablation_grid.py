@@ -38,6 +38,16 @@ def test_without_a_proxy_every_cell_is_compared_with_the_first_and_with_none_not
     assert own.baselines == dict.fromkeys(names[:2], names[2])
 
 
+def test_the_epochs_of_every_cell_and_baseline_have_a_limit():
+    axes, own = [parse_axis("loss=aa-triplet,hinge")], BASE.training.epochs
+    for limit, epochs in ((3, 3), (10**6, own), (None, own)):
+        for baseline in (None, Overrides({"label_loss": "mse"})):
+            cells = plan_ablation(BASE, axes, [0], baseline, Overrides(), limit).cells
+            assert {cell.config.training.epochs for cell in cells} == {epochs}
+    with pytest.raises(InputError, match=r"^--over training\.epochs cannot be combined with --max-epochs 3; leave out"):
+        plan_ablation(BASE, [parse_axis("training.epochs=2,4")], [0], None, Overrides(), 3)
+
+
 def test_runs_are_ordered_by_seed_and_have_the_metrics(tmp_path):
     cells = plan_ablation(BASE, [parse_axis("proxy.k=1,2")], [0], Overrides(), Overrides()).cells
     jobs = jobs_of(cells, (3, 4), tmp_path, ["recall@5"])

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -92,8 +93,8 @@ def test_the_best_trial_on_validation_clips_gives_a_row_its_config_and_all_are_r
 
 
 def test_a_row_with_a_lost_trial_is_not_run_until_the_trial_is_repeated(features, tmp_path):
-    def killed(jobs, workers):
-        lost = [job for job in jobs if job.folder.name == "c-cca_trial1"]
+    def killed(jobs, workers, name="c-cca_trial1"):
+        lost = [job for job in jobs if job.folder.name == name]
         kept = [job for job in jobs if job not in lost]
         return sweep(kept, 0) + [SweepOutcome(job, f"{LOST}SIGKILL (out of memory?)") for job in lost]
 
@@ -109,6 +110,11 @@ def test_a_row_with_a_lost_trial_is_not_run_until_the_trial_is_repeated(features
     assert [outcome.was_finished for outcome in again.outcomes] == [True, False, True, False]
     expected = aadml.compare(**common, output=tmp_path / "other")
     assert again.scores["c-cca"].maps().tolist() == expected.scores["c-cca"].maps().tolist()
+    for failed in (2, 0, 0):  # a trial that is lost in a second call counts as failed
+        result = aadml.compare(**common, output=tmp_path / "killed", work=partial(killed, name="c-cca_trial0"))
+        assert result.failed == failed
+    record = json.loads(next((tmp_path / "killed").rglob("c-cca_trials2_seed0/trials.json")).read_text())
+    assert [trial.get("failed") for trial in record["trials"]] == [f"{LOST}SIGKILL (out of memory?)", None]
 
 
 def test_a_space_that_does_not_fit_is_refused(base, tmp_path):

@@ -61,10 +61,12 @@ def assemble(
     masks = {name: to_flags(mask, f"{place}: {name}_present").numpy() for name, mask in arrays.present.items()}
     features = {name: matrix(values, f"{place}: {name}") for name, values in arrays.features.items()}
     features |= {name: np.where(mask[:, None], features[name], np.float32(0)) for name, mask in masks.items()}
+    marks = arrays.all_labels
     content = FeatureFile(
         features=features,
         present={name: mask for name, mask in masks.items() if not mask.all()},
         labels=codes,
+        all_labels=None if marks is None else marks[:, marks.any(axis=0)].astype(np.uint8),
         ids=tuple(arrays.ids) if arrays.ids is not None else _row_names(splits),
         splits=tuple(splits),
         class_names=values,
@@ -83,11 +85,12 @@ def _classes(
     """Return the class codes of `count` clips, the names of the classes in use, and notes."""
     if arrays.labels is None:
         codes, values = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
-    elif arrays.positional and class_names is None:
-        positions = arrays.labels.reshape(-1).astype(np.int64)
-        used = np.unique(positions[positions != UNLABELLED])
+    elif arrays.positional and (class_names is None or arrays.all_labels is not None):
+        positions, marks = arrays.labels.reshape(-1).astype(np.int64), arrays.all_labels
+        used = np.unique(positions[positions != UNLABELLED]) if marks is None else np.flatnonzero(marks.any(axis=0))
         codes = np.where(positions == UNLABELLED, UNLABELLED, np.searchsorted(used, positions))
-        return codes, tuple((arrays.class_names or ())[position] for position in used), []
+        named = _renamed(tuple(map(str, used)), class_names or arrays.class_names or (), place) if len(used) else ()
+        return codes, named, []
     else:
         codes, values = recode(arrays.labels, f"{place}: labels")
     names = class_names or (None if arrays.positional else arrays.class_names)

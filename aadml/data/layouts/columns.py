@@ -2,7 +2,8 @@
 
 Two or more columns are modalities. The columns `label`, `split` and `id` are optional.
 
-`labels`, `splits` and `ids` are read as `label`, `split` and `id`.
+`labels`, `splits` and `ids` are read as `label`, `split` and `id`. Beside `label` and `class_names`, `labels` (n, C)
+marks all classes of each clip with 1, as in files of `aadml embed`.
 
 Modalities other than `audio`, `visual` and `text` are either named by the user, or listed in `modalities` as in
 files of `aadml embed`.
@@ -52,7 +53,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     same_rows(path, rows | {f"{name}{PRESENT}": mask for name, mask in present.items()})
     labels = beside.get("label")
     names = tuple(text(name) for name in beside["class_names"].ravel().tolist()) if "class_names" in beside else ()
-    positional = columns.labels_are_positions()
+    positional, marks = columns.labels_are_positions(), columns.all_labels
     one_hot = names and labels is not None and labels.shape[1:] == (len(names),)
     unused = f"arrays were left out: {', '.join(columns.left)} (--view NAME=KEY reads an array as a modality)"
     return LayoutArrays(
@@ -64,6 +65,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
         positional=positional,
         present=present,
         texts=texts,
+        all_labels=marks if marks is not None and (marks.sum(axis=1) > 1).any() else None,
         notes=[unused] if columns.left else [],
         sources=table_files(path) if path.is_dir() else (),
     )
@@ -125,6 +127,7 @@ def _one_row_per_clip(columns: Columns) -> Columns:
         features={**{m: values[clips] for m, values in others.items()}, "text": words[has]},
         beside={**columns.beside, **{key: values[clips] for key, values in beside.items()}, TEXT_ROW: clip[has]},
         present={m: mask[clips] for m, mask in columns.present.items() if m != "text"},
+        all_labels=None if columns.all_labels is None else columns.all_labels[clips],
     )
 
 

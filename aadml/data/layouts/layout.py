@@ -31,6 +31,7 @@ class LayoutArrays:
         present: modality -> (n,) mask of the clips with the modality; the features of other clips are ignored.
         texts: texts of all clips if a clip has several; the features of `text` are then the first text of each
             clip.
+        all_labels: (n, C) marks of all classes of each clip, for positional labels; None if no clip has several.
         sources: the files whose SHA-256 is recorded; by default the path that was read.
     """
 
@@ -43,6 +44,7 @@ class LayoutArrays:
     notes: Sequence[str] = ()
     present: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     texts: Texts | None = None
+    all_labels: NDArray[np.bool_] | None = None
     sources: Sequence[str | os.PathLike[str]] = ()
 
 

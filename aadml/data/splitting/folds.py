@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import read_bytes
 
 
 def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
@@ -49,7 +50,7 @@ def read_lines(path: str | os.PathLike[str], kind: str) -> list[str]:
         InputError: the file cannot be read or is not UTF-8.
     """
     try:
-        return Path(path).read_text(encoding="utf-8-sig").splitlines()
+        return read_bytes(Path(path)).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         problem = error.strerror if isinstance(error, OSError) else "its text is not UTF-8"
         raise InputError(f"{path} cannot be read as {kind} ({problem}); pass a text file in UTF-8") from error

@@ -1,5 +1,7 @@
 """The npz that `aadml evaluate` takes, `aadml train` takes too."""
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import aadml
 from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -62,6 +65,25 @@ def test_what_embed_writes_is_trained_on(written, tmp_path):
     found = open_data(tmp_path / "e.h5")
     assert (found.splits, found.class_names) == (content.splits, content.class_names)
     assert found.features["audio"].shape == (105, 3)
+
+
+def test_all_classes_of_a_clip_are_read_from_what_embed_writes(tmp_path):
+    content = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8))
+    marks = np.zeros((51, 4), np.uint8)
+    marks[np.arange(51), content.labels + 1] = 1
+    marks[::4, 1:] = 1
+    marks[5] = 0
+    several = {"labels": np.where(marks.any(1), marks.argmax(1), -1), "all_labels": marks}
+    write_features(tmp_path / "f.h5", replace(content, class_names=("unused", "a", "b", "c"), **several))
+    aadml.embed(aadml.fit(tmp_path / "f.h5", method="random"), tmp_path / "f.h5", tmp_path / "e.h5")
+    found = aadml.convert(tmp_path / "e.h5", tmp_path / "g.h5")
+    assert found.class_names == ("a", "b", "c")
+    np.testing.assert_array_equal(found.all_labels, marks[:, 1:])
+    np.testing.assert_array_equal(found.labels, np.maximum(several["labels"] - 1, -1))
+    assert not any("left out" in note for note in found.notes())
+    counts = aadml.inspect(tmp_path / "f.h5").classes
+    assert aadml.inspect(tmp_path / "e.h5").classes == {name: counts[name] for name in "abc"}
+    assert open_data(tmp_path / "e.h5", class_names=("x", "y", "z")).class_names == ("x", "y", "z")
 
 
 def test_names_of_classes_and_text_are_read_as_evaluate_reads_them(written):

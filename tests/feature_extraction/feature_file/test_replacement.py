@@ -25,8 +25,17 @@ def test_a_file_of_a_clip_or_recording_may_be_replaced(path, names):
 
 @pytest.mark.parametrize("names", [["b"], []])
 def test_a_file_of_other_clips_is_kept(path, names):
-    with pytest.raises(InputError, match=r"f\.h5 shares no clip with m\.csv, so this feature file is not"):
+    with pytest.raises(InputError, match=r"f\.h5 shares none of its 2 clips with m\.csv, so this feature file is not"):
         refuse_other_clips(path, names, "m.csv")
+
+
+def test_a_file_of_which_most_clips_would_be_lost_is_kept(tmp_path):
+    ids = ("a", "b", "c")
+    content = FeatureFile({"audio": np.ones((3, 2), np.float32)}, np.zeros(3, np.int64), ids, ("train",) * 3, ("x",))
+    write_features(tmp_path / "g.h5", content)
+    refuse_other_clips(tmp_path / "g.h5", ["a", "b", "d", "e", "f"], "m.csv")
+    with pytest.raises(InputError, match=r"g\.h5 shares 1 of its 3 clips with m\.csv, so"):
+        refuse_other_clips(tmp_path / "g.h5", ["a", "d"], "m.csv")
 
 
 def test_a_file_with_an_equal_vector_may_be_replaced(path):

@@ -3,10 +3,13 @@ import os
 import socket
 from pathlib import Path
 
+import pytest
+
 from aadml.feature_extraction.ground.file_content import (
     content_of,
     file_digest,
     file_kind,
+    read_bytes,
     sha256,
     stamp_of,
     text_stamp,
@@ -72,3 +75,15 @@ def test_a_folder_has_the_digest_of_its_names_and_contents(tmp_path):
     assert sha256(tmp_path) == hashlib.sha256(b"".join(parts)).hexdigest()
     assert sha256(tmp_path / "a") == file_digest(Path(tmp_path, "a")) == hashlib.sha256(b"2").hexdigest()
     assert file_digest(tmp_path / "a", "md5") == hashlib.md5(b"2", usedforsecurity=False).hexdigest()
+
+
+def test_only_a_regular_file_is_read(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    assert read_bytes(tmp_path / "file") == b"content"
+    os.mkfifo(tmp_path / "pipe")
+    for path, problem in ((tmp_path / "pipe", "it is a pipe"), (Path("/dev/zero"), "it is a device")):
+        with pytest.raises(OSError, match=problem):
+            read_bytes(path)
+    for path, kind in ((tmp_path / "none", FileNotFoundError), (tmp_path, IsADirectoryError)):
+        with pytest.raises(kind):
+            read_bytes(path)

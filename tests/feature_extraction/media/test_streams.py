@@ -78,6 +78,8 @@ def test_a_stream_may_end_before_a_segment_that_another_stream_fills(seconds, st
     track = source(held, duration=stream and round(stream * 1000))
     if is_kept:
         track.check_segment(Segment(5.0, 10.0), end)
+        found = track.remarks(end - 5.0, 0.0, Segment(5.0, 10.0), complete=False)
+        assert found == (f"the segment lasts 5.0 s, but contains {end - 5.0:.1f} s of sound",)
         return
     with pytest.raises(MediaFailure, match=f"the segment ends at 10.0 s, but the sound ends at {end}"):
         track.check_segment(Segment(5.0, 10.0), end)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import pairwise
 from aadml.comparison.masks import Mask, MaskCodes, RowsOfMask, rows_of
-from aadml.comparison.opposites import SharedProducts
+from aadml.comparison.opposites import SharedResults
 from aadml.feature_extraction.ground.errors import InputError
 
 SCORES_KEPT = ("squared_distance", "distance", "dot", "cosine")
@@ -64,7 +64,7 @@ class Comparison:
             DAML and HDML.
         anchor_class: (a,) int64 classes of the anchors, for losses and proxies that need classes.
         candidate_class: (c,) int64 classes of the candidates.
-        shared: products that a comparison in the opposite direction reuses (see `share_products`); None in a new
+        shared: results that a comparison in the opposite direction reuses (see `share_results`); None in a new
             comparison.
     """
 
@@ -82,7 +82,7 @@ class Comparison:
     candidate_head: nn.Module | None = None
     anchor_class: Tensor | None = None
     candidate_class: Tensor | None = None
-    shared: SharedProducts | None = field(default=None, init=False, repr=False, compare=False)
+    shared: SharedResults | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of_labels(
@@ -160,6 +160,18 @@ class Comparison:
         """Return the codes of the masks if the codes make every pair a positive or a negative, else None."""
         codes = self.codes_of_masks()
         return codes if codes is not None and codes.cover_all_pairs() else None
+
+    def has_only_partners(self) -> bool:
+        """Return True only if anchor i has candidate i as its only positive, and all other candidates as negatives.
+
+        The positives then have no weights, and no relevance replaces the vectors. False may also mean that the codes
+        were not compared.
+        """
+        codes = self.codes_of_masks()
+        if codes is None or self.shares is not None or self.relevance is not None:
+            return False
+        shared = self.shared or SharedResults({}, opposite=False)
+        return shared.of((codes.groups, codes.clips, codes.itself), lambda: (codes.pair_only_partners(),) * 2)
 
     def codes_of_masks(self) -> MaskCodes | None:
         """Return the codes of `positives` and `negatives`; None unless both masks are functions of the same codes."""

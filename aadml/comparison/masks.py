@@ -75,6 +75,16 @@ class MaskCodes:
         groups, clips = self._ranks("groups"), self._ranks("clips")
         return torch.equal(groups.stop - groups.start, clips.stop - clips.start)
 
+    def pair_only_partners(self) -> bool:
+        """Return True only if candidate i is the only positive of anchor i, and all other candidates are negatives.
+
+        False may also mean that the codes were not compared.
+        """
+        if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu" or self.itself is not None:
+            return False
+        both = self.groups, self.clips or self.groups  # of distinct groups, no pair is both positive and negative
+        return all(left is right or torch.equal(left, right) for left, right in both) and _distinct(self.groups[0])
+
     def positives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
         """Return rows (r, c) of the mask of positives, as type `kind`."""
         same = self._compared(torch.eq, "groups" if self.clips is None else "clips", rows, kind)
@@ -173,6 +183,10 @@ class _Ranks:
     def most(self) -> int:
         """Maximum over all anchors of the number of candidates with the anchor's code; 0 without anchors."""
         return int((self.stop - self.start).max()) if len(self.start) else 0
+
+
+def _distinct(codes: Tensor) -> bool:
+    return bool((codes.sort().values.diff() > 0).all())
 
 
 def _range(order: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:

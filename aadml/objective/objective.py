@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
-from aadml.comparison.opposites import share_products
+from aadml.comparison.opposites import share_results
 from aadml.comparison.processes import group
 from aadml.feature_extraction.feature_file.names import MODALITIES, is_modality
 from aadml.feature_extraction.ground.contracts import Condition, require_part, require_result
@@ -254,7 +254,7 @@ class Objective(nn.Module):
 
     def _compare(self, comparisons: Sequence[Comparison], generator: torch.Generator) -> dict[str, Tensor]:
         if not self.compiled:
-            share_products(comparisons)
+            share_results(comparisons)
         losses, shares = [], []
         for loss_of, comparison in zip(self.losses, comparisons, strict=True):
             if not (len(comparison.anchors) and len(comparison.candidates)):  # no clip of this batch has the modality
@@ -277,7 +277,7 @@ class Objective(nn.Module):
         if not self.divided:
             terms = terms_of(loss_of, comparison)
             counts = Counts.of(terms)
-            return group.portion(reduce(terms, self.reduction)), group.portion(_share(counts, counts))
+            return group.portion(reduce(terms, self.reduction, counts)), group.portion(_share(counts, counts))
         terms = terms_of(loss_of, _own_anchors(comparison))
         here = Counts.of(terms)
         counts = here.over_processes()

@@ -161,18 +161,6 @@ class Comparison:
         codes = self.codes_of_masks()
         return codes if codes is not None and codes.cover_all_pairs() else None
 
-    def has_only_partners(self) -> bool:
-        """Return True only if anchor i has candidate i as its only positive, and all other candidates as negatives.
-
-        The positives then have no weights, and no relevance replaces the vectors. False may also mean that the codes
-        were not compared.
-        """
-        codes = self.codes_of_masks()
-        if codes is None or self.shares is not None or self.relevance is not None:
-            return False
-        shared = self.shared or SharedResults({}, opposite=False)
-        return shared.of((codes.groups, codes.clips, codes.itself), lambda: (codes.pair_only_partners(),) * 2)
-
     def codes_of_masks(self) -> MaskCodes | None:
         """Return the codes of `positives` and `negatives`; None unless both masks are functions of the same codes."""
         masks = self._masks()

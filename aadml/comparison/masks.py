@@ -83,7 +83,8 @@ class MaskCodes:
         if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu" or self.itself is not None:
             return False
         both = self.groups, self.clips or self.groups  # of distinct groups, no pair is both positive and negative
-        return all(left is right or torch.equal(left, right) for left, right in both) and _distinct(self.groups[0])
+        equal = all(left is right or torch.equal(left, right) for left, right in both)
+        return equal and bool((self.groups[0].sort().values.diff() > 0).all())
 
     def positives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
         """Return rows (r, c) of the mask of positives, as type `kind`."""
@@ -183,10 +184,6 @@ class _Ranks:
     def most(self) -> int:
         """Maximum over all anchors of the number of candidates with the anchor's code; 0 without anchors."""
         return int((self.stop - self.start).max()) if len(self.start) else 0
-
-
-def _distinct(codes: Tensor) -> bool:
-    return bool((codes.sort().values.diff() > 0).all())
 
 
 def _range(order: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:

@@ -29,17 +29,19 @@ def of_partners(comparison: Comparison, temperature: Tensor | float) -> Terms | 
     Raises:
         InputError: the temperature is not above 0.
     """
-    if comparison.shared is None or len(comparison.anchors) < 2 or not comparison.has_only_partners():
+    shared, codes = comparison.shared, comparison.codes_of_masks()
+    weighted = comparison.shares is not None or comparison.relevance is not None
+    if shared is None or codes is None or weighted or len(comparison.anchors) < 2:
         return None
-    return comparison.shared.of(("partners", temperature), lambda: _of_both(comparison, temperature))
+    if not shared.of((codes.groups, codes.clips, codes.itself), lambda: (codes.pair_only_partners(),) * 2):
+        return None
+    return shared.of(("partners", temperature), lambda: _of_both(comparison, temperature))
 
 
-def _of_both(comparison: Comparison, temperature: Tensor | float) -> tuple[Terms, Terms] | tuple[None, None]:
+def _of_both(comparison: Comparison, temperature: Tensor | float) -> tuple[Terms | None, Terms | None]:
     totals, active, possible = applied(_Partners, *comparison.vectors("cosine"), inverse(temperature))
-    if totals is None:
-        return None, None
-    first, second = zip(totals, active, strict=True)
-    return Terms(*first, possible), Terms(*second, possible)
+    first, second = (None if totals is None else Terms(totals[k], active[k], possible) for k in range(2))
+    return first, second
 
 
 class _Partners(torch.autograd.Function):
@@ -51,12 +53,9 @@ class _Partners(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, anchors: Tensor, candidates: Tensor, factor: Tensor | float
-    ) -> tuple[Tensor, Tensor, Tensor] | tuple[None, None, None]:
+    def forward(ctx: Any, anchors: Tensor, candidates: Tensor, factor: Tensor | float) -> tuple[Tensor | None, ...]:
         sizes = lengths(anchors), lengths(candidates)
-        left, right = anchors / sizes[0], candidates / sizes[1]
-        ctx.scale = float(factor)
+        left, right, ctx.scale = anchors / sizes[0], candidates / sizes[1], float(factor)
         highest = ctx.scale * PER_BIT
         bits = products(left, right, highest)
         ctx.far = 2 * highest > HIGHEST_BITS  # ratios may overflow float32, and gradients may be denormal
@@ -79,19 +78,18 @@ class _Partners(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, above: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        *inputs, left, right, left_sizes, right_sizes, exponentials, rivals, inverses = ctx.saved_tensors
-        for_left, for_right, for_factor = ctx.needs_input_grad
+        *inputs, left, right, left_lengths, right_lengths, exponentials, rivals, inverses = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[0] or inputs[2] is not None, ctx.needs_input_grad[1]
         with torch.no_grad(), full_precision(above):
             weights = inverses * above
             gradient = torch.add(weights[0, :, None], weights[1]).mul_(exponentials)
             if ctx.far:
                 torch.hardshrink(gradient, NOTHING, out=gradient)
             gradient.diagonal().copy_((rivals * weights).sum(0).neg_())
-            wanted = for_left or for_factor, for_right
             of_left, of_right = gradients_of_products(gradient, left, right, wanted, ctx.scale)
             gradients = (
-                gradient_of_units(of_left, left, left_sizes) if for_left and of_left is not None else None,
-                None if of_right is None else gradient_of_units(of_right, right, right_sizes),
-                (of_left * left).sum().div_(ctx.scale).to(inputs[2]) if for_factor and of_left is not None else None,
+                None if of_left is None else gradient_of_units(of_left, left, left_lengths),
+                None if of_right is None else gradient_of_units(of_right, right, right_lengths),
+                None if of_left is None or inputs[2] is None else (of_left * left).sum().div_(ctx.scale).to(inputs[2]),
             )
         return once(gradients, above, tuple(inputs))

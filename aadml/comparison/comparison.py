@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import pairwise
 from aadml.comparison.masks import Mask, MaskCodes, RowsOfMask, rows_of
-from aadml.comparison.opposites import SharedProducts
+from aadml.comparison.opposites import SharedResults
 from aadml.feature_extraction.ground.errors import InputError
 
 SCORES_KEPT = ("squared_distance", "distance", "dot", "cosine")
@@ -64,7 +64,7 @@ class Comparison:
             DAML and HDML.
         anchor_class: (a,) int64 classes of the anchors, for losses and proxies that need classes.
         candidate_class: (c,) int64 classes of the candidates.
-        shared: products that a comparison in the opposite direction reuses (see `share_products`); None in a new
+        shared: results that a comparison in the opposite direction reuses (see `share_results`); None in a new
             comparison.
     """
 
@@ -82,7 +82,7 @@ class Comparison:
     candidate_head: nn.Module | None = None
     anchor_class: Tensor | None = None
     candidate_class: Tensor | None = None
-    shared: SharedProducts | None = field(default=None, init=False, repr=False, compare=False)
+    shared: SharedResults | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of_labels(

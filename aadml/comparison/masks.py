@@ -75,6 +75,17 @@ class MaskCodes:
         groups, clips = self._ranks("groups"), self._ranks("clips")
         return torch.equal(groups.stop - groups.start, clips.stop - clips.start)
 
+    def pair_only_partners(self) -> bool:
+        """Return True only if candidate i is the only positive of anchor i, and all other candidates are negatives.
+
+        False may also mean that the codes were not compared.
+        """
+        if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu" or self.itself is not None:
+            return False
+        both = self.groups, self.clips or self.groups  # of distinct groups, no pair is both positive and negative
+        equal = all(left is right or torch.equal(left, right) for left, right in both)
+        return equal and bool((self.groups[0].sort().values.diff() > 0).all())
+
     def positives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
         """Return rows (r, c) of the mask of positives, as type `kind`."""
         same = self._compared(torch.eq, "groups" if self.clips is None else "clips", rows, kind)

@@ -6,6 +6,7 @@ Reference: Chen et al., A simple framework for contrastive learning of visual re
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import inverse, of_each_positive
+from aadml.losses.kernels.partners import of_partners
 from aadml.losses.kernels.row_blocks import Costs, Rows, summed
 from aadml.losses.kernels.scores import scores_of
 
@@ -51,4 +52,5 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
             negatives = negatives.maximum(others if rows.within is None else others * (1 - rows.within))
         return of_each_positive(rows.scores, rows.near, negatives, rows.shares, rows.room)
 
-    return summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)
+    terms = of_partners(comparison, temperature)
+    return terms or summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

@@ -6,6 +6,7 @@ Reference: Khosla et al., Supervised contrastive learning, NeurIPS 2020, https:/
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import inverse, mean_over_positives
+from aadml.losses.kernels.partners import of_partners
 from aadml.losses.kernels.row_blocks import Costs, Rows, summed
 from aadml.losses.kernels.scores import scores_of
 
@@ -43,4 +44,5 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
     def cost(rows: Rows) -> Costs:
         return mean_over_positives(rows.scores, rows.near, rows.rivals, rows.shares, rows.room)
 
-    return summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)
+    terms = of_partners(comparison, temperature)
+    return terms or summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

@@ -154,16 +154,20 @@ def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedde
     The masks exclude pairs in which a vector is compared with itself.
     """
     bank, places = batch.candidates, batch.places
-    clip = torch.arange(len(bank.groups), device=bank.groups.device)
+    clip = places if batch.bank is None else torch.arange(len(bank.groups), device=bank.groups.device)
     place = {modality: number for number, modality in enumerate(columns)}
     itself = [places + place[row] * len(clip) if row in place else torch.full_like(places, -1) for row in rows]
     numbers = {modality: number for number, modality in enumerate(batch.vectors)}
     return MaskCodes(
-        groups=(batch.groups.repeat(len(rows)), bank.groups.repeat(len(columns))),
-        clips=(places.repeat(len(rows)), clip.repeat(len(columns))) if batch.relation == "id" else None,
+        groups=(_repeated(batch.groups, rows), _repeated(bank.groups, columns)),
+        clips=(_repeated(places, rows), _repeated(clip, columns)) if batch.relation == "id" else None,
         itself=torch.cat(itself) if place.keys() & set(rows) else None,
         sides=(_sides(rows, numbers, places), _sides(columns, numbers, clip)),
     )
+
+
+def _repeated(codes: Tensor, modalities: Sequence[Modality]) -> Tensor:
+    return codes if len(modalities) == 1 else codes.repeat(len(modalities))
 
 
 def _sides(modalities: Sequence[Modality], numbers: Mapping[Modality, int], clip: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
-from aadml.comparison.opposites import share_products
+from aadml.comparison.opposites import share_results
 from aadml.comparison.processes import group
 from aadml.feature_extraction.feature_file.names import MODALITIES, is_modality
 from aadml.feature_extraction.ground.contracts import Condition, require_part, require_result
@@ -253,7 +253,7 @@ class Objective(nn.Module):
 
     def _compare(self, comparisons: Sequence[Comparison], generator: torch.Generator) -> dict[str, Tensor]:
         if not self.compiled:
-            share_products(comparisons)
+            share_results(comparisons)
         losses, shares = [], []
         for loss_of, comparison in zip(self.losses, comparisons, strict=True):
             if not (len(comparison.anchors) and len(comparison.candidates)):  # no clip of this batch has the modality

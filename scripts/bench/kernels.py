@@ -30,7 +30,7 @@ from plain_losses import CENTERS, OF_PROXIES, PLAIN, nt_xent_of_pairs
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison
-from aadml.comparison.opposites import share_products
+from aadml.comparison.opposites import share_results
 from aadml.losses import LOSSES
 from aadml.objective.objective import reduce
 
@@ -131,7 +131,7 @@ def with_labels(loss: Loss, name: str, *, both: bool, share: bool = True) -> Cal
             r = x
         comparisons = [Comparison.of_labels(*sides, labels, labels) for sides in [(x, r), (r, x)][: 1 + both]]
         if share:
-            share_products(comparisons)
+            share_results(comparisons)
         return torch.stack([of(loss, comparison, name) for comparison in comparisons]).mean()
 
     return value

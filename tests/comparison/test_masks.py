@@ -28,3 +28,16 @@ def test_codes_cover_all_pairs_without_anchors_among_candidates_if_clips_are_gro
     assert not MaskCodes(groups, clips=(LABELS, torch.arange(4))).cover_all_pairs()  # two candidates of one group
     assert not MaskCodes(groups, clips=(LABELS - 9, CANDIDATES)).cover_all_pairs()  # anchors without a positive
     assert not MaskCodes(groups, itself=torch.tensor([-1, 3, 0])).cover_all_pairs()
+
+
+def test_codes_pair_only_partners_if_groups_are_distinct_and_equal_on_both_sides():
+    row = torch.arange(4)
+    assert MaskCodes((row, row)).pair_only_partners()
+    assert MaskCodes((row.flip(0), row.flip(0).clone()), (row + 3, row + 3)).pair_only_partners()
+    assert not MaskCodes((row, row.flip(0))).pair_only_partners()
+    assert not MaskCodes((row, row + 4)).pair_only_partners()
+    assert not MaskCodes((row, row[:3])).pair_only_partners()
+    assert not MaskCodes((row // 2, row // 2), (row, row)).pair_only_partners()
+    assert not MaskCodes((row, row), (row, row + 4)).pair_only_partners()
+    assert not MaskCodes((row, row), itself=row).pair_only_partners()
+    assert not MaskCodes((torch.full((2,), torch.inf),) * 2).pair_only_partners()

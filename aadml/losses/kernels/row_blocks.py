@@ -307,7 +307,7 @@ class _Sums(torch.autograd.Function):
                 gradients = tuple(None if part is None else part * above[:1].sum() for part in ctx.saved_tensors[4:])
             else:
                 gradients = ctx.task.run(tuple(inputs), ctx.wanted, above)[1]
-        return (*_once(gradients, above, tuple(inputs)), None, None)
+        return (*once(gradients, above, tuple(inputs)), None, None)
 
 
 class _Known(torch.autograd.Function):
@@ -408,7 +408,7 @@ class _Columns(torch.autograd.Function):
         wanted = (ctx.needs_input_grad[0], ctx.needs_input_grad[1], False)
         with torch.no_grad(), full_precision(left):
             gradients = task.run((left, right, None), wanted, None)[1]
-        return (*_once(gradients, above, (left, right, None))[:2], None, None)
+        return (*once(gradients, above, (left, right, None))[:2], None, None)
 
 
 def _no_cost(rows: Rows) -> Costs:
@@ -416,7 +416,7 @@ def _no_cost(rows: Rows) -> Costs:
     return Costs(nothing, nothing, nothing, rows.scores)
 
 
-def _once(gradients: _Inputs, above: Tensor, inputs: _Inputs) -> _Inputs:
+def once(gradients: _Inputs, above: Tensor, inputs: _Inputs) -> _Inputs:
     """Return gradients that raise an error on differentiation."""
     if not torch.is_grad_enabled():
         return gradients

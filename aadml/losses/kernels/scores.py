@@ -26,6 +26,9 @@ NARROW = 32
 ALIGNED = 16
 """Products with multiples of this width are as fast by rows as by columns; others take up to 1.3 times as long."""
 
+WIDE = 128
+"""Number of dimensions from which a product takes longer than a copy of its transpose and a sum of two gradients."""
+
 NO_DISTANCE = (1.01 * TINY) ** 0.5
 """Largest distance of vectors that count as equal."""
 
@@ -194,14 +197,19 @@ def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0)
     if name in ("squared-euclidean", "euclidean"):
         kind: Kind = "distance" if name == "euclidean" else "squared distance"
         return Scores(*_as_products(*comparison.vectors(name)), kind, -2.0)
-    if comparison.shared is not None and not torch.compiler.is_compiling():
+    shared = comparison.shared
+    if shared is not None and comparison.anchors.shape[1] >= WIDE and not torch.compiler.is_compiling():
         scale = 1.0 if isinstance(factor, Tensor) else factor
-        matrix = comparison.shared.of((name, scale), lambda: products(*_sides(comparison, name), scale))
+        matrix = shared.of((name, scale), lambda: _both_ways(products(*_sides(comparison, name), scale)))
         return Scores(factor * matrix if isinstance(factor, Tensor) else matrix)
     anchors, candidates = _sides(comparison, name)
     if isinstance(factor, Tensor):
         return Scores(factor * anchors, candidates)
     return Scores(anchors, candidates, scale=factor)
+
+
+def _both_ways(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    return matrix, matrix.T.contiguous()
 
 
 def _sides(comparison: Comparison, name: Score) -> tuple[Tensor, Tensor]:
@@ -242,7 +250,7 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, turn_zero: bool) -> Tensor:
-        length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True).clamp_min_(TINY)
+        length = lengths(vectors)
         if not turn_zero:
             length = F.threshold(length, TINY, torch.inf)
         units: Tensor = vectors / length
@@ -251,9 +259,18 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor, None]:
-        unit, length = ctx.saved_tensors
-        along = (above * unit).sum(1, keepdim=True).mul_(length > TINY)
-        return torch.addcmul(above, unit, along, value=-1).div_(length), None
+        return gradient_of_units(above, *ctx.saved_tensors), None
+
+
+def lengths(vectors: Tensor) -> Tensor:
+    """Return the norms (n, 1) of vectors (n, d), at least TINY."""
+    return torch.linalg.vector_norm(vectors, dim=1, keepdim=True).clamp_min_(TINY)
+
+
+def gradient_of_units(above: Tensor, units: Tensor, length: Tensor) -> Tensor:
+    """Return the gradient of vectors (n, d) from the gradient of their unit vectors; see `_Unit`."""
+    along = (above * units).sum(1, keepdim=True).mul_(length > TINY)
+    return torch.addcmul(above, units, along, value=-1).div_(length)
 
 
 def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:

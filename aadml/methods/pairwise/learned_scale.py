@@ -67,5 +67,8 @@ class LearnedScale(nn.Module):
 
     def _scaled(self, loss: Any, comparison: Comparison) -> Terms:
         assert self.log_scale is not None
-        terms: Terms = loss(comparison, temperature=torch.exp(-self.log_scale))
+        temperature = torch.exp(-self.log_scale)
+        if comparison.shared is not None:  # opposite directions share results of the same temperature
+            temperature = comparison.shared.of(self.log_scale, lambda: (temperature, temperature))
+        terms: Terms = loss(comparison, temperature=temperature)
         return terms

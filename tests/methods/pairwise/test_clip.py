@@ -10,6 +10,7 @@ from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
+from aadml.losses.kernels.partners import _Partners
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.training.learner import Batch, Epoch
@@ -39,6 +40,19 @@ def test_the_loss_is_the_mean_cross_entropy_of_partners_both_ways():
     scores, target = logits(one, given), torch.arange(7)
     expected = (F.cross_entropy(scores, target) + F.cross_entropy(scores.T, target)) / 2
     torch.testing.assert_close(one.players()["all"].loss(given)["loss"], expected)
+
+
+def test_both_directions_have_the_gradients_of_one_matrix_of_logits(monkeypatch):
+    one, given = learner(), batch()
+    made = []
+    monkeypatch.setattr(_Partners, "forward", lambda *args, plain=_Partners.forward: made.append(1) or plain(*args))
+    parameters = list(one.players()["all"].parameters)
+    ours = torch.autograd.grad(one.players()["all"].loss(given)["loss"], parameters)
+    scores, target = logits(one, given), torch.arange(7)
+    expected = (F.cross_entropy(scores, target) + F.cross_entropy(scores.T, target)) / 2
+    torch.testing.assert_close(ours, torch.autograd.grad(expected, parameters))
+    assert any(parameter is one.log_scale for parameter in parameters)
+    assert len(made) == 1
 
 
 def test_the_scale_starts_at_the_temperature_is_learned_and_held_at_a_hundred():

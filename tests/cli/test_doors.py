@@ -22,7 +22,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.methods.untrained.random_vectors import random_vectors
 from aadml.protocols.protocol import Protocol
 from aadml.proxies.identity import Identity
-from aadml.selections.pairs import everything
+from aadml.selections.all_pairs import everything
 
 
 def halfway(comparison: Comparison, *, margin: float = 0.5) -> Terms:

@@ -7,7 +7,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.objective import Embedded, Objective
 from aadml.objective.objective import ObjectiveOptions
 from aadml.proxies.memory import Memory
-from aadml.selections.pairs import everything
+from aadml.selections.all_pairs import everything
 from certificates.certificate import Arrays, Certificate, Errors, error, value_and_gradients
 from certificates.losses import CLOSE, PML
 

@@ -15,7 +15,7 @@ from aadml.objective import Objective
 from aadml.objective.objective import ObjectiveOptions
 from aadml.proxies.memory import Memory
 from aadml.retrieval.evaluation import evaluate
-from aadml.selections.pairs import everything
+from aadml.selections.all_pairs import everything
 from certificates.audio_text import BOTH_WAYS, MEI, OBJECTIVES, released
 from certificates.certificate import Arrays, Certificate, Errors, worst
 from certificates.losses import LABELS, PML, objective

@@ -16,10 +16,14 @@ HIGHEST_BITS = 100.0
 """Largest absolute binary logarithm of an exponential whose sums and reciprocals keep full precision in float32."""
 
 
-def of_partners(comparison: Comparison, temperature: Tensor | float) -> Terms | None:
+def of_partners(comparison: Comparison, temperature: float) -> Terms | None:
     """Compute the cross-entropy of each anchor's partner, and at the same time of the opposite direction.
 
         total_i = log(1 + sum over j unlike i of exp((s_ij - s_ii) / tau)),   s is the cosine
+
+    Args:
+        comparison: a anchors against their a partners.
+        temperature: tau; a scalar tensor if tau is learned.
 
     Returns:
         One term per anchor. None without an opposite comparison, or if any anchor has another positive than its
@@ -38,7 +42,7 @@ def of_partners(comparison: Comparison, temperature: Tensor | float) -> Terms | 
     return shared.of(("partners", temperature), lambda: _of_both(comparison, temperature))
 
 
-def _of_both(comparison: Comparison, temperature: Tensor | float) -> tuple[Terms | None, Terms | None]:
+def _of_both(comparison: Comparison, temperature: float) -> tuple[Terms | None, Terms | None]:
     totals, active, possible = applied(_Partners, *comparison.vectors("cosine"), inverse(temperature))
     first, second = (None if totals is None else Terms(totals[k], active[k], possible) for k in range(2))
     return first, second

@@ -264,7 +264,8 @@ class _Unit(torch.autograd.Function):
 
 def lengths(vectors: Tensor) -> Tensor:
     """Return the norms (n, 1) of vectors (n, d), at least TINY."""
-    return torch.linalg.vector_norm(vectors, dim=1, keepdim=True).clamp_min_(TINY)
+    norms: Tensor = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+    return norms.clamp_min_(TINY)
 
 
 def gradient_of_units(above: Tensor, units: Tensor, length: Tensor) -> Tensor:

@@ -370,12 +370,13 @@ class Splits:
 
     Attributes:
         train: clips to fit on.
-        valid: clips to select epochs and options on; by default none. `aadml.fit` then sets some of the training
-            clips aside, as for a file without validation clips.
+        valid: clips to select epochs and options on. If `valid` is omitted, `aadml.fit` sets some of the training
+            clips aside, as for a file without validation clips. With empty clips, the last epoch is kept.
         test: clips to score once; by default none.
         name: source of the data, for messages.
         notes: steps that derived the splits (a drawn validation split, dropped clips), one sentence per step.
         provenance: modality -> origin of its features, as in the feature file; empty if unknown.
+        omits_valid: whether `valid` was omitted.
         clusters: id of a clip -> its cluster. For confidence intervals, clusters are resampled; None resamples
             clips.
     """
@@ -387,8 +388,10 @@ class Splits:
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, JsonObject] = field(default_factory=dict)
     clusters: Mapping[str, str] | None = None
+    omits_valid: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "omits_valid", self.valid is None)
         for split in ("valid", "test"):
             if getattr(self, split) is None:
                 object.__setattr__(self, split, self.train.select(torch.arange(0)))

@@ -316,7 +316,7 @@ class TrainingSource:
         if not isinstance(self.data, Splits | Clips):
             return load_splits(config, content)
         splits = Splits(self.data) if isinstance(self.data, Clips) else self.data
-        if len(splits.valid):
+        if not splits.omits_valid:
             return configured_in_memory(splits, config)
         return configured_in_memory(_with_validation(splits, config.common), config, drawn=True)
 

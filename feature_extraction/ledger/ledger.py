@@ -5,7 +5,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.atomic import append_all, refuse_links
+from aadml.feature_extraction.ground.atomic import refuse_links
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.locks import WITHOUT_FLOCK, locked
 from aadml.feature_extraction.ledger.notes import Note, line_of_note
@@ -22,6 +22,7 @@ from aadml.feature_extraction.ledger.positions import Positions
 from aadml.feature_extraction.ledger.records import Block, Record, body_of, key_of, key_of_line, line_of, read_line
 
 RECORDS, VALUES = "records.jsonl", "values.f32"
+_OLD = "ledger.jsonl"
 _LOCK = "lock.host"  # only where the file system has no flock
 _FLUSH_SECONDS = 5.0  # work that a power failure may lose; a kill loses no work
 _LINE = 1024  # bytes of the first read of a line
@@ -49,7 +50,11 @@ class Ledger:
 
     def find(self, clip: str, modality: str, settings: str) -> Record | None:
         """Return the newest intact record of a clip, modality and settings; None if there is no such record."""
-        return self._newest(self._positions, {"id": clip, "modality": modality, "settings": settings})
+        for position in self._positions.of(key_of(clip, modality, settings)):
+            record = read_line(Record, self._line(position))
+            if record is not None and (record.id, record.modality, record.settings) == (clip, modality, settings):
+                return record
+        return None
 
     def find_content(self, content: str, modality: str, settings: str) -> Record | None:
         """Return the newest successful record with this content, modality and settings; None for no such record.
@@ -64,13 +69,9 @@ class Ledger:
                 if line and not line.get("reason"):
                     key = key_of(*(str(line.get(name)) for name in ("content", "modality", "settings")))
                     self._contents.add(key, position)
-        return self._newest(self._contents, {"content": content, "modality": modality, "settings": settings})
-
-    def _newest(self, positions: Positions, wanted: Mapping[str, str]) -> Record | None:
-        """Return the newest intact record with the attributes `wanted`, which form the key of `positions`."""
-        for position in positions.of(key_of(*wanted.values())):
+        for position in self._contents.of(key_of(content, modality, settings)):
             record = read_line(Record, self._line(position))
-            if record is not None and all(getattr(record, name) == value for name, value in wanted.items()):
+            if record and (record.content, record.modality, record.settings) == (content, modality, settings):
                 return record
         return None
 
@@ -137,8 +138,8 @@ class Ledger:
         """Write the values, then the line, and return the position of the line."""
         position = self._end
         try:
-            append_all(self._values.fileno(), data)
-            append_all(self._records.fileno(), line)
+            _write_at(self._values, data, self._values_end)
+            _write_at(self._records, line, self._end)
             self._end, self._values_end = self._end + len(line), self._values_end + len(data)
             if time.monotonic() - self._flushed > _FLUSH_SECONDS:
                 self.flush()
@@ -189,18 +190,22 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
         The ledger.
 
     Raises:
-        InputError: the folder cannot be written, is used by another process, or is or contains a symbolic link.
+        InputError: the folder cannot be written, is used by another process, is or contains a symbolic link, or
+            contains a ledger of an older version.
         OSError: the disk cannot store the data at the exit.
     """
+    if (folder / _OLD).exists():
+        raise InputError(
+            f"{folder / _OLD} was written by an older version of aadml; finish the job with that version, "
+            f"remove {folder} to decode its clips again, or choose another output"
+        )
     refuse_links(folder)
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             records, values = (stack.enter_context(_opened(folder / name)) for name in (RECORDS, VALUES))
         except OSError as error:
-            raise InputError(
-                f"{folder} cannot be written ({error.strerror or error}); choose another output"
-            ) from error
+            raise InputError(f"{folder} cannot be written ({error.strerror}); choose another output") from error
         busy = (
             "another extraction is writing this file; wait until the extraction has finished, or choose another output"
         )
@@ -230,5 +235,10 @@ def is_in_use(records: Path) -> bool:
 
 
 def _opened(path: Path) -> BinaryIO:
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    return os.fdopen(os.open(path, flags, 0o666), "r+b")
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")
+
+
+def _write_at(file: BinaryIO, data: bytes, position: int) -> None:
+    written = 0
+    while written < len(data):
+        written += os.pwrite(file.fileno(), data[written:], position + written)

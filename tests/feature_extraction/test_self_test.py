@@ -27,7 +27,7 @@ def cache(monkeypatch, tmp_path):
 
 def unpublished(monkeypatch, name):
     """Take any content of the file of that name for the published one."""
-    monkeypatch.setitem(WEIGHTS, name, replace(WEIGHTS[name], md5=None, sha256=None, size=None))
+    monkeypatch.setitem(WEIGHTS, name, replace(WEIGHTS[name], md5=None, sha256=None))
     return weights_folder() / WEIGHTS[name].file
 
 

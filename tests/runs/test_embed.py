@@ -130,7 +130,7 @@ def test_an_embedding_that_is_not_finite_is_refused_and_nothing_is_written(tmp_p
     made = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8))
     write_features(tmp_path / "own.h5", made)
     model = aadml.fit(tmp_path / "own.h5", method="cca", settings={"method.dimension": 2})
-    weights = next(iter(model.method.projection.weights.values()))
+    weights = next(iter(model.method.weights.values()))
     weights[0, 0], weights[1, 0] = torch.inf, torch.nan
     with pytest.raises(InputError, match=rf"the audio embedding of {made.ids[0]} contains NaN or infinity; correct"):
         embed.embed_file(model, tmp_path / "own.h5", tmp_path / "e.h5")

@@ -145,7 +145,7 @@ def test_an_embedding_that_is_not_finite_is_refused_and_the_index_is_unchanged(f
     values[70, :2] = 3e38, -3e38  # finite, but their cosine is not
     shutil.copy(features, source)
     model = aadml.fit(features, method="cca", settings={"method.dimension": 2, "inputs.clamp": 0})
-    model.method.projection.weights["audio"] *= 1e20
+    model.method.weights["audio"] *= 1e20
     folder = model.save(tmp_path / "model")
     Index.build(source, index, model=folder).close()
     write_features(source, replace(made, features={**made.features, "audio": values}))

@@ -16,7 +16,7 @@ from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, Queries, Units, nothing_relevant, score_direction
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.retrieval.galleries import Sides, of_others, sides_of
-from aadml.retrieval.metric_functions import Function, function_of
+from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.results import DirectionResult, Evaluation, both_ways
@@ -48,11 +48,14 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
     """Return the mean of a metric, such as "recall@10", over the queries of each direction, then over all directions.
 
     Raises:
-        InputError: an invalid metric, embeddings that cannot be compared or cannot have the gallery of the metric, or
-            no query with a relevant item.
+        InputError: an invalid metric or cutoff, embeddings that cannot be compared or cannot have the gallery of the
+            metric, or no query with a relevant item.
     """
     function, gallery = function_of(metric), OTHER_GALLERIES.get(metric, "full")
-    means = [float(per_query(embeddings, way, function, gallery).mean()) for way in embeddings.directions()]
+    directions = embeddings.directions()
+    for direction in directions:
+        check_cutoff(metric, len(sides_of(embeddings, direction, "full")[0].gallery))
+    means = [float(per_query(embeddings, direction, function, gallery).mean()) for direction in directions]
     return sum(means) / len(means)
 
 

@@ -78,7 +78,7 @@ def test_studies_and_trackers_do_not_keep_secrets(address, tmp_path, monkeypatch
     monkeypatch.setitem(TRACKERS, "own", lambda name, config, closing: logged.update(config) or (lambda *_: None))
     aadml.fit(address, method="cca", settings={"method.dimension": 3}, track="own")
     assert logged["data"] == "memory://host/clips.h5"
-    over = ("--over", "training.optimizer=adam,sgd", "--seeds", 1, "--epochs", 1)
+    over = ("--over", "training.optimizer=adam,sgd", "--seeds", 1, "--max-epochs", 1)
     code, *output = run("ablate", "--data", address, *over, "-o", "study", "--workers", 0, *sets())
     assert code == 0, output
     assert "SECRET" not in "".join(output)

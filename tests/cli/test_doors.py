@@ -95,7 +95,7 @@ def test_a_loss_in_a_file_beside_the_data_runs_in_worker_processes(aadml, beside
     out = tmp_path / "out"
     code, _, err = aadml(
         "ablate", "--data", beside, "--over", "loss=own_parts:halfway,aa-own_parts:halfway,triplet", "--seeds", 1,
-        "--epochs", 2, "--workers", 2, *SMALL, "-o", out,
+        "--max-epochs", 2, "--workers", 2, *SMALL, "-o", out,
     )  # fmt: skip
     assert code == 0, err
     rows = (out / "results.csv").read_text()
@@ -236,7 +236,7 @@ def test_an_installed_package_enters_by_its_entry_points(installed, features, tm
             assert entry["from"] == "own-package 1.2"
             assert entry["description"]
     assert "[own_package.parts:halfway of own-package 1.2]" in run("list", "losses").stdout
-    grid = ["--over", "loss=own-halfway,aa-own-halfway", "--seeds", 1, "--epochs", 1, "--workers", 2, *SMALL]
+    grid = ["--over", "loss=own-halfway,aa-own-halfway", "--seeds", 1, "--max-epochs", 1, "--workers", 2, *SMALL]
     done = run("ablate", "--data", features, *grid, "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "own-halfway" in (tmp_path / "out" / "results.csv").read_text()

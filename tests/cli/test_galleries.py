@@ -76,7 +76,7 @@ def test_other_galleries_are_columns_and_criteria(aadml, features, tmp_path):
         f"training.criterion=auto,{','.join(names)}",
         "--seeds",
         1,
-        "--epochs",
+        "--max-epochs",
         3,
         "--workers",
         0,

@@ -6,7 +6,7 @@ import json
 import pytest
 
 SMALL = ["--set", "network.hidden=[8]", "--set", "training.batch=20", "--set", "training.learning_rate=0.01"]
-GRID = ["--over", "loss=triplet,contrastive", "--seeds", 2, "--epochs", 2, "--workers", 0, *SMALL]
+GRID = ["--over", "loss=triplet,contrastive", "--seeds", 2, "--max-epochs", 2, "--workers", 0, *SMALL]
 OWN = '''
 def first(ranking):
     """Say whether the best item is relevant."""

@@ -24,7 +24,7 @@ def test_ablations_comparisons_and_pages_name_what_is_relevant(aadml, unlabelled
     own = "relevance own (the query's own partner only), protocol inductive, "
     own += "chance 0.180 (recall@5 0.250, mean-rank 10.500)"
     rest = ["--data", unlabelled, "--seeds", 1, "--workers", 0, "--metric", "recall@5", "--metric", "mean-rank"]
-    small = ["--set", "network.hidden=[8]", "--set", "training.criterion=map", "--epochs", 1]
+    small = ["--set", "network.hidden=[8]", "--set", "training.criterion=map", "--max-epochs", 1]
     over = ["--over", "loss.temperature=0.1,0.2", "--baseline", "none", "-o", tmp_path / "a"]
     code, out, err = aadml("ablate", "--config", "pairs", *rest, *small, *over)
     assert (code, own in out) == (0, True), out + err
@@ -40,6 +40,6 @@ def test_ablations_comparisons_and_pages_name_what_is_relevant(aadml, unlabelled
 @pytest.mark.slow
 def test_where_the_class_makes_relevant_nothing_is_added(aadml, features, tmp_path):
     over = ["--over", "loss.temperature=0.1", "--baseline", "none", "-o", tmp_path / "a", "--seeds", 1, "--workers", 0]
-    small = ["--set", "network.hidden=[8]", "--set", "training.criterion=map", "--epochs", 1]
+    small = ["--set", "network.hidden=[8]", "--set", "training.criterion=map", "--max-epochs", 1]
     code, out, err = aadml("ablate", "--config", "pairs", "--data", features, *over, *small)
     assert (code, "relevance" in out, "protocol inductive, chance 0." in out) == (0, False, True), out + err

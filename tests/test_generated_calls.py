@@ -25,10 +25,12 @@ def entries(tmp_path_factory):
         return pool.submit(run_all, tmp_path_factory.mktemp("generated")).result()
 
 
+@pytest.mark.slow
 def test_no_entry_ends_in_a_traceback_or_leaves_something_behind(entries):
     assert not [(entry.text, entry.outcome, entry.detail, entry.left) for entry in entries if entry.failed]
 
 
+@pytest.mark.slow
 def test_many_entries_do_their_work_and_many_are_refused(entries):
     outcomes = [entry.outcome for entry in entries]
     assert sum(outcome in ("0", "1") for outcome in outcomes) > LINES / 4

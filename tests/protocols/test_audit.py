@@ -53,6 +53,7 @@ def test_joined_leaks_are_caught_too(subject):
 
 
 @pytest.mark.parametrize("encoder", zoo.LEAKY, ids=lambda encoder: encoder.__name__)
+@pytest.mark.slow
 def test_every_leak_of_the_zoo_fails_or_is_not_claimed_to_be_checked(encoder, subject, memory):
     found = {one.check: one for one in audit(FunctionPipeline(encoder), subject.splits, CHECKS)}
     caught = zoo.LEAKY[encoder]

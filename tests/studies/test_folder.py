@@ -153,6 +153,7 @@ def test_a_sweep_that_is_refused_leaves_no_folder(features, tmp_path, words, mor
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_a_refused_merge_of_the_sample_leaves_no_folder(tmp_path):
     told = refused(["reproduce", "mei", "--merge", "--seeds", "1", "-o"], tmp_path / "out")
     assert "not finished" in told

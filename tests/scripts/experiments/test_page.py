@@ -375,6 +375,7 @@ def test_the_shipped_page_is_what_the_shipped_rows_say():
     assert not re.search(r"-0\.0+\b", page)  # what is rounded to zero has no minus
 
 
+@pytest.mark.slow
 def test_every_run_is_on_the_shipped_page_and_a_changed_row_changes_it(tmp_path):
     for path in SHIPPED.glob("*.csv"):
         shutil.copy(path, tmp_path)

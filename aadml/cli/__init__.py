@@ -1,6 +1,5 @@
 """The command line. Each command is a file of this folder, imported only for this command."""
 
-import ast
 import importlib
 import io
 import os
@@ -31,6 +30,8 @@ COMMANDS = (
 
 def descriptions() -> dict[str, str]:
     """Return the description of each command: the docstring of its file, which is read without an import."""
+    import ast
+
     files = {name: Path(__file__).with_name(f"{name.replace('-', '_')}.py") for name in COMMANDS}
     return {name: ast.get_docstring(ast.parse(file.read_bytes())) or "" for name, file in files.items()}
 

@@ -7,7 +7,7 @@ import click
 
 from aadml.cli.progress import note
 from aadml.cli.settings import config_options, flags_of, key_flag
-from aadml.cli.sweeps import MAX_EPOCHS, command_line, show, sweep_options, work
+from aadml.cli.sweeps import command_line, show, sweep_options, work
 from aadml.cli.trust import trust_option
 
 _flag = flags_of("aadml.studies.ablation:ablate")
@@ -18,7 +18,7 @@ _flag = flags_of("aadml.studies.ablation:ablate")
 @key_flag("data")
 @_flag("--method")
 @config_options
-@MAX_EPOCHS
+@_flag("--max-epochs", type=click.IntRange(min=1))
 @_flag("--baseline", multiple=True, metavar="KEY=VALUE")
 @sweep_options
 @_flag("-o", "--output", type=click.Path(path_type=Path))

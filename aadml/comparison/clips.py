@@ -376,9 +376,9 @@ class Splits:
         name: source of the data, for messages.
         notes: steps that derived the splits (a drawn validation split, dropped clips), one sentence per step.
         provenance: modality -> origin of its features, as in the feature file; empty if unknown.
-        omits_valid: whether `valid` was omitted.
         clusters: id of a clip -> its cluster. For confidence intervals, clusters are resampled; None resamples
             clips.
+        omits_valid: whether `valid` was omitted; copies keep this mark until they have validation clips.
     """
 
     train: Clips
@@ -388,10 +388,11 @@ class Splits:
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, JsonObject] = field(default_factory=dict)
     clusters: Mapping[str, str] | None = None
-    omits_valid: bool = field(default=False, init=False, repr=False, compare=False)
+    omits_valid: bool = field(default=False, kw_only=True, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "omits_valid", self.valid is None)
+        omits_valid = self.valid is None or (self.omits_valid and not len(self.valid))
+        object.__setattr__(self, "omits_valid", omits_valid)
         for split in ("valid", "test"):
             if getattr(self, split) is None:
                 object.__setattr__(self, split, self.train.select(torch.arange(0)))

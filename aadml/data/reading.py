@@ -174,7 +174,8 @@ def recognize(path: Path) -> str:
 
 def _best(path: Path, kind: str, keys: Sequence[str]) -> str:
     shares = {
-        name: sum(bool(fnmatch.filter(keys, key)) for key in layout.keys) / len(layout.keys)
+        name: sum(any(path.glob(key)) if kind == "folder" else bool(fnmatch.filter(keys, key)) for key in layout.keys)
+        / len(layout.keys)
         for name, layout in LAYOUTS.items()
         if layout.kind == kind
     }

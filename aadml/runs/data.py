@@ -339,7 +339,7 @@ class TrainingSource:
                 content = self._content = open_data(data)
             several, labels = content.all_labels is not None, content.labels[content.rows("train")]
         unlabelled = labels == UNLABELLED
-        return not several and not unlabelled.all(), bool(unlabelled.any())
+        return not several and not (labels.size > 0 and unlabelled.all()), bool(unlabelled.any())
 
 
 def _with_validation(splits: Splits, common: Common) -> Splits:

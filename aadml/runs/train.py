@@ -220,7 +220,7 @@ def continued_config(manifest: RunManifest, config: Config) -> Config:
     config = config.continuing(stored.training)
     absolute = with_absolute_paths(config)
     if stored.yaml() != absolute.yaml():
-        before, now = stored.values, absolute.values
+        before, now = stored.shown.values, absolute.shown.values
         key = next((key for key in {**before, **now} if before.get(key) != now.get(key)), "")
         changed = f"{key} is {before.get(key)} instead of {now.get(key)}" if key else "the text differs"
         raise InputError(

@@ -189,7 +189,10 @@ def verified_rows(database: sqlite3.Connection, part: str) -> Iterator[list[tupl
             yield rows
         return
     count = 0
-    for rows in verified_blocks(database, part, sorted(_recorded(database, part))):
+    for block, value in sorted(_recorded(database, part).items()):
+        rows = _rows_of(database, part, block)
+        if not rows or _digest(rows) != value:
+            raise _block_damage(part, block)
         count += len(rows)
         yield rows
     if count != database.execute(f"SELECT count(*) FROM {part}").fetchone()[0]:
@@ -210,11 +213,15 @@ def verified_blocks(database: sqlite3.Connection, part: str, blocks: Iterable[in
     for block in blocks:
         rows = _rows_of(database, part, block)
         recorded = database.execute(statement, (part, block)).fetchone() if verifies else None
-        if verifies and (_digest(rows) if rows else None) != (recorded[0] if recorded else None):
-            length = _length(part)
-            numbers = f"number {block}" if length == 1 else f"numbers {block * length} to {(block + 1) * length - 1}"
-            raise damage(f"{part}, {numbers}")
+        if verifies and ((_digest(rows),) if rows else None) != recorded:
+            raise _block_damage(part, block)
         yield rows
+
+
+def _block_damage(part: str, block: int) -> sqlite3.DatabaseError:
+    length = _length(part)
+    numbers = f"number {block}" if length == 1 else f"numbers {block * length} to {(block + 1) * length - 1}"
+    return damage(f"{part}, {numbers}")
 
 
 def _rows_of(database: sqlite3.Connection, part: str, block: int) -> list[tuple[Any, ...]]:

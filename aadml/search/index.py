@@ -136,7 +136,7 @@ class Index:
         self._encoder: tuple[object, IndexEncoder] | None = None
         self._search = LatestState(self.path, partial(_read_state, path=self.path))
         self._reading = self._search.reading
-        # a second connection, so that pages do not delay searches; its state are the maps by modality
+        # a second connection, so that pages do not delay searches; its state is the maps by modality
         self._pages = LatestState(self.path, _no_maps)
 
     @property

@@ -74,9 +74,8 @@ def ablate(
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)
-    source = TrainingSource(data)
-    start = source.starting_config(config, method, note)
-    flags = flag_settings({"data": source.place})
+    start = TrainingSource(data).starting_config(config, method, note)
+    flags = flag_settings({"data": data_location(data) if data else None})
     file = starting_file(str(start) if start else None, method, sample=data is None).changed(flags).changed(settings)
     written = file.resolve()
     base = with_sample_data(written, note)

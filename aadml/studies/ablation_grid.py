@@ -7,7 +7,7 @@ from pathlib import Path
 from aadml.configuration.config import Config, ConfigFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.folder import RUNS
-from aadml.studies.grid import Axis, Cell, Overrides, Point, at_most, cells_of, points, set_again
+from aadml.studies.grid import EPOCHS, Axis, Cell, Overrides, Point, at_most, cells_of, points, set_again
 from aadml.studies.job import Job
 from aadml.studies.results import CellScores, read_run
 from aadml.studies.sweep import SweepOutcome
@@ -55,9 +55,11 @@ def plan_ablation(
             the seed or a key of `axes`. Another cause: `axes` contains the epochs, and there is a limit on the epochs.
     """
     again = set_again(changed, axes)
-    if max_epochs is not None and any(axis.key == "training.epochs" for axis in axes):
+    compared = [axis.key for axis in axes] + list(baseline.values if baseline else ())
+    limited = [key for key in compared if key in EPOCHS]
+    if max_epochs is not None and limited:
         raise InputError(
-            f"--over training.epochs cannot be combined with --max-epochs {max_epochs}; leave out one of these options"
+            f"different {limited[0]} cannot be combined with --max-epochs {max_epochs}; leave out one of these options"
         )
     crossed = [Point(point.settings, at_most(point.config, max_epochs)) for point in points(base, axes, again)]
     anchored = any(point.config.prefix for point in crossed)

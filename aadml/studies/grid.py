@@ -243,13 +243,16 @@ def without_proxy(config: Config) -> Config:
     return resolve(config.values | {"proxy": IDENTITY})
 
 
+EPOCHS = ("training.epochs", "method.ancillary_epochs")
+"""Keys that `at_most` limits."""
+
+
 def at_most(config: Config, epochs: int | None) -> Config:
     """Limit the epochs of a run, and of the pretrained model that a method such as "3cmlf" needs; None: no limit."""
     if epochs is None:
         return config
-    prior = getattr(config.options, "ancillary_epochs", None)
-    long = ["training.epochs"] * (config.training.epochs > epochs)
-    long += ["method.ancillary_epochs"] * (isinstance(prior, int) and prior > epochs)
+    numbers = config.training.epochs, getattr(config.options, "ancillary_epochs", None)
+    long = [key for key, number in zip(EPOCHS, numbers, strict=True) if isinstance(number, int) and number > epochs]
     return Overrides(dict.fromkeys(long, epochs)).applied(config) if long else config
 
 

@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -56,8 +57,12 @@ def tuned_rows(
     """
     trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
     jobs = [trial.job for several in trials.values() for trial in several]
-    failures = [job.folder / FAILURE for job in jobs]
-    lost_before = {path.parent for path in failures if path.is_file() and path.read_text("utf-8").startswith(LOST)}
+    reasons = {job.folder: job.folder / FAILURE for job in jobs}
+    lost_before = {
+        folder
+        for folder, path in reasons.items()
+        if path.is_file() and path.read_text("utf-8", "replace").startswith(LOST)
+    }
     execution.note(f"{len(jobs)} trials are scored on validation clips only")
     finished = execution.work(jobs, execution.workers)
     outcomes = {outcome.job.folder: outcome for outcome in finished}
@@ -71,7 +76,8 @@ def tuned_rows(
         for job in (trial.job for trial in trials[row.cell.name]):
             reason = outcomes[job.folder].reason
             if reason.startswith(LOST) and job.folder not in lost_before:
-                write_text(job.folder / FAILURE, reason)
+                with suppress(InputError):  # on a full disk, the trial counts as lost in the next call too
+                    write_text(job.folder / FAILURE, reason)
                 lost[best.cell.name] = (
                     f"{job.folder.name} is missing ({reason}); run the same command again, with fewer --workers if the "
                     "memory was full, and the trial counts as failed if its process ends early again"

@@ -132,9 +132,14 @@ def read_columns(path: str | os.PathLike[str], named: Mapping[str, str] | None =
     )
     if ALL_LABELS not in columns.left or not columns.labels_are_positions():
         return columns
-    marks = read(path, (ALL_LABELS,))[ALL_LABELS]
-    shape = (len(columns.beside["label"]), len(columns.beside["class_names"]))
-    if marks.shape != shape or not np.isin(marks, (0, 1)).all():
+    labels, names = columns.beside["label"].reshape(-1), columns.beside["class_names"]
+    try:
+        marks = read(path, (ALL_LABELS,))[ALL_LABELS]
+    except InputError:  # another array of this name, such as lists of different lengths
+        return columns
+    if marks.shape != (labels.size, names.size) or not np.isin(marks, (0, 1)).all():
+        return columns
+    if not np.where(labels == UNLABELLED, ~marks.any(axis=1), marks[np.arange(labels.size), labels] == 1).all():
         return columns
     return replace(columns, left=[key for key in columns.left if key != ALL_LABELS], all_labels=marks == 1)
 

@@ -28,7 +28,8 @@ def refuse_other_clips(
     try:
         with open_hdf5(path) as file:
             columns = [file[key] for key in ("id", "column/recording") if isinstance(file.get(key), h5py.Dataset)]
-            clips = [set(map(as_text, row)) for row in zip(*(column[()].tolist() for column in columns), strict=False)]
+            values = [np.ravel(column[()]).tolist() for column in columns]
+            clips = [set(map(as_text, row)) for row in zip(*values, strict=False)]
     except InputError:  # no file, or a damaged file
         return
     known = set(names)

@@ -52,6 +52,8 @@ _ADDRESS = re.compile(
     re.DOTALL,
 )
 _SAVED = ("dataset_dict.json", "state.json")
+_READ = (".parquet", ".jsonl", ".tsv", ".json", ".arrow")
+"""Suffixes of the files that are read in a folder."""
 _SUFFIXES = (".parquet", ".tar", ".tgz", ".tar.gz")
 _IDS = ("query-id", "corpus-id", "id", "_id")
 _FREE, _RATIO = 1 << 26, 200  # bytes to which a file may always expand, or per stored byte
@@ -316,7 +318,8 @@ class TablePart:
 def _parts(path: Path) -> Iterator[TablePart]:
     optional("pyarrow", str(path), "aadml[parquet]")
     for file in path.rglob("*") if path.is_dir() else ():
-        if file.exists() and not (file.is_file() or file.is_dir()):  # readers would wait for its end
+        is_read = file.suffix.lower() in _READ
+        if is_read and file.exists() and not (file.is_file() or file.is_dir()):  # readers would wait for its end
             raise ValueError(f"{file.name} is a {file_kind(file.stat())}")
     if any((path / name).is_file() for name in _SAVED):
         _refuse_compressed(_saved_files(path), str(path))

@@ -25,8 +25,8 @@ def refused(snapshot: Snapshot, problem: str) -> Iterator[None]:
         advice = "download the model again, or choose another model"
         if isinstance(error, ImportError):
             advice = "install the missing package"
-        elif isinstance(error, torch.OutOfMemoryError):
-            problem = "the model does not fit into the memory of the device"
+        elif isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+            problem = "the model does not fit into the memory"
             advice = "free some memory, or use another device"
         raise InputError(f"{snapshot.model}: {problem} ({_first_line(error)}); {advice}") from error
 

@@ -205,7 +205,9 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
             folder.mkdir(parents=True, exist_ok=True)
             records, values = (stack.enter_context(_opened(folder / name)) for name in (RECORDS, VALUES))
         except OSError as error:
-            raise InputError(f"{folder} cannot be written ({error.strerror}); choose another output") from error
+            raise InputError(
+                f"{folder} cannot be written ({error.strerror or error}); choose another output"
+            ) from error
         busy = (
             "another extraction is writing this file; wait until the extraction has finished, or choose another output"
         )

@@ -460,6 +460,13 @@ def test_the_columns_of_parts_that_differ_are_listed(tmp_path):
         tables.table_keys(tmp_path)
 
 
+def test_a_pipe_that_no_reader_opens_is_ignored(rows, tmp_path):
+    write_parquet(tmp_path / "a.parquet", rows)
+    (tmp_path / "media").mkdir()
+    os.mkfifo(tmp_path / "media" / "agent.sock")
+    assert open_data(tmp_path).ids == open_data(tmp_path / "a.parquet").ids
+
+
 def test_a_pipe_in_a_folder_of_tables_is_refused(tmp_path):
     os.mkfifo(tmp_path / "a.parquet")
     with pytest.raises(DamagedFileError, match=r"cannot be read as a table \(a.parquet is a pipe\); pass a readable"):

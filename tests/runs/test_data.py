@@ -90,6 +90,10 @@ def test_splits_without_validation_clips_are_trained_like_a_file_without(tmp_pat
     train, test = (clips.select(torch.from_numpy(own.rows(split))) for split in ("train", "test"))
     splits, notes = Splits(train=train, test=test), []
     assert (len(splits.valid), len(Splits(train).test)) == (0, 0)
+    assert Splits(train).having("test", test).omits_valid
+    assert replace(splits.in_memory(), name="clips").omits_valid
+    assert not splits.having("valid", test).omits_valid
+    assert not Splits(train, splits.valid).omits_valid
     options = {"method": "cca", "settings": {"method.dimension": 2}}
     model = aadml.fit(splits, on_note=notes.append, **options)
     assert "3 clips were set aside for validation (stratified, seed 0)" in notes

@@ -9,8 +9,9 @@ from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Callbacks
 from aadml.runs import train
+from aadml.runs.manifest import read_manifest
 from aadml.runs.scoring import Scoring
-from aadml.runs.train import train_into
+from aadml.runs.train import continued_config, train_into
 
 
 def test_a_run_continued_by_other_processes_says_that_it_is_equal_up_to_rounding(config, monkeypatch, tmp_path):
@@ -60,6 +61,9 @@ def test_a_folder_of_another_config_or_of_other_data_is_not_trained_into(config,
         InputError, match=r"a run of a different config \(seed is 0 instead of 1\); remove this run, or choose another"
     ):
         train_into(config(seed=1), tmp_path / "run")
+    with pytest.raises(InputError, match=r"different config \(data is .* instead of https://host/f\.h5\)") as error:
+        continued_config(read_manifest(tmp_path / "run"), config().on("https://me:secret@host/f.h5?sig=SECRET"))
+    assert "secret" not in str(error.value).lower()
     write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8), seed=5))
     with pytest.raises(
         InputError, match=r"the data have changed since .* was begun, or another version of aadml .*; start a new run"

@@ -101,6 +101,20 @@ def test_the_error_of_a_damaged_block_has_its_numbers(tmp_path, number, numbers)
         Index(tmp_path / "i")
 
 
+def test_a_checksum_without_value_and_rows_is_damage(index):
+    changed(
+        index,
+        "ALTER TABLE checksum RENAME TO former",
+        "CREATE TABLE checksum (part, block, value)",
+        "INSERT INTO checksum SELECT part, block, value FROM former UNION SELECT 'vector_audio', 99999, NULL",
+        "DROP TABLE former",
+    )
+    with pytest.raises(InputError, match=r"cannot be read as an index \(it is damaged: "):
+        Index(index)
+    (named,) = aadml.verify(index)
+    assert str(index) in named
+
+
 def test_every_block_of_items_is_hashed_once(tmp_path, monkeypatch):
     path = tmp_path / "clips.index"
     create(path, FACTS, COLUMNS, [entry(f"clip{n:04}", n) for n in range(600)])

@@ -44,8 +44,11 @@ def test_the_epochs_of_every_cell_and_baseline_have_a_limit():
         for baseline in (None, Overrides({"label_loss": "mse"})):
             cells = plan_ablation(BASE, axes, [0], baseline, Overrides(), limit).cells
             assert {cell.config.training.epochs for cell in cells} == {epochs}
-    with pytest.raises(InputError, match=r"^--over training\.epochs cannot be combined with --max-epochs 3; leave out"):
+    together = r"^different training\.epochs cannot be combined with --max-epochs 3; leave out one of"
+    with pytest.raises(InputError, match=together):
         plan_ablation(BASE, [parse_axis("training.epochs=2,4")], [0], None, Overrides(), 3)
+    with pytest.raises(InputError, match=together):
+        plan_ablation(BASE, axes, [0], Overrides({"training.epochs": 2}), Overrides(), 3)
 
 
 def test_runs_are_ordered_by_seed_and_have_the_metrics(tmp_path):

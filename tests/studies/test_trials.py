@@ -110,6 +110,8 @@ def test_a_row_with_a_lost_trial_is_not_run_until_the_trial_is_repeated(features
     assert [outcome.was_finished for outcome in again.outcomes] == [True, False, True, False]
     expected = aadml.compare(**common, output=tmp_path / "other")
     assert again.scores["c-cca"].maps().tolist() == expected.scores["c-cca"].maps().tolist()
+    (tmp_path / "killed" / "trials" / "c-cca_trial1").mkdir(parents=True)
+    (tmp_path / "killed" / "trials" / "c-cca_trial1" / "failure.txt").write_bytes(b"\xff\xfe")
     for failed in (2, 0, 0):  # a trial that is lost in a second call counts as failed
         result = aadml.compare(**common, output=tmp_path / "killed", work=partial(killed, name="c-cca_trial0"))
         assert result.failed == failed

@@ -119,6 +119,8 @@ def _one_row_per_clip(columns: Columns) -> Columns:
     for modality, values in others.items():
         equal = values == values[clips][clip]
         same.append((masks[modality] == 0) | equal.reshape(len(values), -1).all(axis=1))
+    if columns.all_labels is not None:
+        same.append((columns.all_labels[clips][clip] == columns.all_labels).all(axis=1))
     if not all(np.all(values) for values in same) or not masks["text"][clips].any():
         return columns
     has = np.flatnonzero(masks["text"])

@@ -91,9 +91,12 @@ class _Partners(torch.autograd.Function):
                 torch.hardshrink(gradient, NOTHING, out=gradient)
             gradient.diagonal().copy_((rivals * weights).sum(0).neg_())
             of_left, of_right = gradients_of_products(gradient, left, right, wanted, ctx.scale)
+            of_factor = None
+            if of_left is not None and inputs[2] is not None:
+                of_factor = (of_left * left).sum().div_(ctx.scale).to(inputs[2]).view_as(inputs[2])
             gradients = (
                 None if of_left is None else gradient_of_units(of_left, left, left_lengths),
                 None if of_right is None else gradient_of_units(of_right, right, right_lengths),
-                None if of_left is None or inputs[2] is None else (of_left * left).sum().div_(ctx.scale).to(inputs[2]),
+                of_factor,
             )
         return once(gradients, above, tuple(inputs))

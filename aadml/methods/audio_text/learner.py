@@ -26,11 +26,11 @@ from aadml.methods.audio_text.text_input import BertInput
 from aadml.methods.audio_text.towers import CaptionTower, check_present, describe, nothing_to_learn, prepared
 from aadml.methods.networks import PerModality
 from aadml.methods.towers.hub_input import HubInput
-from aadml.methods.training.learner import Batch, Epoch, Player, Stage, Validation
+from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Player, Stage, Validation
 from aadml.objective import Embedded, Objective
 
 
-class TwoTowers(CaptionedLearner):
+class TwoTowers(CachingLearner, CaptionedLearner):
     """Audio tower and text tower that embed into one space, where vectors are compared by cosine.
 
     Args:
@@ -164,12 +164,16 @@ class TwoTowers(CaptionedLearner):
         Raises:
             InputError: an undecodable sound, whose path is in the message, or an unfitted method.
         """
+        if id(features) in self._cache and not self.training:
+            return self._cache[id(features)][1]
         with self.evaluated():
             if isinstance(features, Tensor):
-                return torch.cat([self.embed(part.to(self.device), modality).cpu() for part in features.split(1024)])
-            inputs = prepared(features, self.network_of(modality), self.loading)
-            vectors, present = self._described(inputs, modality)
-        check_present(inputs, present)
+                vectors = torch.cat([self.embed(part.to(self.device), modality).cpu() for part in features.split(1024)])
+            else:
+                inputs = prepared(features, self.network_of(modality), self.loading)
+                vectors, present = self._described(inputs, modality)
+                check_present(inputs, present)
+            self._cache[id(features)] = (features, vectors)
         return vectors
 
     def validate(self, valid: Validation) -> dict[str, float]:

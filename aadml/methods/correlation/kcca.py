@@ -88,8 +88,8 @@ class KernelCorrelation(LinearMethod):
         generator = torch.Generator().manual_seed(self.seed)
         chosen = torch.randperm(sum(map(len, parts)), generator=generator)[: self.landmarks].sort().values
         values = {name: torch.cat([part.matrix(name) for part in parts]) for name in self.names}
-        self.maps = {name: _kernel_features(vectors[chosen].double(), self.kernel) for name, vectors in values.items()}
-        (first, mean_first), (second, mean_second) = (centered(self.maps[m](values[m])) for m in self.names)
+        maps = {name: _kernel_features(vectors[chosen].double(), self.kernel) for name, vectors in values.items()}
+        (first, mean_first), (second, mean_second) = (centered(maps[m](values[m])) for m in self.names)
         limit = min(first.shape[1], second.shape[1])
         if self.dimension > limit:
             raise InputError(
@@ -97,6 +97,7 @@ class KernelCorrelation(LinearMethod):
             )
         covariances = _regularized(first, self.ridge), _regularized(second, self.ridge)
         solution = canonical(*covariances, cross_covariance(first, second), self.dimension)
+        self.maps = maps
         self.store(self.names, (mean_first, mean_second), solution)
 
     def inputs(self, features: Tensor, modality: Modality) -> Tensor:

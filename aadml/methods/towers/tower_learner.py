@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from aadml.methods.networks import PerModality
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.training.learned_method import LearnedMethod
-from aadml.methods.training.learner import Batch, Epoch, Learner, Player
+from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Learner, Player
 from aadml.methods.training.settings import Training
 
 _OF_INNER = (
@@ -29,7 +29,7 @@ _OF_INNER = (
 """Attributes and methods of the inner learner that also apply to the learner with networks."""
 
 
-class TowerLearner(Learner):
+class TowerLearner(CachingLearner):
     """A learner on vectors that pretrained networks compute from media.
 
     The vectors are scaled like features, by statistics of the training clips' vectors before training. State that
@@ -52,7 +52,6 @@ class TowerLearner(Learner):
         for name in _OF_INNER:
             setattr(self, name, getattr(inner, name))
         self._inputs, self._loading = inputs, options.loading
-        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held to keep the id
         for modality, network in networks.items():
             self.register_buffer(f"shift_{modality}", torch.zeros(network.dimension))
             self.register_buffer(f"scale_{modality}", torch.ones(network.dimension))
@@ -61,17 +60,6 @@ class TowerLearner(Learner):
     def similarity(self) -> str:
         """Similarity of the inner learner's embeddings, by name."""
         return self.inner.similarity
-
-    def train(self, mode: bool = True) -> Self:
-        """Set the mode; training mode clears the cache of vectors, since the weights may change."""
-        if mode:
-            self._cache = {}
-        return super().train(mode)
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
-        """Load the parameters and buffers, and clear the cache of vectors."""
-        self._cache = {}
-        return super().load_state_dict(state_dict, strict=strict, assign=assign)
 
     def architecture(self) -> Architecture:
         """Return the description of the pretrained networks, for a saved model."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -262,6 +262,25 @@ class Learner(nn.Module, Embedder):
         chosen = torch.arange(len(features)) if rows is None else rows
         for part in chosen.split(EMBEDDING_BATCH if isinstance(features, Matrix) else 32):
             yield on_device(features, part, self.device)
+
+
+class CachingLearner(Learner):
+    """A learner with a cache for the vectors of sources; the cache is cleared when the weights may change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held to keep the id
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode; training mode clears the cache."""
+        if mode:
+            self._cache = {}
+        return super().train(mode)
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
+        """Load the parameters and buffers, and clear the cache."""
+        self._cache = {}
+        return super().load_state_dict(state_dict, strict=strict, assign=assign)
 
 
 class ResizedBuffers(nn.Module):

@@ -67,6 +67,26 @@ def test_what_embed_writes_is_trained_on(written, tmp_path):
     assert found.features["audio"].shape == (105, 3)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [np.array([[0], [0, 1], [1], [0]], object), np.eye(4, 2, dtype=np.uint8)[::-1], np.array("x"), np.zeros(4)],
+    ids=["lists of different lengths", "marks that contradict the label", "a text", "numbers"],
+)
+def test_another_array_named_labels_is_left_out(tmp_path, other):
+    numbers = np.arange(8, dtype=np.float32).reshape(4, 2)
+    own = {"label": np.array([0, 0, 1, 1]), "class_names": np.array(["a", "b"]), "labels": other}
+    np.savez(tmp_path / "f.npz", audio=numbers, visual=numbers, split=np.array(["train"] * 3 + ["test"]), **own)
+    content = open_data(tmp_path / "f.npz")
+    assert (content.labels.tolist(), content.all_labels) == ([0, 0, 1, 1], None)
+
+
+def test_class_names_without_a_dimension_are_an_error_or_a_name(tmp_path):
+    numbers = np.zeros((2, 2), np.float32)
+    own = {"label": np.zeros(2, int), "class_names": np.array("a"), "labels": np.ones((2, 1), int)}
+    np.savez(tmp_path / "f.npz", audio=numbers, visual=numbers + 1, split=np.array(["train", "test"]), **own)
+    assert open_data(tmp_path / "f.npz").class_names == ("a",)
+
+
 def test_all_classes_of_a_clip_are_read_from_what_embed_writes(tmp_path):
     content = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8))
     marks = np.zeros((51, 4), np.uint8)

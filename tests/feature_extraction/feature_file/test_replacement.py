@@ -1,3 +1,4 @@
+import h5py
 import numpy as np
 import pytest
 
@@ -54,3 +55,11 @@ def test_a_missing_damaged_or_empty_file_may_be_replaced(path):
     refuse_other_clips(path, [], "m.csv")
     path.write_bytes(b"")
     refuse_other_vectors(path, {}, "a.npz")
+
+
+@pytest.mark.parametrize("value", [3, "x", h5py.Empty("f4")])
+def test_an_output_whose_ids_are_no_list_is_refused_in_one_line(tmp_path, value):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["id"] = value
+    with pytest.raises(InputError, match=r"f\.h5 shares none of its 1 clips with m\.csv, so"):
+        refuse_other_clips(tmp_path / "f.h5", ["a"], "m.csv")

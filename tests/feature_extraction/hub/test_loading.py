@@ -157,7 +157,7 @@ def test_a_missing_package_and_a_full_memory_are_not_damaged_files(network):
     ):
         raise ImportError("protobuf is missing")
     with (
-        pytest.raises(InputError, match=r" does not fit into the memory of the device \(full\); free some memory, or"),
+        pytest.raises(InputError, match=r" does not fit into the memory \(full\); free some memory, or"),
         converted(snapshot, "cannot be loaded"),
     ):
         raise torch.OutOfMemoryError("full")

@@ -189,6 +189,13 @@ def test_the_temperature_is_learned_in_both_directions():
     torch.testing.assert_close(slope, torch.autograd.grad(alone, temperature)[0], rtol=1e-10, atol=0)
 
 
+def test_a_learned_temperature_keeps_its_shape():
+    x, r = vectors()
+    temperature = torch.tensor([0.2], dtype=torch.float64, requires_grad=True)
+    of_partners(both(x, r)[0], temperature).total.sum().backward()
+    assert temperature.grad.shape == (1,)
+
+
 def test_a_temperature_that_is_not_above_zero_is_refused():
     with pytest.raises(InputError, match="pass a temperature above 0"):
         of_partners(both(*vectors())[0], 0.0)

@@ -56,6 +56,21 @@ def test_sound_is_ranked_once_a_clip(tones, context, small):
     assert (found["audio-text"].gallery, len(found["audio-text"].ids)) == (20, 10)
 
 
+def test_the_sounds_of_a_source_are_embedded_once(tones, context, small, monkeypatch):
+    method, passes = fitted(tones, context, small), []
+    monkeypatch.setattr(type(method.learner), "_described", _counted(type(method.learner)._described, passes))
+    first, again = (method.learner.embed_all(tones.test["audio"], "audio") for _ in range(2))
+    assert (torch.equal(first, again), passes) == (True, ["audio"])
+
+
+def _counted(described, passes):
+    def counted(learner, features, modality):
+        passes.append(modality)
+        return described(learner, features, modality)
+
+    return counted
+
+
 @pytest.mark.parametrize("metric", ["map", "hit-rate@1", "recall@5"])
 def test_a_chosen_criterion_is_what_an_evaluation_of_the_validation_clips_says(tones, context, small, metric):
     session = Session()

@@ -11,7 +11,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 
 ROOT = Path(__file__).parents[1]
-SMALL = ["--epochs", "1", "--set", "network.hidden=[8]", "--set", "training.batch=20"]
+SMALL = ["--set", "training.epochs=1", "--set", "network.hidden=[8]", "--set", "training.batch=20"]
 LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "1", "--master-port", "0", "--standalone"]
 
 

@@ -74,7 +74,7 @@ def pages(data, tmp_path_factory):
         methods="aadml,random", losses="triplet,supcon", max_epochs=2, settings=settings, output=folder / "c", **small
     )
     ablated = aadml.ablate(
-        {"proxy.k": [1, 2], "loss": ["aa-triplet"]}, epochs=2, settings=settings, output=folder / "a", **small
+        {"proxy.k": [1, 2], "loss": ["aa-triplet"]}, max_epochs=2, settings=settings, output=folder / "a", **small
     )
     return {
         "run": aadml.report(model.folder),

@@ -84,7 +84,16 @@ def test_a_file_that_is_not_named_is_asked_for(subject):
 HONEST = [*zoo.HONEST, *zoo.WITH_TORCH]
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "own_cache" else pytest.mark.slow) for n in HONEST])
+SOAKED = ("double", "bfloat16")
+
+
+def marks_of(name):
+    if name == "own_cache":
+        return []
+    return pytest.mark.soak if name in SOAKED else pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in HONEST])
 def test_an_honest_encoder_passes(name, subject, tmp_path):
     py_compile.compile(zoo.__file__)  # a compiled file beside an encoder is no channel: its source is compiled again
     checks = [label_blindness] if name == "own_cache" else CHECKS

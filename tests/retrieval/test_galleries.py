@@ -258,8 +258,14 @@ def test_other_galleries_and_partners_are_refused():
         evaluate(embeddings(1), gallery="disjoint")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("gallery", ["full", "without-partner", "disjoint"])
+@pytest.mark.parametrize(
+    "gallery",
+    [
+        pytest.param("full", marks=pytest.mark.slow),
+        pytest.param("without-partner", marks=pytest.mark.soak),
+        pytest.param("disjoint", marks=pytest.mark.soak),
+    ],
+)
 def test_a_planted_null_of_rankings_is_starred_in_five_percent_of_200_comparisons(gallery):
     """Two equal methods of five seeds see the same clips, drawn anew in every comparison."""
     generator, labels = torch.Generator().manual_seed(0), torch.arange(48) % 3

@@ -46,8 +46,14 @@ def test_a_kill_at_any_point_loses_nothing_that_was_committed(tmp_path):
         assert own(place).keys() == {MANIFEST, *DONE}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(errno.ENOSPC, marks=pytest.mark.slow),
+        pytest.param(errno.EROFS, marks=pytest.mark.soak),
+        pytest.param(errno.EACCES, marks=pytest.mark.soak),
+    ],
+)
 def test_what_the_system_refuses_at_any_point_is_one_line_and_loses_nothing_that_was_committed(tmp_path, code):
     plant(tmp_path / "whole")
     found = points(tmp_path / "whole", lambda: train(tmp_path / "whole"))

@@ -137,6 +137,13 @@ def test_the_axes_are_searched_one_after_the_other():
 
 
 PCA = {"rounding": np.floor}
+
+
+def in_ci(cases, some):
+    """Mark some cases as slow tests, and the others as tests of the soak."""
+    return [pytest.param(case, marks=pytest.mark.slow if case in some else pytest.mark.soak) for case in cases]
+
+
 AUDIO = {
     "pre-activation": ("every 0.96 s of sound resampled by FFmpeg, pre-activation", {}),
     "post-relu": ("every 0.96 s of sound resampled by FFmpeg, post-relu", {"relu": True}),
@@ -239,8 +246,7 @@ def audio_features(clips, networks, *, hop=0.96, relu=False, scipy=False, pca=No
     return np.stack(features)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", AUDIO)
+@pytest.mark.parametrize("case", in_ci(AUDIO, ("pre-activation", "polyphase, post-relu", "8 bits, rounded, hop 0.5")))
 def test_the_recipe_of_foreign_sound_features_is_named(case, clips, at_hand, tmp_path):
     expected, options = AUDIO[case]
     (match,) = matches(write_file(tmp_path / "f.h5", audio=audio_features(clips, at_hand, **options)), clips, "audio")
@@ -283,8 +289,7 @@ def visual_features(clips, networks, *, step=8, counted=False, last="max", trans
     return np.stack(features)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", VISUAL)
+@pytest.mark.parametrize("case", in_ci(VISUAL, ("graph of 2015", "torchvision", "YouTube-8M, 8 bits")))
 def test_the_recipe_of_foreign_picture_features_is_named(case, clips, at_hand, tmp_path):
     expected, options = VISUAL[case]
     (match,) = matches(

@@ -22,6 +22,7 @@ ABSENT = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_page_runs_without_code_of_files_media_and_configs(tmp_path):
     end = f"import sys; print('imported:', sorted(set({ABSENT!r}) & set(sys.modules)))"
     done = subprocess.run(

@@ -73,6 +73,7 @@ def test_each_caption_is_an_item_of_an_index_of_any_source(session, tmp_path):
     assert all(hit["caption"] is None for hit in clips)
 
 
+@pytest.mark.slow
 def test_an_audio_text_paper_is_reproduced_on_captioned_sounds(tmp_path):
     manifest = write_captioned(tmp_path / "clips")
     arguments = ("--quick", "--max-epochs", 1, "--seeds", 1, "--workers", 0, "--set", "training.batch=6")

@@ -17,6 +17,7 @@ def pairs(tmp_path):
     return tmp_path / "pairs.npz"
 
 
+@pytest.mark.slow
 def test_pairs_are_trained_on_scored_embedded_and_indexed_without_a_conversion(pairs, tmp_path):
     runs = tmp_path / "runs"
     code, out, err = run("train", "--data", pairs, "--epochs", 1, "--runs", runs, *sets())

@@ -185,6 +185,7 @@ def test_a_planted_config_needs_consent_and_what_is_typed_does_not(aadml, featur
     assert code == 0, err
 
 
+@pytest.mark.slow
 def test_resuming_a_run_that_names_outside_code_needs_consent(aadml, features, away):
     (features.parent / "own_of_trust.py").write_text(OWN)
 

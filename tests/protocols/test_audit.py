@@ -73,6 +73,7 @@ def test_every_honest_encoder_of_the_zoo_passes(encoder, subject, memory):
     assert unknown == {"selection", "metric", "channels", "carried labels"}
 
 
+@pytest.mark.slow
 def test_an_audit_has_at_most_25_passes(subject, monkeypatch):
     passes = []
 

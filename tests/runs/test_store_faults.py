@@ -144,6 +144,7 @@ def orders(count):
     return settings(max_examples=count, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.slow
 def test_a_few_orders():
     run_state_machine_as_test(AnyOrder, settings=orders(8))
 

@@ -137,6 +137,7 @@ def test_sounds_and_texts_of_one_feature_file_ask_for_each_other(tmp_path):
         assert index.search(text="rain", to="audio", k=3).among == len(index)
 
 
+@pytest.mark.slow
 def test_words_search_the_sounds_of_one_model_and_the_pictures_of_another(pictures, clip_model, tmp_path, monkeypatch):
     clap_model = tiny.written("clap", tmp_path / "clap")
     folder = shutil.copytree(pictures, tmp_path / "media")

@@ -35,6 +35,7 @@ def check(one, two, name):
         assert torch.allclose(one[key].double(), two[key].double(), rtol=1e-6, atol=1e-9), key
 
 
+@pytest.mark.slow
 def test_two_processes_find_a_sample_of_what_one_finds(job, tmp_path):
     one, two = by_one(*SAMPLE), by_two(job, tmp_path, *SAMPLE)
     assert one.keys() == two.keys()

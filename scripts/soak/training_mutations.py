@@ -139,7 +139,7 @@ MUTANTS = (
             "self.weights = WEIGHTS", "nn.init.normal_(self.shared.weight); self.weights = WEIGHTS"
         ),
     }),
-    Mutant("msnsca", "kernels", "aadml/methods/label_space/msnsca.py", "KERNELS = (3, 5, 7)", "KERNELS = (3, 5, 9)"),
+    Mutant("msnsca", "kernels", "aadml/methods/label_space/scales.py", "KERNELS = (3, 5, 7)", "KERNELS = (3, 5, 9)"),
     *(
         Mutant("agah", kind, "configs/agah.yaml", before, after)
         for kind, before, after in (

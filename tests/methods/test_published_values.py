@@ -60,7 +60,7 @@ CONSTANTS = {
     "adversarial.agah:PENALTY": 10.0,
     "adversarial.acmr:LABEL_WEIGHT": 100.0,
     "adversarial.acmr:POSITIVE_WEIGHT": 5.0,
-    "label_space.msnsca:KERNELS": (3, 5, 7),
+    "label_space.scales:KERNELS": (3, 5, 7),
     "label_space.msnsca:WEIGHTS": {"label": 1.0, "apart": 0.1},
     "label_space.eics:WEIGHTS": {"explicit": 1.0, "correlation": 1e-3, "apart": 0.1, "triplet": 1.0},
     "label_space.tlca:SHARES": (0.25, 0.5, 0.75),

@@ -1,14 +1,15 @@
-"""A sample clip as arrays: event, background, disturbances, camera and microphone."""
+"""A sample clip as arrays: event, disturbances, camera and microphone."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from aadml.data.samples.background import background_noise, paint_background
 from aadml.data.samples.events import EVENTS
-from aadml.data.samples.picture import Color, Image, Picture, mixed
+from aadml.data.samples.picture import Image, Picture
 from aadml.data.samples.scene import Event
 from aadml.data.samples.setting import ClipTraits, draw_setting
-from aadml.data.samples.sound import RATE, Signal, at_level, hiss, oscillate, time_axis
+from aadml.data.samples.sound import Signal, at_level
 
 SIZE = 128
 """Width and height of every sample clip, in pixels."""
@@ -49,13 +50,16 @@ def render_clip(label: str, index: int, *, seconds: float, seed: int) -> Rendere
     event = EVENTS[label](setting.scene, streams[1])
     heard = None if setting.heard is None else EVENTS[setting.heard.label](setting.heard.scene, streams[2])
     seen = None if setting.seen is None else EVENTS[setting.seen.label](setting.seen.scene, streams[3])
-    sound, pictures = _record(setting, event, heard, streams[4]), _film(setting, event, seen, streams[5])
-    return RenderedClip(setting, sound, pictures)
+    return RenderedClip(
+        setting=setting,
+        sound=_record(setting, event, heard, streams[4]),
+        pictures=_film(setting, event, seen, streams[5]),
+    )
 
 
 def _record(setting: ClipTraits, event: Event, heard: Event | None, generator: np.random.Generator) -> Signal:
     sound = at_level(event.sound, 0.0)
-    sound = sound + at_level(_background_noise(setting.noise, setting.scene.seconds, generator), setting.noise_level)
+    sound = sound + at_level(background_noise(setting.noise, setting.scene.seconds, generator), setting.noise_level)
     if heard is not None and setting.heard is not None:
         sound = sound + at_level(heard.sound, setting.heard.strength)
     spectrum = np.fft.rfft(sound)
@@ -66,7 +70,7 @@ def _record(setting: ClipTraits, event: Event, heard: Event | None, generator: n
 
 
 def _film(setting: ClipTraits, event: Event, seen: Event | None, generator: np.random.Generator) -> Image:
-    wall = _paint_background(SIZE, setting.clutter, generator)
+    wall = paint_background(SIZE, setting.clutter, generator)
     corner = generator.choice([-1.0, 1.0], 2) * 0.32
     right, down = setting.offset
     frames = np.empty((round(setting.scene.seconds * FRAME_RATE), SIZE, SIZE, 3), dtype=np.uint8)
@@ -80,43 +84,3 @@ def _film(setting: ClipTraits, event: Event, seen: Event | None, generator: np.r
         grain = generator.standard_normal((SIZE, SIZE, 1), dtype=np.float32) * np.float32(setting.grain)
         frames[number] = np.clip(image * np.float32(setting.light) + grain, 0, 255)
     return frames
-
-
-def _paint_background(size: int, clutter: int, generator: np.random.Generator) -> Image:
-    """Return a picture (size, size, 3) of a wall in two shades with `clutter` faint objects."""
-    top, bottom = _shade(generator), _shade(generator)
-    rows = np.linspace(0, 1, size)[:, None, None]
-    wall = (1 - rows) * np.asarray(top) + rows * np.asarray(bottom)
-    image = np.ascontiguousarray(np.broadcast_to(wall, (size, size, 3)).astype(np.uint8))
-    picture = Picture(image, (size / 2, size / 2), size / 2)
-    for _ in range(clutter):
-        x, y = generator.uniform(-1, 1, 2)
-        width, height = generator.uniform(0.05, 0.35, 2)
-        paint = mixed(mixed(top, bottom, float(generator.random())), _shade(generator), 0.6)
-        if generator.random() < 0.5:
-            picture.box(x - width, y - height, x + width, y + height, paint)
-        else:
-            picture.oval(x, y, width, height, paint)
-    return image
-
-
-def _background_noise(kind: str, seconds: float, generator: np.random.Generator) -> Signal:
-    """Return noise (samples,) of `kind`, one of `setting.NOISES`."""
-    time = time_axis(seconds)
-    if kind == "hiss":
-        return hiss(generator, seconds, 200, 7800)
-    if kind == "rumble":
-        return hiss(generator, seconds, 40, 900, tilt=0.8)
-    if kind == "hum":
-        base = float(generator.uniform(48, 62))
-        tones = (oscillate(base * part, seconds) / part for part in (1, 2, 3, 4, 6))
-        return np.asarray(sum(tones, 0.1 * hiss(generator, seconds, 100, 4000, tilt=0.5)))
-    pace, phase = generator.uniform(2, 6, 3), generator.uniform(0, 2 * np.pi, 3)
-    swell = sum(1 + np.sin(2 * np.pi * rate * time + start) for rate, start in zip(pace, phase, strict=True))
-    return np.asarray(swell * hiss(generator, round(seconds * RATE) / RATE, 200, 3400, tilt=0.7))
-
-
-def _shade(generator: np.random.Generator) -> Color:
-    gray = float(generator.uniform(70, 215))
-    blue, green, red = np.clip(gray + generator.uniform(-35, 35, 3), 0, 255)
-    return float(blue), float(green), float(red)

@@ -1,11 +1,6 @@
 """AGAH: adversary guided asymmetric hashing (Gu et al., ICMR 2019).
 
-The codes of classes are fitted by discrete coordinate descent (Shen et al., CVPR 2015). The critics are trained by the
-loss of Wasserstein GANs with gradient penalty (Gulrajani et al., NeurIPS 2017).
-
 Reference: Gu et al., Adversary guided asymmetric hashing for cross-modal retrieval, ICMR 2019, https://doi.org/10.1145/3323873.3325045
-Reference: Shen et al., Supervised discrete hashing, CVPR 2015, https://openaccess.thecvf.com/content_cvpr_2015/html/Shen_Supervised_Discrete_Hashing_2015_CVPR_paper.html
-Reference: Gulrajani et al., Improved training of Wasserstein GANs, NeurIPS 2017, https://arxiv.org/abs/1704.00028
 """
 
 from collections.abc import Mapping
@@ -23,6 +18,8 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import LearningRate, Margin, SomeLayers, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.feature_extraction.ground.options import removing
+from aadml.methods.adversarial.class_codes import code_loss, fitted_codes, signs
+from aadml.methods.adversarial.critics import critic_loss
 from aadml.methods.method import Context
 from aadml.methods.networks import heads, layers
 from aadml.methods.pair_losses import triplet_objective, weighted_loss
@@ -37,76 +34,6 @@ PENALTY = 10.0
 """Weight of the penalty on the critics' gradient norm (released code)."""
 WEIGHTS = {"triplet": 1.0, "balance": 1.0, "code": 1e-3, "quantization": 1.0}
 """Weights of triplets, balance of magnitudes, asymmetric code loss and distance to sign codes (released code)."""
-
-
-def signs(values: Tensor) -> Tensor:
-    """Return the bits of real values of any shape as plus and minus one: 1 where x > 0, else -1."""
-    return torch.where(values > 0, 1.0, -1.0)
-
-
-def code_loss(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
-    """Compute the squared error of class scores, which are inner products of vectors and class codes.
-
-        sum over i, c of  (h_i . b_c - k S_ic)^2,   S_ic = 1 where clip i is of class c, else -1
-
-    Args:
-        vectors: h (n, k).
-        labels: (n,) int64 in 0..C-1.
-        codes: b (C, k), plus and minus one.
-
-    Returns:
-        A scalar.
-    """
-    similar = 2.0 * F.one_hot(labels, len(codes)) - 1
-    loss: Tensor = (vectors @ codes.T - vectors.shape[1] * similar).square().sum()
-    return loss
-
-
-def fitted_codes(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
-    """Fit class codes by one round of coordinate descent on `code_loss`: each bit in turn, with all other bits fixed.
-
-    Args:
-        vectors: h (n, k).
-        labels: (n,) int64 in 0..C-1.
-        codes: (C, k) initial codes, plus and minus one.
-
-    Returns:
-        (C, k) codes with a loss not above that of `codes`. A bit without effect on the loss stays unchanged.
-    """
-    exact, fitted = vectors.double(), codes.double().clone()
-    gram = exact.T @ exact  # (k, k)
-    similar = 2.0 * F.one_hot(labels, len(codes)).double() - 1
-    target = exact.shape[1] * similar.T @ exact  # (C, k)
-    for bit in range(exact.shape[1]):
-        others = fitted @ gram[:, bit] - fitted[:, bit] * gram[bit, bit]
-        better = target[:, bit] - others
-        fitted[:, bit] = torch.where(better == 0, fitted[:, bit], signs(better).double())
-    return fitted.to(codes.dtype)
-
-
-def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, generator: torch.Generator, *, penalty: float) -> Tensor:
-    """Compute the loss that trains a critic to score `real` above `fake`, plus a penalty on gradient norms unlike 1.
-
-        mean of D(fake) - mean of D(real) + penalty  mean of (|grad D(x)| - 1)^2
-        x = s real + (1 - s) fake,   s uniform in 0..1, one per row
-
-    Args:
-        critic: (b, d) -> (b, 1).
-        real: (b, d), to be scored high; without gradient.
-        fake: (b, d), to be scored low; without gradient.
-        generator: generator of s.
-        penalty: weight of the deviation of the gradient norm from 1.
-
-    Returns:
-        A scalar, differentiable with respect to the critic's parameters.
-    """
-    real, fake = real.detach(), fake.detach()
-    share = torch.rand(len(real), 1, generator=generator, device=generator.device).to(real.device)
-    between = (share * real + (1 - share) * fake).requires_grad_()
-    (gradient,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
-    deviation = torch.linalg.vector_norm(gradient, dim=1) - 1
-    loss: Tensor = critic(fake).mean() - critic(real).mean() + penalty * deviation.square().mean()
-    return loss
 
 
 @removing(balance_weight=1.0, code_weight=1e-3, quantization_weight=1.0, penalty=PENALTY)

@@ -1,15 +1,13 @@
-"""Base class of learners for clips of sound and captions, and their validation scores."""
+"""Base class of learners for clips of sound and captions."""
 
 from abc import abstractmethod
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from safetensors.torch import load
 from torch import nn
 
 from aadml.comparison.clips import Clips
-from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Matrix, Modality
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.texts import Captions
@@ -19,7 +17,6 @@ from aadml.feature_extraction.ground.json_values import read_as
 from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.audio_text.towers import prepared, with_sound
 from aadml.methods.training.learner import Learner
-from aadml.retrieval.evaluation import evaluate
 
 _WANTED = "pass an AudioCaps or Clotho folder, packed HDF5 files, or a manifest with captions"
 
@@ -137,27 +134,3 @@ def _load_run(learner: Learner, run: Path) -> None:
                 "networks"
             )
     learner.load_state_dict({key: value for key, value in weights.items() if not key.startswith("curriculum.")}, False)
-
-
-def recall_sums(embeddings: Embeddings, reading: Literal["text-audio", "both"]) -> dict[str, float]:
-    """Compute the recall sum and the MAP of each direction.
-
-    The recall sum is R@1 + R@5 + R@10. R@k is a hit rate, so the sum of a direction is between 0 and 3. Cutoffs k
-    above the number of clips are omitted. The sound of a clip is ranked once for any number of captions.
-
-    Reference: Mei et al., On metric learning for audio-text cross-modal retrieval, Interspeech 2022, https://arxiv.org/abs/2203.15537
-
-    Args:
-        embeddings: `audio` and `text`, with the clip as label.
-        reading: directions that count in "recall_sum": "text-audio" (the released code of Mei et al.) or "both".
-
-    Returns:
-        "recall_sum", and "recall_sum DIRECTION" and "map DIRECTION" for each direction, such as "text-audio".
-    """
-    clips = int(embeddings.labels.unique().numel())
-    cutoffs = tuple(k for k in (1, 5, 10) if k <= clips)
-    evaluation = evaluate(replace(embeddings, once=("audio",)), cutoffs=cutoffs, split="valid")
-    sums = {result.name: float(result.curves.at(cutoffs).hit_rate.sum()) for result in evaluation.directions}
-    chosen = sums["text-audio"] if reading == "text-audio" else sum(sums.values())
-    scores = {"recall_sum": chosen} | {f"recall_sum {name}": value for name, value in sums.items()}
-    return scores | {f"map {result.name}": result.map for result in evaluation.directions}

@@ -18,8 +18,9 @@ from aadml.data.sources.loading import Loading
 from aadml.data.sources.padding import Padded
 from aadml.feature_extraction.backbones.crnn import Crnn, pooled_lengths
 from aadml.feature_extraction.frontends.log_mel import CRNN, LogMelSettings
-from aadml.methods.audio_text.captioned import CaptionedLearner, recall_sums
+from aadml.methods.audio_text.captioned import CaptionedLearner
 from aadml.methods.audio_text.options import RelevanceOptions
+from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput
 from aadml.methods.audio_text.towers import check_present, distinct_items, input_batch, nothing_to_learn, prepared
 from aadml.methods.training.learner import Batch, Epoch, Player, Validation, batch_of

@@ -20,8 +20,9 @@ from aadml.data.sources.network_items import ItemBatch
 from aadml.data.sources.padding import Padded
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.architecture import Architecture
-from aadml.methods.audio_text.captioned import CaptionedLearner, recall_sums
+from aadml.methods.audio_text.captioned import CaptionedLearner
 from aadml.methods.audio_text.curriculum import Curriculum
+from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput
 from aadml.methods.audio_text.towers import CaptionTower, check_present, describe, nothing_to_learn, prepared
 from aadml.methods.networks import PerModality

@@ -2,7 +2,8 @@
 
 import torch
 
-from aadml.methods.adversarial.agah import critic_loss, fitted_codes
+from aadml.methods.adversarial.class_codes import fitted_codes
+from aadml.methods.adversarial.critics import critic_loss
 from aadml.methods.networks import layers
 from aadml.methods.training.learner import Learner
 from aadml.objective import Embedded

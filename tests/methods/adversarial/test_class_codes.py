@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.methods.adversarial.agah import code_loss, fitted_codes, signs
+from aadml.methods.adversarial.class_codes import code_loss, fitted_codes, signs
 
 
 def drawn(seed, n=20, k=5, classes=3):

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from aadml.methods.adversarial.agah import critic_loss
+from aadml.methods.adversarial.critics import critic_loss
 
 
 def points(b=6, d=4):

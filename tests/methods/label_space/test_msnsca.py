@@ -10,7 +10,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
-from aadml.methods.label_space.msnsca import ItemAttention, ScaleNetwork
+from aadml.methods.label_space.scales import ItemAttention, ScaleNetwork
 from aadml.methods.method import Context
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.settings import Training

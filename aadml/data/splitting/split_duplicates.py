@@ -9,13 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn.functional import pad
 
 from aadml.comparison.stored_rows import BLOCK, StoredRows
+from aadml.data.splitting.fingerprint_views import mirrored, without_end, without_start
 from aadml.data.splitting.near_duplicates import SHARE, near_duplicates, usual_distance
 from aadml.feature_extraction.feature_file.content import FeatureFile
-from aadml.feature_extraction.media.fingerprints import MOMENTS, PARTS, SIDE, SIZE
+from aadml.feature_extraction.media.fingerprints import SIZE
 
 FINGERPRINT_SHARES = {"audio": 0.2, "visual": 0.12}
 """Two fingerprints count as equal below these shares of the usual distance, or below `BOTH_SHARE` if both modalities
@@ -170,13 +169,13 @@ def _compared(content: FeatureFile, among: NDArray[np.int64]) -> Iterator[_Simil
     names = [modality for modality in FINGERPRINT_SHARES if widths.get(modality) == SIZE]
     for modality in names:
         prints, present = content.fingerprints[modality], _nonzero(content.fingerprints[modality])
-        rows, share = StoredRows.of(prints).changed(Tensor.float), FINGERPRINT_SHARES[modality]
+        rows, share = StoredRows.of(prints).changed(torch.Tensor.float), FINGERPRINT_SHARES[modality]
         sample = among[present[among]]
         distance = usual_distance(rows.select(torch.from_numpy(sample))) if len(sample) else 0.0
         name = f"{modality} fingerprint"
         yield _Similarity(name, rows, rows, present, share)
         if modality == "visual":
-            yield _Similarity(name + _MIRRORED, rows.changed(_mirrored), rows, present, share)
+            yield _Similarity(name + _MIRRORED, rows.changed(mirrored), rows, present, share)
         usual.append(torch.full((prints.shape[1],), distance or 1.0))
         everywhere &= present
     if len(names) > 1:
@@ -193,7 +192,7 @@ def _joint(both: StoredRows, present: NDArray[np.bool_]) -> Iterator[_Similarity
     """
     yield _Similarity(_BOTH, both, both, present, BOTH_SHARE)
     for shift in SHIFTS:
-        later, earlier = (both.changed(partial(view, parts=shift)) for view in (_without_start, _without_end))
+        later, earlier = (both.changed(partial(view, parts=shift)) for view in (without_start, without_end))
         yield _Similarity(_BOTH + _SHIFTED, later, earlier, present, BOTH_SHARE)
         yield _Similarity(_BOTH + _SHIFTED, earlier, later, present, BOTH_SHARE)
 
@@ -202,45 +201,3 @@ def _nonzero(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return the mask (n,) of the rows to compare: the rows that are not all zero."""
     blocks = (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
     return np.concatenate([np.empty(0, np.bool_), *(block.any(axis=1) for block in blocks)])
-
-
-def _mirrored(pictures: Tensor) -> Tensor:
-    """Mirror the fingerprints (n, 256) of pictures from left to right."""
-    grays: Tensor = pictures.unflatten(1, (MOMENTS, SIDE, SIDE))
-    return grays.flip(3).flatten(1)
-
-
-def _without_start(both: Tensor, parts: int) -> Tensor:
-    """Remove the first parts of clips from fingerprints.
-
-    Args:
-        both: (n, 512) fingerprints of sound and pictures.
-        parts: number of sixteenths of the clip, at most four.
-
-    Returns:
-        Fingerprints (n, 512) to compare with those of `_without_end` for the same number of parts; zeros replace
-        missing parts. Pictures are interpolated between their four moments.
-    """
-    sound, pictures = _by_time(both)
-    share = parts * MOMENTS / PARTS
-    moved = (1 - share) * pictures[:, :-1] + share * pictures[:, 1:]
-    return _filled(sound[:, parts:], moved)
-
-
-def _without_end(both: Tensor, parts: int) -> Tensor:
-    """Remove the last `parts` sixteenths of the sound and the last of the four pictures from fingerprints (n, 512).
-
-    The shape is unchanged: zeros replace the removed parts. `_without_start` removes the opposite end.
-    """
-    sound, pictures = _by_time(both)
-    return _filled(sound[:, : PARTS - parts], pictures[:, :-1])
-
-
-def _by_time(both: Tensor) -> tuple[Tensor, Tensor]:
-    sound, pictures = both.split(SIZE, dim=1)
-    return sound.unflatten(1, (PARTS, -1)), pictures.unflatten(1, (MOMENTS, -1))
-
-
-def _filled(*views: Tensor) -> Tensor:
-    flat = (view.flatten(1) for view in views)
-    return torch.cat([pad(view, (0, SIZE - view.shape[1])) for view in flat], dim=1)

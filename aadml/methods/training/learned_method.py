@@ -12,8 +12,8 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
 from aadml.methods.architecture import Architecture
 from aadml.methods.method import Context, Method
+from aadml.methods.training.compilation import compiled_objectives
 from aadml.methods.training.learner import Learner
-from aadml.methods.training.loop import compiled_objectives
 from aadml.methods.training.loop import train as run_training
 from aadml.methods.training.precision import check_device, resolved
 from aadml.methods.training.session import Session

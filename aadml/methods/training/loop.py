@@ -15,7 +15,7 @@ from aadml.comparison.processes import group
 from aadml.data.captions.several_texts import of_epoch
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import read_as
-from aadml.losses.kernels.generated_negatives import GenerativeLoss
+from aadml.methods.training.compilation import compiled_objectives
 from aadml.methods.training.learner import Epoch, Learner, Stage, Validation, batch_of, mismatch
 from aadml.methods.training.optimization import Optimization, Step
 from aadml.methods.training.precision import computed_in, resolved
@@ -23,7 +23,6 @@ from aadml.methods.training.session import Checkpoint, EpochWeights, Record, Ses
 from aadml.methods.training.settings import AUTO, Training
 from aadml.methods.training.train_scores import can_be_scored, train_scores
 from aadml.methods.training.warnings import gradient_warning, saturation_warning, share_warning
-from aadml.objective.objective import Objective
 from aadml.retrieval.evaluation import mean_figure
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
@@ -58,24 +57,6 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
     _load_best(learner, session)
     learner.eval()
     learner.finish(train, valid)
-
-
-def compiled_objectives(learner: Learner, settings: Training) -> list[Objective]:
-    """Return the objectives with losses to compile; empty if `training.compile` is false.
-
-    Raises:
-        InputError: with `training.compile`, the learner has no metric loss, or a metric loss has a generator.
-    """
-    if not settings.compile:
-        return []
-    objectives = [module for module in learner.modules() if isinstance(module, Objective)]
-    if not objectives:
-        raise InputError("training.compile is true, but this method has no metric loss; set training.compile to false")
-    if any(isinstance(loss, GenerativeLoss) for objective in objectives for loss in objective.losses):
-        raise InputError(
-            "training.compile is true, but a loss with a generator cannot be compiled; set training.compile to false"
-        )
-    return objectives
 
 
 @dataclass

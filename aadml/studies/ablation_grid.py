@@ -59,7 +59,7 @@ def plan_ablation(
     limited = [key for key in compared if key in EPOCHS]
     if max_epochs is not None and limited:
         raise InputError(
-            f"different {limited[0]} cannot be combined with --max-epochs {max_epochs}; leave out one of these options"
+            f"the runs differ in {limited[0]}, which --max-epochs {max_epochs} limits; leave out one of the two"
         )
     crossed = [Point(point.settings, at_most(point.config, max_epochs)) for point in points(base, axes, again)]
     anchored = any(point.config.prefix for point in crossed)

@@ -44,7 +44,7 @@ def test_the_epochs_of_every_cell_and_baseline_have_a_limit():
         for baseline in (None, Overrides({"label_loss": "mse"})):
             cells = plan_ablation(BASE, axes, [0], baseline, Overrides(), limit).cells
             assert {cell.config.training.epochs for cell in cells} == {epochs}
-    together = r"^different training\.epochs cannot be combined with --max-epochs 3; leave out one of"
+    together = r"^the runs differ in training\.epochs, which --max-epochs 3 limits; leave out one of the two$"
     with pytest.raises(InputError, match=together):
         plan_ablation(BASE, [parse_axis("training.epochs=2,4")], [0], None, Overrides(), 3)
     with pytest.raises(InputError, match=together):

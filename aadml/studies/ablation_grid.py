@@ -52,7 +52,7 @@ def plan_ablation(
 
     Raises:
         InputError: a key or value that the config rejects, a repeated key in `axes`, or a key in `changed` that is
-            the seed or a key of `axes`. Another cause: `axes` contains the epochs, and there is a limit on the epochs.
+            the seed or a key of `axes`. Another cause: the runs differ in epochs that are limited.
     """
     again = set_again(changed, axes)
     compared = [axis.key for axis in axes] + list(baseline.values if baseline else ())

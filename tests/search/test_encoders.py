@@ -166,7 +166,8 @@ def test_words_search_the_sounds_of_one_model_and_the_pictures_of_another(pictur
         index.search(audio=folder / "0.wav")
 
 
-def test_the_network_of_a_query_is_loaded_once(index, pictures, monkeypatch):
+def test_the_network_of_a_query_is_loaded_once(index, pictures, clip_model, monkeypatch):
+    extractor(f"hf:{clip_model}", "visual", {})  # the cache of this test knows the folder of the weights
     built = []
     for name in ("extractor", "extractor_of"):
         build = getattr(encoders, name)

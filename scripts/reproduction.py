@@ -3,19 +3,22 @@
     PYTHONPATH="$PWD" python scripts/reproduction.py --forecast          # writes docs/lab/reproduction/forecast.csv
     PYTHONPATH="$PWD" python scripts/reproduction.py --hours 12          # trains what is missing, then writes the page
     PYTHONPATH="$PWD" python scripts/reproduction.py --page              # only the page
+    PYTHONPATH="$PWD" python scripts/reproduction.py --weights FILE      # hashes of the finished runs, by this code
 
 Table 3 has three seeds, the figures have the first. Every finished run is a row of runs.csv, with its commit,
 processor seconds, the hash of its config and of the code that trains it (without docstrings and comments), and the
-hash of its weights after two epochs. A run is made again only if both hashes changed. Only runs of Figure 5 score
-the training and the test clips after each epoch. Hidden layers are trained in
-bfloat16, which changes MAP by less than a seed does (docs/lab/speed.md). Training stops before the run that would
-exceed the processor hours of all rows together. Run with OMP_NUM_THREADS=1, as each process trains one run.
+hash of its weights after two epochs. A run is made again only if both hashes changed. Kinds of processors round
+differently: rows of another kind need `--earlier FILE`, with the hashes that `--weights FILE` computed on this kind by
+the code of the rows. Only runs of Figure 5 score the training and the test clips after each epoch. Hidden layers are
+trained in bfloat16, which changes MAP by less than a seed does (docs/lab/speed.md). Training stops before the run that
+would exceed the processor hours of all rows together. Run with OMP_NUM_THREADS=1, as each process trains one run.
 """
 
 import argparse
 import ast
 import csv
 import hashlib
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -57,6 +60,7 @@ RUN = (
     "commit",
     "kernels",
     "weights",
+    "processor",
 )
 CURVE = ("run", "split", "figure", "epoch", "value")
 Row = dict[str, str]
@@ -123,19 +127,49 @@ def weights(job: Job) -> str:
     return hashlib.sha256(b"".join(tensors[name].numpy().tobytes() for name in sorted(tensors))).hexdigest()[:16]
 
 
-def missing(jobs: Iterable[Job], rows: Sequence[Row], weights: Callable[[Job], str] = weights) -> list[Job]:
+def processor() -> str:
+    """Return a hash of the model and the instructions of this processor."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    kind = {line for line in lines if line.startswith(("vendor_id", "cpu family", "model", "flags"))}
+    return hashlib.sha256("".join(sorted(kind)).encode()).hexdigest()[:8]
+
+
+def missing(
+    jobs: Iterable[Job],
+    rows: Sequence[Row],
+    weights: Callable[[Job], str] = weights,
+    earlier: Mapping[str, str] | None = None,
+) -> list[Job]:
     """Return the runs that have no row, or whose row has other code and other weights after two epochs.
 
-    A row with equal weights receives the hash of today's code.
+    A row with equal weights receives the hashes of today's code on this processor.
+
+    Args:
+        jobs: runs in the order of training.
+        rows: rows of finished runs; changed in place.
+        weights: function that computes the hash of weights by today's code.
+        earlier: names of runs -> hashes of weights by the code of the rows, computed on this processor.
+
+    Raises:
+        SystemExit: the weights of a row were computed on another kind of processor, and are not in `earlier`.
     """
-    known = {(row["run"], row["seed"]): row for row in rows}
-    found = []
+    known, here, found = {(row["run"], row["seed"]): row for row in rows}, processor(), []
     for job in jobs:
         row = known.get((name_of(job), str(job.config.common.seed)))
-        if row is None or (row["kernels"] != kernels(job) and row["weights"] != weights(job)):
+        if row is not None and row["kernels"] != kernels(job):
+            before = (earlier or {}).get(job.folder.name, row["weights"] if row["processor"] == here else None)
+            if before is None:
+                raise SystemExit(
+                    f"{job.folder.name} was trained by other code on another kind of processor; run --weights FILE in "
+                    f"a checkout of the code of the rows (commit {row['commit']} or later), then pass --earlier FILE"
+                )
+            made = weights(job)
+            if made == before:
+                row |= {"kernels": kernels(job), "weights": made, "processor": here}
+            else:
+                row = None
+        if row is None:
             found.append(job)
-        else:
-            row["kernels"] = kernels(job)
     return found
 
 
@@ -184,6 +218,7 @@ def train(job: Job) -> tuple[dict[str, str], list[dict[str, str]]]:
     maps = {name: f"{record.map:.6f}" for name, record in run.record.directions.items()}
     counts = {"epochs": str(run.record.epochs), "steps": str(run.record.steps), "seconds": f"{seconds:.0f}"}
     origin = {"commit": (git_commit() or "")[:10], "kernels": kernels(job), "weights": weights(job)}
+    origin["processor"] = processor()
     row = {"run": name_of(job), "seed": str(job.config.common.seed), "mean": f"{run.map_mean:.6f}"}
     curves = [
         {"run": name_of(job), "split": split, "figure": title, "epoch": str(epoch), "value": f"{value:.6g}"}
@@ -265,12 +300,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def main() -> None:
-    """Forecast, or train the missing runs; then write the page."""
+    """Forecast, compute hashes of weights, or train the missing runs and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=12.0)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--forecast", action="store_true")
     parser.add_argument("--page", action="store_true")
+    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--earlier", type=Path)
     parser.add_argument("--folder", type=Path, default=Path("reproductions") / "full-length")
     options = parser.parse_args()
     changes = Overrides({"training.precision": "bfloat16"})
@@ -284,11 +321,18 @@ def main() -> None:
             {"run": Path(folder).name, "seconds": f"{value:.0f}"} for folder, value in seconds.items()
         ])  # fmt: skip
         return
+    if options.weights:
+        finished = {(row["run"], row["seed"]) for row in rows}
+        done = [job for job in jobs if (name_of(job), str(job.config.common.seed)) in finished]
+        options.weights.write_text(json.dumps({job.folder.name: weights(job) for job in done}), encoding="utf-8")
+        return
+    earlier = json.loads(options.earlier.read_text(encoding="utf-8")) if options.earlier else None
     expected = {row["run"]: float(row["seconds"]) for row in read(RESULTS / "forecast.csv")}
     if not options.page and not expected:
         raise SystemExit("there is no forecast; run with --forecast first, and commit forecast.csv")
     spent = sum(float(old["seconds"]) for old in rows)
-    left = affordable(missing(jobs, rows), expected, options.hours * 3600 - spent) if not options.page else []
+    wanted = [] if options.page else missing(jobs, rows, earlier=earlier)
+    left = affordable(wanted, expected, options.hours * 3600 - spent)
     for job, row, by_epoch in train_all(left, options.processes):
         rows = [*(old for old in rows if (old["run"], old["seed"]) != (row["run"], row["seed"])), row]
         write(RESULTS / "runs.csv", RUN, rows)

@@ -22,7 +22,8 @@ def jobs():
 
 def row(job, value="0.5", **changes):
     plain = dict.fromkeys(reproduction.RUN, "0") | {"run": reproduction.name_of(job), "mean": value}
-    return plain | {"seed": str(job.config.common.seed), "kernels": reproduction.kernels(job)} | changes
+    origin = {"kernels": reproduction.kernels(job), "processor": reproduction.processor()}
+    return plain | {"seed": str(job.config.common.seed)} | origin | changes
 
 
 def test_a_run_is_made_again_only_if_its_bytes_change(jobs):
@@ -40,6 +41,24 @@ def test_a_run_is_made_again_only_if_its_bytes_change(jobs):
     assert changed_code[-1]["kernels"] == reproduction.kernels(jobs[0])
     changed = replace(jobs[0], config=jobs[0].config.on("other.h5"))
     assert reproduction.kernels(changed) != reproduction.kernels(jobs[0])
+
+
+def test_rows_of_another_kind_of_processor_are_compared_by_hashes_of_this_processor(jobs):
+    def rows():
+        return [row(jobs[0], kernels="other", weights="there", processor="another kind"), row(jobs[1])]
+
+    def made(job):
+        return "here"
+
+    with pytest.raises(SystemExit, match="another kind of processor; run --weights FILE in a checkout"):
+        reproduction.missing(jobs[:2], rows(), made)
+    known = rows()
+    assert reproduction.missing(jobs[:2], known, made, {jobs[0].folder.name: "here"}) == []
+    assert known[0]["weights"] == "here"
+    assert known[0]["processor"] == reproduction.processor()
+    assert reproduction.missing(jobs[:2], rows(), made, {jobs[0].folder.name: "unlike"}) == jobs[:1]
+    same_code = [row(jobs[0], weights="there", processor="another kind"), row(jobs[1])]
+    assert reproduction.missing(jobs[:2], same_code, made) == []
 
 
 def test_only_runs_of_figure_5_score_clips_by_epoch(jobs):

@@ -3,11 +3,12 @@
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links
+from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links, refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import optional
 from aadml.search.items import Galleries, items_of
@@ -38,6 +39,8 @@ def _npy(
 ) -> list[Path]:
     place, names = Path(f"{name}.npy"), Path(f"{name}.ids.txt")
     refuse_links(place, names)
+    refuse_other_kind(place, "an export with its .ids.txt", lambda _: names.is_file())
+    refuse_other_kind(names, "an export with its .npy", lambda _: place.is_file())
     with atomic_path(place) as temporary, temporary.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
     with atomic_path(names) as temporary, temporary.open("w", encoding="utf-8") as file:
@@ -61,6 +64,7 @@ def _parquet(
     schema = pa.schema([*((key, pa.string()) for key in names), (VECTOR, pa.list_(pa.float32(), vectors.shape[1]))])
     place = Path(f"{name}.parquet")
     refuse_links(place)
+    refuse_other_kind(place, "an export of vectors", lambda file: _has_vectors(pa, pq, file))
     with atomic_path(place) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         for begin in range(0, len(numbers), _GROUP):
             rows = slice(begin, begin + _GROUP)
@@ -69,6 +73,14 @@ def _parquet(
             lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors[rows].ravel()), vectors.shape[1])
             writer.write_table(pa.table([*([row[key] for row in values] for key in names), lists], schema=schema))
     return [place]
+
+
+def _has_vectors(pa: ModuleType, pq: ModuleType, place: Path) -> bool:
+    """Return whether a file is in Parquet and has a column of vectors."""
+    try:
+        return VECTOR in pq.read_schema(place).names
+    except pa.ArrowInvalid:
+        return False
 
 
 KINDS: Mapping[str, Callable[..., list[Path]]] = {"npy": _npy, "parquet": _parquet}

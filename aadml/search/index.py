@@ -424,7 +424,7 @@ class Index:
 
         Raises:
             InputError: an unknown kind, `parquet` without pyarrow, a column with the name `vector`, or a file that
-                cannot be written.
+                cannot be written or is not an earlier export.
         """
         with self._reading() as database:
             self._search.items.check_all()

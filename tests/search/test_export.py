@@ -54,3 +54,25 @@ def test_vectors_are_not_exported_through_a_link(features, tmp_path, name, kind)
     with Index.build(features, tmp_path / "i") as index, pytest.raises(InputError, match=f"{name} is a symbolic link"):
         index.export(tmp_path / "out", kind=kind)
     assert {path.name for path in tmp_path.iterdir()} == {"i", f"out.audio.{name}"}
+
+
+@pytest.mark.parametrize("name", ["npy", "ids.txt", "parquet", "other.parquet"])
+def test_files_other_than_earlier_exports_are_not_replaced(features, tmp_path, name):
+    kind = "parquet" if "parquet" in name else "npy"
+    other, name = name == "other.parquet", name.removeprefix("other.")
+    mine = tmp_path / f"out.visual.{name}"
+    if kind == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (extra parquet)")
+    if other:
+        parquet.write_table(pytest.importorskip("pyarrow").table({"mine": [1]}), mine)
+    else:
+        mine.write_bytes(b"mine")
+    before = mine.read_bytes()
+    with Index.build(features, tmp_path / "i") as index:
+        with pytest.raises(InputError, match=f"out.visual.{name} exists and is not an export"):
+            index.export(tmp_path / "out", kind=kind)
+        assert mine.read_bytes() == before
+        mine.unlink()
+        index.export(tmp_path / "out", kind=kind)
+        again = index.export(tmp_path / "out", kind=kind)
+    assert mine in again

@@ -44,22 +44,22 @@ class Common:
     """Keys of every config outside sections.
 
     Attributes:
-        data: a feature file, or a file or folder of any other layout; null for the sample clips, which are rendered and
-            extracted once.
+        data: a feature file, or a file or folder of any other layout; by default the sample clips, which are rendered
+            and extracted once.
         seed: seed of initial weights, batches, dropout and other draws, and of a validation split taken from train.
         device: "auto", "cpu", "cuda", "cuda:0", ...
         validation: share of the training clips set aside for validation if the data have no validation split.
-        train_per_class: number of clips of each class to train on; null for all.
+        train_per_class: number of clips of each class to train on; by default all.
         unlabelled: treatment of (1) training and validation clips without a label among labeled clips, and (2) training
             clips beyond `train_per_class`. "keep" uses both as clips without a label, and "drop" removes both. The
             default null keeps (1) and removes (2).
-        unseen_classes: share of the classes that occur only in test; null for the split of the data.
+        unseen_classes: share of the classes that occur only in test; by default, the split of the data is used.
         relevance: relevance rule of the scores: "own" (only the query's partner), "label" (the query's class), "labels"
             (at least one shared class), "labels-graded" (more relevant with more shared classes), or a file of
-            judgments; null for the rule of the data.
+            judgments; by default the rule of the data.
         cluster: column of the data, such as speaker or recording. For confidence intervals, the groups of test
-            clips with equal values in the column are resampled; null resamples single clips.
-        modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; null for all.
+            clips with equal values in the column are resampled; by default, single clips are resampled.
+        modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; by default all.
         texts: training texts of clips with several texts. "first" uses the first text of each clip. "drawn" uses
             one text of each clip, drawn again in each epoch. "all" pairs every text with its clip. In validation
             and test, all texts are queries and results. Captioned sound is paired with all of its captions, at most

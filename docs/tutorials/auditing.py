@@ -58,8 +58,8 @@ print(str(report).splitlines()[-1])
 
 # %% [markdown]
 # An audit embeds the clips again and again, changes what must not matter (labels, partners, order, batch), and
-# compares. *Training unknown* is not an accusation: `aadml audit RUN --retrain` trains once more without the test
-# clips to find out.
+# compares. *Training unknown* is not an accusation: `aadml audit RUN --retrain` trains three more
+# times, with unchanged and with changed test clips, and compares the weights.
 #
 # ## Audit the code of others
 #

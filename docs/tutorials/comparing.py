@@ -3,8 +3,8 @@
 #
 # **Question:** method B scores 0.02 more than method A. Is B better?
 #
-# Three things make such a difference without any merit: the seed, the choice of test clips, and the way MAP treats
-# ties.
+# Three things can cause such a difference between equally good methods: the seed, the choice of test clips, and the
+# treatment of ties.
 
 # %%
 import numpy as np
@@ -48,8 +48,8 @@ for table in result.tables:
         print(f"{cells[kind]:12} MAP {cells['MAP mean']}  {difference}: {cells[difference] or 'itself'}")
 
 # %% [markdown]
-# The star marks a significant difference: `recommended` is better than CCA. The 0.02 between the triplet losses has
-# an interval from both sides of zero, so three seeds and 50 test clips leave it undecided. Undecided is the honest
+# The star marks a significant difference: `recommended` is better than CCA. The interval of the
+# difference of 0.02 between the triplet losses contains zero: three seeds and 50 test clips do not decide. Undecided is the honest
 # answer for most differences of this size. More seeds narrow one part of the interval, and only more test clips
 # narrow the other.
 #

@@ -56,7 +56,7 @@ for name, settings in ways.items():
     print(f"{name:11} test MAP {scores.map:.3f}, chance {scores.chance:.3f}")
 
 # %% [markdown]
-# Frozen towers that know nothing still are random projections of the input, and the heads can use them a little. Any
+# Frozen untrained towers are random projections of the input, from which heads can still learn a little. Any
 # training of the towers adds to that. More is not always better: 120 training clips are few for a whole network.
 # Pretrained towers have more to lose: [a measurement](../lab/findings.md#pretrained-networks-trained-further). Rules
 # of thumb:

@@ -33,8 +33,8 @@ figure.savefig("correlation-graph-of-12-clips.svg", metadata={"Date": None})
 # ## Four readings of one equation
 #
 # Equation 7 mixes the neighbors by attention, and assigns query, key and value in three contradicting ways. aadml
-# implements each reading. Which clips does the proxy of a clip depend on? The derivative answers, computed from the
-# code that trains:
+# implements each reading. Which clips does the proxy of a clip depend on? The derivatives of the code that
+# trains show it:
 
 # %%
 from aadml.proxies.attention import Attention, AttentionOptions

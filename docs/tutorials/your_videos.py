@@ -25,8 +25,9 @@ print(*sorted(path.name for path in Path("my_videos").iterdir()), sep=", ")
 # %% [markdown]
 # ## From media to features
 #
-# A manifest lists the clips with their class and their split. The split decides who trains (train), who chooses the
-# epoch (valid) and who is scored once at the end (test). It is drawn class by class, with a seed.
+# A manifest lists the clips with their class and their split. Clips of the split train fit the
+# model, valid clips select the epoch, and test clips are scored once at the end. The split is drawn class by class,
+# with a seed.
 
 # %%
 manifest = aadml.manifest("my_videos", output="manifest.csv", split="random:0.6/0.2/0.2", seed=0, on_note=print)

@@ -60,7 +60,7 @@ def media_index(media: Path | None, default: Path) -> "MediaIndex":
 
 
 class MediaIndex:
-    """Media files below a folder, by name; the folder is read at the first search.
+    """Media files below a folder and its linked folders, by name; the folder is read at the first search.
 
     Args:
         folder: the folder.
@@ -72,7 +72,7 @@ class MediaIndex:
     @cached_property
     def _files(self) -> Mapping[str, list[Path]]:
         files: dict[str, list[Path]] = defaultdict(list)
-        for file in media_files(self.folder) if self.folder.is_dir() else ():
+        for file in media_files(self.folder, follow_links=True) if self.folder.is_dir() else ():
             files[file.stem].append(file)
         return files
 

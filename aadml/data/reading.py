@@ -2,9 +2,10 @@
 
 import fnmatch
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
+from types import MappingProxyType
 
 import h5py
 
@@ -28,7 +29,7 @@ FEATURE_FILE = "feature-file"
 """Name of the layout of feature files, which `aadml extract` writes."""
 
 COLUMNS = "columns"
-"""Name of the layout of npz files with one array per modality."""
+"""Name of the layout of npz and HDF5 files with one array per modality."""
 
 Views = Mapping[str, str] | Sequence[str] | None
 """Name of the array (or view) of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
@@ -81,7 +82,7 @@ def open_data(
     place = local_path(path)
     if not place.exists():
         raise InputError(f"{place} does not exist; check the path")
-    name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
+    name = layout or recognize(place, named)
     if name == FEATURE_FILE:
         _refuse_unused(place, "a feature file", chosen | names)
         return read_features(place)
@@ -141,13 +142,15 @@ def _pair(text: str) -> tuple[str, str]:
     return name, view
 
 
-def _has_columns(path: Path, views: Mapping[str, str]) -> bool:
-    """Return whether `views` has at least two entries and the file is an npz with all arrays in `views`."""
-    return len(views) > 1 and is_archive(path) and set(views.values()) <= set(npz_keys(path))
-
-
-def recognize(path: Path) -> str:
+def recognize(path: Path, views: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return the name of the layout of an existing file or folder.
+
+    Two or more views that are arrays of the file determine the layout of an npz file, or of an HDF5 file without a
+    known layout.
+
+    Args:
+        path: the file or folder.
+        views: modality -> name of its array or view.
 
     Raises:
         InputError: the path is a device or a pipe, cannot be read, or has no known layout.
@@ -161,7 +164,8 @@ def recognize(path: Path) -> str:
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; pass a file with features")
     if is_archive(path):
-        return _best(path, "npz", list(npz_keys(path)))
+        keys = npz_keys(path)
+        return COLUMNS if _are_keys(views, keys) else _best(path, "npz", keys)
     if path.suffix.lower() == ".csv":
         raise InputError(
             f"{path} is a CSV table, not features; for a manifest of media, run `aadml extract {quote(str(path))} "
@@ -169,10 +173,14 @@ def recognize(path: Path) -> str:
         )
     if not h5py.is_hdf5(path):
         raise InputError(f"{path} {wrong_kind_hint(path) or f'is neither HDF5 nor npz; {_known()}'}")
-    return FEATURE_FILE if is_feature_file(path) else _best(path, "h5", list(hdf5_keys(path)))
+    return FEATURE_FILE if is_feature_file(path) else _best(path, "h5", hdf5_keys(path), views)
 
 
-def _best(path: Path, kind: str, keys: Sequence[str]) -> str:
+def _are_keys(views: Mapping[str, str], keys: Collection[str]) -> bool:
+    return len(views) > 1 and set(views.values()) <= set(keys)
+
+
+def _best(path: Path, kind: str, keys: Sequence[str], views: Mapping[str, str] = MappingProxyType({})) -> str:
     shares = {
         name: sum(any(path.glob(key)) if kind == "folder" else bool(fnmatch.filter(keys, key)) for key in layout.keys)
         / len(layout.keys)
@@ -180,6 +188,8 @@ def _best(path: Path, kind: str, keys: Sequence[str]) -> str:
         if layout.kind == kind
     }
     best = max(shares, key=lambda name: shares[name])
+    if shares[best] == 0 and _are_keys(views, keys):
+        return COLUMNS
     if shares[best] == 0:
         names = ", ".join(sorted(keys)[:20]) or "nothing"
         advice = "" if kind == "folder" or not keys else "name its arrays audio, visual, label and split, or "

@@ -1,6 +1,7 @@
 """Sample clips: rendered MP4 files of ten everyday events and their manifest, without a download."""
 
 import os
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,13 +18,14 @@ from aadml.data.samples.clip import FRAME_RATE, RenderedClip, render_clip
 from aadml.data.samples.events import EVENTS
 from aadml.data.samples.mp4 import write_mp4
 from aadml.data.samples.sound import RATE
-from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links
+from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links, refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import built
 from aadml.feature_extraction.ground.worker_pool import Finished, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 
+_MANIFEST = re.compile(r"id,media,label,split.*\n(([a-z-]+-\d{4,}),clips/\2\.mp4,.*\n)+")
 _GRACE = 10.0  # seconds to finish a clip after an interruption
 _SPLIT_OF_TURN = tuple({"T": "train", "V": "valid", "E": "test"}[turn] for turn in "TETVTETTTVTETTETVTET")
 
@@ -94,7 +96,8 @@ def sample_data(
         of media relative to the manifest.
 
     Raises:
-        InputError: the folder cannot be written, or a parameter is out of its range.
+        InputError: the folder cannot be written or contains a manifest of other clips, or a parameter is out of its
+            range.
         RuntimeError: a process ended early.
     """
     sample = built(SampleClips, OptionValues(clips=clips, seconds=seconds, seed=seed), "")
@@ -103,6 +106,7 @@ def sample_data(
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file; pass a folder for the sample clips")
     refuse_links(manifest, target / "clips")
+    refuse_other_kind(manifest, "a manifest of sample clips", _lists_sample_clips)
     try:
         (target / "clips").mkdir(parents=True, exist_ok=True)
         manifest.unlink(missing_ok=True)
@@ -117,6 +121,10 @@ def sample_data(
                 progress(1)
     write_manifest(manifest, [sample.listed(index, target, captions[index]) for index in range(sample.clips)])
     return manifest
+
+
+def _lists_sample_clips(manifest: Path) -> bool:
+    return _MANIFEST.fullmatch(manifest.read_text(encoding="utf-8", errors="replace")) is not None
 
 
 def _rendered(sample: SampleClips, folder: Path, workers: int) -> Generator[tuple[int, tuple[str, ...]]]:

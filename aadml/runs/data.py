@@ -10,7 +10,7 @@ import torch
 from aadml.comparison.clips import Clips, Splits, numbered
 from aadml.comparison.options import Seed
 from aadml.comparison.relevance import LABEL, check_relevance
-from aadml.configuration.config import Common, Config
+from aadml.configuration.config import Common, Config, Fraction
 from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
 from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
@@ -383,7 +383,7 @@ def read(
     *,
     layout: str | None = None,
     views: Views = (),
-    validation: float = 0.1,
+    validation: Fraction = 0.1,
     seed: Seed = 0,
     cleaning: str = "mei",
     captions: int = 5,

@@ -1,7 +1,9 @@
 """Embedding of a feature file into a file of embeddings."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from aadml.feature_extraction.feature_file.replacement import refuse_other_clips
 from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_input, refuse_other_kind
+from aadml.feature_extraction.manifest import SPLITS
 from aadml.model.model import Model
 from aadml.retrieval.embeddings_file import FORMAT, MODEL, ONCE, is_embeddings_file
 from aadml.runs.loading import load
@@ -49,7 +52,8 @@ def embed_file(
     The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split` and `/class_names`. A row
     is a clip, or one of its captions. Optional arrays are `/<modality>_present` for a modality that some clips
     lack, `/label` for labels, `/labels` (n, C) for clips of several classes, and `/modalities` for modalities
-    besides audio, visual and text. Classes are numbered as in the model if the model has all of them. The
+    besides audio, visual and text. Classes are numbered as in the model if the model has all of them. For captioned
+    sound, classes are clips, and a name of clips in several splits begins with the split, as in `test/a.wav`. The
     attributes are `format`, `similarity`, `model` (the model's facts), and `once` if sound is repeated for each
     caption of a clip. `aadml evaluate --embeddings` reads this file.
 
@@ -93,12 +97,14 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
     For captioned sound, the label of a row is the number of its clip, counted over all splits. Clips that cannot be
     decoded are left out and listed in a warning.
     """
-    splits = read_for(model, path)
-    ids = (name for split in ("train", "valid", "test") for name in splits[split].ids)
+    splits, is_sound = read_for(model, path), model.facts.towers is None
+    clips = {name: splits[name] for name in SPLITS if len(splits[name])}
+    clips = _named_apart(clips) if is_sound else clips
+    ids = (name for part in clips.values() for name in part.ids)
     refuse_other_clips(output, ids, shown_address(path), "file of embeddings")
-    parts = {name: model.embed_clips(splits[name]) for name in ("train", "valid", "test") if len(splits[name])}
+    parts = {name: model.embed_clips(part) for name, part in clips.items()}
     labels, names = [part.labels.numpy() for part in parts.values()], list(splits.train.class_names)
-    if model.facts.towers is None:
+    if is_sound:
         counts = [len(part.class_names) for part in parts.values()]
         labels = [numbers + sum(counts[:position]) for position, numbers in enumerate(labels)]
         names = [name for part in parts.values() for name in part.class_names]
@@ -121,7 +127,19 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
     once = next(iter(parts.values())).once
     numbers = {"label": np.concatenate(labels)} | _all_labels(parts.values())
     _write(output, model, vectors, numbers, texts, present, once)
-    return len(set(texts["id"])), model.method.similarity
+    return len(set(numbers["label"].tolist() if is_sound else texts["id"])), model.method.similarity
+
+
+def _named_apart(parts: Mapping[str, Clips]) -> dict[str, Clips]:
+    """Return captioned splits without common names of clips: repeated names and their ids begin with the split."""
+    counts = Counter(name for part in parts.values() for name in part.class_names)
+    named = {}
+    for split, part in parts.items():
+        begin = [f"{split}/" if counts[name] > 1 else "" for name in part.class_names]
+        names = tuple(word + name for word, name in zip(begin, part.class_names, strict=True))
+        ids = tuple(begin[label] + name for label, name in zip(part.labels.tolist(), part.ids, strict=True))
+        named[split] = replace(part, class_names=names, ids=ids)
+    return named
 
 
 def _all_labels(parts: Iterable[Clips | Embeddings]) -> dict[str, NDArray[np.uint8]]:

@@ -103,7 +103,8 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
     """Read arrays of an HDF5 file.
 
     Returns:
-        Dictionary from each key of `wanted` to an array of numbers or text.
+        Dictionary from each key of `wanted` to an array of numbers or text. MATLAB stores the axes of an array in
+        reverse order. Arrays of MATLAB are returned with the axes that they have in MATLAB, and vectors as columns.
 
     Raises:
         InputError: the file cannot be read, or a key is missing or has a value other than an array of real numbers
@@ -134,7 +135,9 @@ def _values(dataset: Any, where: str) -> NDArray[Any]:
         raise InputError(
             f"{where} contains {dataset.dtype}, but must contain real numbers or text; write numbers or text"
         )
-    return np.asarray(dataset[()])
+    values = np.asarray(dataset[()])
+    is_column = values.ndim == 2 and values.shape[1] == 1
+    return values.T if "MATLAB_class" in dataset.attrs and not is_column else values
 
 
 @functools.lru_cache(maxsize=256)

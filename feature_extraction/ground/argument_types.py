@@ -21,6 +21,7 @@ from annotated_types import Interval
 
 from aadml.feature_extraction.ground.consent import consent_to, named_in, place_of, trusting
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.option_types import possible
 from aadml.feature_extraction.ground.options import as_yaml
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -168,8 +169,10 @@ def _bounds(function: Callable[..., Any]) -> dict[str, Interval]:
 
 
 def _check_bounds(place: str, value: float, bounds: Interval) -> None:
-    if not bounds.ge <= value <= bounds.le:  # type: ignore[operator]
-        raise InputError(f"{place} is {as_yaml(value)}; pass a number from {bounds.ge} to {bounds.le}")
+    above = value >= bounds.ge if bounds.gt is None else value > bounds.gt  # type: ignore[operator]
+    below = value <= bounds.le if bounds.lt is None else value < bounds.lt  # type: ignore[operator]
+    if not (above and below):
+        raise InputError(f"{place} is {as_yaml(value)}; pass {possible(Annotated[float, bounds])}")
 
 
 def _alternatives(hint: object) -> tuple[object, ...]:

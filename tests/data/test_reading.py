@@ -206,6 +206,15 @@ def test_what_a_layout_does_not_follow_is_refused(write_h5, split_keys):
         open_data(place, audio="x")
 
 
+@pytest.mark.parametrize("labels", [{}, {"label": np.arange(40) % 2, "split": [b"train"] * 20 + [b"test"] * 20}])
+def test_arrays_of_hdf5_that_are_named_are_modalities(write_h5, labels):
+    place = write_h5(sound=np.eye(40), image=np.ones((40, 3)), **labels)
+    content = open_data(place, audio="sound", visual="image")
+    assert {name: values.shape for name, values in content.features.items()} == {"audio": (40, 40), "visual": (40, 3)}
+    with pytest.raises(InputError, match=r"contains no 'picture'|has no known layout"):
+        open_data(place, audio="sound", visual="picture")
+
+
 @pytest.mark.parametrize("views", [1.5, 0, [1], {1: "a"}])
 def test_views_that_are_not_texts_are_refused(tmp_path, views):
     with pytest.raises(InputError, match=r'^views: .* is not a mapping or a list of views; pass .*\["flow=VIEW"\]$'):

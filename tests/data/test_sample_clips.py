@@ -71,7 +71,7 @@ def test_the_default_set_is_balanced_in_every_split():
 
 
 def test_an_interrupted_rendering_leaves_whole_clips_and_no_manifest(tmp_path):
-    (tmp_path / "manifest.csv").write_text("of an earlier set")
+    (tmp_path / "manifest.csv").write_text("id,media,label,split\nbird-0007,clips/bird-0007.mp4,bird,train\n")
 
     def stop(count):
         raise KeyboardInterrupt
@@ -81,6 +81,22 @@ def test_an_interrupted_rendering_leaves_whole_clips_and_no_manifest(tmp_path):
             sample_data(tmp_path, **SMALL, workers=workers, progress=stop)
         assert not (tmp_path / "manifest.csv").exists()
         assert all(path.stat().st_size > 2000 for path in (tmp_path / "clips").iterdir())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,media,label,split\nmine,a.wav,x,train\n",
+        "id,media,label,split\nbird-0007,clips/bird-0007.mp4,bird,train\nmine,a.wav,x,train\n",
+        "bird-0007,clips/bird-0007.mp4,bird,train\n",
+    ],
+)
+def test_a_manifest_of_other_clips_is_kept(tmp_path, text):
+    (tmp_path / "manifest.csv").write_text(text)
+    with pytest.raises(InputError, match=r"manifest\.csv exists and is not a manifest of sample clips"):
+        sample_data(tmp_path, **SMALL, workers=1)
+    assert (tmp_path / "manifest.csv").read_text() == text
+    assert not (tmp_path / "clips").exists()
 
 
 def test_a_broken_clip_of_an_earlier_run_is_made_anew(folder, tmp_path):

@@ -141,6 +141,8 @@ def test_names_of_data_stay_and_paths_become_absolute(tmp_path, monkeypatch):
     ("captioned", "options", "says"),
     [
         (False, {"seed": -1}, "^read: seed is -1; pass a number from 0 to"),
+        (False, {"validation": 5.0}, "^read: validation is 5.0; pass a number above 0 to below 1$"),
+        (False, {"validation": float("nan")}, "^read: validation is NaN; pass a number above 0 to below 1$"),
         (False, {"cleaning": "xie"}, "synthetic:ave is not captioned sound; leave out cleaning and captions"),
         (False, {"captions": 4}, "synthetic:ave is not captioned sound; leave out cleaning and captions"),
         (

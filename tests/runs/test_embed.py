@@ -84,6 +84,23 @@ def test_captioned_sound_is_written_a_row_a_pair_with_clips_numbered_through(mad
         assert {"audio_present", "modalities"}.isdisjoint(file)
 
 
+def test_clips_of_one_name_in_two_splits_are_named_by_split_and_captions_are_no_clips(made, tmp_path, monkeypatch):
+    parts = {"train": captioned(6, 0, 3, 3), "valid": captioned(4, 3, 3, 2), "test": captioned(4, 2, 3, 2)}
+    for name, part in parts.items():
+        parts[name] = replace(part, ids=tuple(f"{clip}#{row % 2 + 1}" for row, clip in enumerate(part.ids)))
+    model = SimpleNamespace(
+        facts=made.facts, modalities=("audio", "text"), embed_clips=lambda part: part, method=made.method
+    )
+    monkeypatch.setattr(embed, "read_for", lambda model, path: Parts(parts))
+    assert embed._embed_media(model, "sound.csv", tmp_path / "e.h5")[0] == 7
+    with h5py.File(tmp_path / "e.h5") as file:
+        names = ["clip 0", "clip 1", "train/clip 2", "valid/clip 3", "clip 4", "test/clip 2", "test/clip 3"]
+        assert [name.decode() for name in file["class_names"]] == names
+        assert [name.decode() for name in file["id"]] == [f"{name}#{number}" for name in names for number in (1, 2)]
+    assert aadml.evaluate(embeddings=tmp_path / "e.h5").split == "test"
+    embed._embed_media(model, "sound.csv", tmp_path / "e.h5")  # the same clips may replace the file
+
+
 def test_rows_that_lack_a_modality_are_written_as_zeros_and_marked(made, tmp_path, monkeypatch):
     there = torch.tensor([True, False, True, True])
     labels, ids = torch.tensor([0, 1, 0, 1]), tuple("abcd")

@@ -14,7 +14,7 @@ import torch
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.data.captions.cleaning import CLEANINGS
-from aadml.data.captions.tables import CaptionedFile, caption_columns, read_caption_table
+from aadml.data.captions.tables import CaptionedFile, caption_columns, is_caption_table, read_caption_table
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms, unreadable
 from aadml.data.splitting.folds import first_five
@@ -87,6 +87,8 @@ def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
 def is_captioned(path: str | os.PathLike[str]) -> bool:
     """Return whether `path` is a folder of caption tables or packed files, or a CSV file with "caption" in line 1.
 
+    Tables without the columns of a caption table are ignored.
+
     Raises:
         InputError: a folder has several caption tables of a split.
     """
@@ -94,7 +96,9 @@ def is_captioned(path: str | os.PathLike[str]) -> bool:
     if place.suffix == ".csv" and place.is_file():
         with place.open(encoding="utf-8-sig", errors="replace") as file:
             return "caption" in file.readline()
-    return place.is_dir() and bool(dict(_tables(place)) or dict(_packs(place)))
+    if not place.is_dir():
+        return False
+    return any(is_caption_table(table) for _, table in _tables(place)) or bool(dict(_packs(place)))
 
 
 def _parts(place: Path) -> dict[str, CaptionedPart]:
@@ -110,17 +114,20 @@ def _parts(place: Path) -> dict[str, CaptionedPart]:
 
 
 def _tables(place: Path) -> Iterator[tuple[str, Path]]:
-    """Yield each split and its caption table, in the folder `place` or its subfolder `csv_files` or `dataset`."""
+    """Yield each split and its table, in the folder `place` or its subfolder `csv_files` or `dataset`.
+
+    The table is the first one with the columns of a caption table, or else the first one with the name of the split.
+    """
     for part, names in _NAMES.items():
         form = re.compile(rf"(.*[_-])?({'|'.join(names)})\.csv", re.IGNORECASE | re.DOTALL)
-        for folder in (place, place / "csv_files", place / "dataset"):
-            tables = sorted(table for table in folder.glob("*") if form.fullmatch(table.name))
-            if len(tables) > 1:
-                shown = ", ".join(table.name for table in tables)
-                raise InputError(f"{folder} has several tables of the split {part} ({shown}); keep one table")
-            if tables:
-                yield part, tables[0]
-                break
+        folders = (place, place / "csv_files", place / "dataset")
+        named = [file for folder in folders for file in sorted(folder.glob("*")) if form.fullmatch(file.name)]
+        captioned = [file for file in named if is_caption_table(file)]
+        tables = [file for file in captioned if file.parent == captioned[0].parent]
+        if len(tables) > 1:
+            shown = ", ".join(table.name for table in tables)
+            raise InputError(f"{tables[0].parent} has several tables of the split {part} ({shown}); keep one table")
+        yield from [(part, table) for table in (*tables, *named)[:1]]
 
 
 def _packs(place: Path) -> Iterator[tuple[str, Path]]:

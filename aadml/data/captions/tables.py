@@ -47,18 +47,18 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     header, rows = read_table(path)
     if any(not is_utf8(cell) for row in rows.values() for cell in row.values()):
         raise InputError(f"{path} is not UTF-8; save the file as CSV in UTF-8")
-    columns = caption_columns(header)
-    if {"youtube_id", "caption"} <= set(header):
-        files = _released_audiocaps(rows)
-    elif "file_name" in header and columns:
-        files = {
-            n: CaptionedFile(row["file_name"], tuple(row[c] for c in columns if row[c])) for n, row in rows.items()
-        }
-    else:
+    if not _has_captions(header):
         raise InputError(
             f"{path}: the columns {', '.join(header):.80} are not those of a caption table; rename the columns to "
             "file_name,caption or file_name,caption_1,... or audiocap_id,youtube_id,start_time,caption"
         )
+    if {"youtube_id", "caption"} <= set(header):
+        files = _released_audiocaps(rows)
+    else:
+        columns = caption_columns(header)
+        files = {
+            n: CaptionedFile(row["file_name"], tuple(row[c] for c in columns if row[c])) for n, row in rows.items()
+        }
     problems = [f"line {n} has no file name" for n, file in files.items() if not file.name]
     problems += [f"line {n} has no caption" for n, file in files.items() if not file.captions]
     if problems:
@@ -66,6 +66,19 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
         raise InputError(f"{path}: {', '.join(problems[:_SHOWN])}{more}; fill in the cells")
     check_unique([file.name for file in files.values()], f"{path}: the column 'file_name'")
     return tuple(files.values())
+
+
+def is_caption_table(path: Path) -> bool:
+    """Return whether a path is a file whose first line has the columns of a caption table."""
+    if not path.is_file():
+        return False
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        first = next(iter(file.read(10_000).strip().splitlines()), "")
+    return _has_captions([name.strip(' "') for name in re.split("[,;\t]", first)])
+
+
+def _has_captions(header: Sequence[str]) -> bool:
+    return {"youtube_id", "caption"} <= set(header) or ("file_name" in header and bool(caption_columns(header)))
 
 
 def caption_columns(names: Sequence[str]) -> list[str]:

@@ -50,7 +50,7 @@ def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
         [split_of[name] for name in names],
         ids=names,
         notes=[*notes, note],
-        sources=sorted((path / "folds").iterdir()),
+        sources=sorted(file for file in (path / "folds").iterdir() if file.is_file()),
     )
 
 

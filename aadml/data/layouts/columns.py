@@ -108,7 +108,7 @@ def _one_row_per_clip(columns: Columns) -> Columns:
         return columns
     if words.ndim != 2 or names.shape != words.shape[:1]:
         return columns
-    _, first, row = np.unique(names.astype(str), return_index=True, return_inverse=True)
+    _, first, row = np.unique([text(name) for name in names.tolist()], return_index=True, return_inverse=True)
     if len(first) == len(names):
         return columns
     clips, clip = np.sort(first), np.argsort(np.argsort(first))[row]

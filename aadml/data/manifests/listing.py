@@ -173,13 +173,19 @@ def _near(file: Path, folder: Path) -> str:
     return media if near.startswith("..") else near
 
 
-def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[Path]:
+def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES, *, follow_links: bool = False) -> list[Path]:
     """Return the files with one of `suffixes` below a folder, sorted, without hidden files.
+
+    Args:
+        folder: the folder.
+        suffixes: suffixes in lower case, with the dot.
+        follow_links: whether files in linked folders are included. Each folder is read once, and before the links.
 
     Raises:
         OSError: a folder cannot be read.
     """
-    return sorted(file for file in _walk(folder) if file.suffix.lower() in suffixes and not _is_link(file))
+    files = _walk(folder, follow_links=follow_links)
+    return sorted(file for file in files if file.suffix.lower() in suffixes and not _is_link(file))
 
 
 def left_aside(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[str]:
@@ -218,12 +224,19 @@ def utf8(name: str) -> str:
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path, *, follow_links: bool = False) -> Iterator[Path]:
     """Yield the entries below a folder that are not hidden: files, and links to folders."""
-    for parent, folders, names in os.walk(folder, onerror=_raise):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        links = (name for name in folders if _is_link(Path(parent) / name))
-        yield from (Path(parent) / name for name in (*names, *links) if not name.startswith("."))
+    waiting, read = [folder], set(folder.resolve().parents)
+    while waiting:
+        for parent, folders, names in os.walk(waiting.pop(0), onerror=_raise):
+            if (place := Path(parent).resolve()) in read:
+                folders.clear()
+                continue
+            read.add(place)
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            links = [Path(parent, name) for name in folders if _is_link(Path(parent, name))]
+            yield from (*(Path(parent, name) for name in names if not name.startswith(".")), *links)
+            waiting += links if follow_links else []
 
 
 def _is_link(path: Path) -> bool:

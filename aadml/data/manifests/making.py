@@ -17,12 +17,13 @@ from aadml.data.manifests.splitting import draws, with_splits
 from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.argument_types import checked_call
-from aadml.feature_extraction.ground.atomic import refuse_links, write_text
+from aadml.feature_extraction.ground.atomic import refuse_links, refuse_other_kind, write_text
 from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues, completed, keywords, schema
 from aadml.feature_extraction.ground.registry import lookup
 
+_LIST = "# missing videos, listed by aadml manifest\n"  # a comment line for yt-dlp
 _OWN = ("folder", "table")  # listings of the user's media, for which missing media are an error
 
 
@@ -56,8 +57,8 @@ def manifest(
 
     Returns:
         The path of the manifest. If videos of a data set have no file, their names are listed beside the manifest
-        FILE.csv in FILE.missing.txt. The list has one name per line: the YouTube id, or for VEGAS and Clotho the id
-        of the clip.
+        FILE.csv in FILE.missing.txt. After a comment line, the list has one name per line: the YouTube id, or for
+        VEGAS and Clotho the id of the clip. A list of an earlier call is replaced or removed.
 
     Raises:
         InputError: an unknown or invalid source or option, missing media, or an output that cannot be written or
@@ -74,7 +75,8 @@ def manifest(
     values = completed(list_clips, OptionValues(**chosen), "manifest", name=name)
     listing = checked_call(list_clips)(source, **keywords(list_clips, values))
     require_result(listing, ListingFunction, "data set", list_clips)
-    absent = dict.fromkeys((*(clip.source or clip.id for clip in listing.missing()), *listing.absent))
+    missing = (clip.source or clip.id for clip in listing.missing())
+    absent = {} if name in _OWN else dict.fromkeys((*missing, *listing.absent))
     if skip_missing or name in _OWN:
         listing = _without_missing(listing, source, skip=skip_missing)
     if "seed" not in schema(list_clips) and seed is not None and not draws(listing, split):
@@ -87,11 +89,20 @@ def manifest(
         note(line)
     names = target.with_name(f"{target.stem}.missing.txt")
     refuse_links(names)
+    if absent:
+        refuse_other_kind(names, "a list of missing videos", _is_list)
     write_manifest(target, listing.entries)
-    if absent and name not in _OWN:
-        write_text(names, "".join(f"{name}\n" for name in absent))
+    if absent:
+        write_text(names, "".join((_LIST, *(f"{name}\n" for name in absent))))
         note(f"the {len(absent)} missing videos are listed in {names}")
+    elif names.is_file() and _is_list(names):
+        names.unlink()
     return target
+
+
+def _is_list(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_LIST)) == _LIST.encode()
 
 
 def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:

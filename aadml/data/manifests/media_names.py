@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -60,7 +60,7 @@ def media_index(media: Path | None, default: Path) -> "MediaIndex":
 
 
 class MediaIndex:
-    """Media files below a folder, by name; the folder is read at the first search.
+    """Media files below a folder and its linked folders, by name; the folder is read at the first search.
 
     Args:
         folder: the folder.
@@ -72,22 +72,23 @@ class MediaIndex:
     @cached_property
     def _files(self) -> Mapping[str, list[Path]]:
         files: dict[str, list[Path]] = defaultdict(list)
-        for file in media_files(self.folder) if self.folder.is_dir() else ():
+        for file in media_files(self.folder, follow_links=True) if self.folder.is_dir() else ():
             files[file.stem].append(file)
         return files
 
-    def find(self, *names: str) -> Path:
+    def find(self, *names: str, outside: Collection[str] = ()) -> Path:
         """Return the first existing file with one of the names; without such a file, a path for the first name.
 
         Args:
             names: names of files or last parts of paths, each with or without the suffix of the file. The path for
                 a first name without a media suffix ends in ".mp4".
+            outside: words; files below a folder whose name is a word or ends in "_" and a word are left out.
 
         Raises:
             InputError: several files match one name.
         """
         for name in names:
-            files = [file for file in self._files.get(_stem(name), ()) if self._has(file, name)]
+            files = [file for file in self._files.get(_stem(name), ()) if self._has(file, name, outside)]
             if len(files) > 1:
                 raise InputError(
                     f"{self.folder}: {len(files)} files have the name '{name}' ({files[0]}, {files[1]}); "
@@ -98,8 +99,10 @@ class MediaIndex:
         first = names[0]
         return self.folder / (first if PurePosixPath(first).suffix.lower() in MEDIA_SUFFIXES else f"{first}.mp4")
 
-    def _has(self, file: Path, name: str) -> bool:
+    def _has(self, file: Path, name: str, outside: Collection[str]) -> bool:
         path = file.relative_to(self.folder)
+        if any(folder.rpartition("_")[2] in outside for folder in path.parts[:-1]):
+            return False
         return any(f"/{form.as_posix()}".endswith(f"/{name}") for form in (path, path.with_suffix("")))
 
 

@@ -36,7 +36,7 @@ class PublishedTables:
         columns: names of the columns of tables without a header, or column of the header -> name. `listing` uses the
             names `video`, `start`, `end` (seconds), `label`, `split` and `caption`, and templates use any name.
         names: templates of file names of a clip, without ending (see `media_name`); the first existing file is used.
-            `{table}` is the last word of the table's name.
+            `{table}` is the last word of the table's name; files in folders of other tables are then left out.
         id: template of the id of a clip.
         comment: beginning of lines that are left out.
         separator: separator of several labels in a cell; empty if clips have one label.
@@ -124,7 +124,7 @@ class PublishedTables:
             rows = [row | {new: row[old] for old, new in self.columns.items()} for row in lines.values()]
         else:
             rows = list(read_table(table, self.columns, self.comment)[1].values())
-        word = table.stem.rpartition("_")[2]
+        word = _word(table.name)
         splits = [split or row.get("split", "").lower() for row in rows]
         return [
             {**row, "split": ALIASES.get(name, name), "table": word} for row, name in zip(rows, splits, strict=True)
@@ -137,9 +137,10 @@ class PublishedTables:
         times = {"start": start, "end": end} if whole else {"video_start": start, "video_end": end}
         labels = labels_of(row.get("label", ""), self.separator)
         files, clip = ["{video}"] if whole else self.names, media_name(self.id, row)
+        others = {_word(form) for form in self.tables} - {row["table"]} if "{table}" in "".join(files) else ()
         return ListedClip(
             id=clip,
-            media=index.find(*(media_name(name, row) for name in files)),
+            media=index.find(*(media_name(name, row) for name in files), outside=others),
             labels=tuple(names.get(label, label) for label in labels),
             split=row["split"],
             source=row["video"] if start else clip,
@@ -152,6 +153,11 @@ class PublishedTables:
             return {}
         file, label, name = self.class_names
         return {row[label]: row[name] for row in read_table(folder / file)[1].values()}
+
+
+def _word(table: str) -> str:
+    """Return the last word of the name of a table."""
+    return Path(table).stem.rpartition("_")[2]
 
 
 def _number(start: str, row: Cells) -> float:

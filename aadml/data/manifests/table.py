@@ -131,7 +131,7 @@ def read_table(path: Path, names: Sequence[str] = (), comment: str = "") -> tupl
     if comment:
         text = re.sub(rf"^{re.escape(comment)}.*$", "", text, flags=re.MULTILINE)
     first = next((line for line in text.splitlines() if line.strip()), "")
-    separator = max(SEPARATORS, key=lambda candidate: len(next(csv.reader([first], delimiter=candidate))))
+    separator = max(SEPARATORS, key=lambda candidate: _cell_count(first, candidate))
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True, skipinitialspace=True)
     try:
         rows = [(lines.line_num, [cell.strip() for cell in line]) for line in lines if any(map(str.strip, line))]
@@ -154,6 +154,14 @@ def read_table(path: Path, names: Sequence[str] = (), comment: str = "") -> tupl
                 "correct the line"
             )
     return header, {line: {name: cell for name, cell in zip(header, row, strict=False) if name} for line, row in rows}
+
+
+def _cell_count(line: str, separator: str) -> int:
+    """Return the number of cells of a line, or 0 if a cell would exceed the size limit of `csv`."""
+    try:
+        return len(next(csv.reader([line], delimiter=separator)))
+    except csv.Error:
+        return 0
 
 
 def labels_of(cell: str, separator: str | None) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from aadml.feature_extraction.media import Sound
 from aadml.feature_extraction.media.truncation import ending
 
 PACKED_RATE = 32_000
-_PACKED = Sound(PACKED_RATE)
+_FIRST_MINUTE = Sound(PACKED_RATE, seconds=60.0)
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,17 @@ class Waveforms(MediaFiles):
     """Sound files as items, cut to a length.
 
     Attributes:
-        inputs: sound to decode, at the rate of a network.
-        seconds: length limit, in seconds; longer sounds are cut to this length.
+        inputs: sound to decode, at the rate of a network and with a length limit; the rest of a longer sound is not
+            decoded.
     """
 
-    inputs: Sound = _PACKED
-    seconds: float = 60.0
+    inputs: Sound = _FIRST_MINUTE
+
+    @property
+    def seconds(self) -> float:
+        """Length limit in seconds."""
+        assert self.inputs.seconds is not None
+        return self.inputs.seconds
 
     @property
     def longest(self) -> int:
@@ -41,16 +45,7 @@ class Waveforms(MediaFiles):
 
     def at(self, rate: int) -> "Waveforms":
         """Return the same sounds at `rate` Hz."""
-        return replace(self, inputs=Sound(rate))
-
-    def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
-        """Return the samples of the files with indices `files`.
-
-        Returns:
-            Samples (s,) in [-1, 1] of each file, with s at most `longest`, or None for a file that cannot be
-            decoded.
-        """
-        return [None if samples is None else samples[: self.longest] for samples in super().decoded(files)]
+        return replace(self, inputs=replace(self.inputs, sample_rate=rate))
 
 
 @dataclass(frozen=True)

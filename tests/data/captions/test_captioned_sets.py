@@ -225,6 +225,19 @@ def test_two_tables_of_a_split_and_a_manifest_without_captions_are_refused(cloth
         captioned_splits(tmp_path / "part")
 
 
+def test_other_tables_beside_features_or_captions_are_no_caption_tables(tmp_path, clotho):
+    folder = tmp_path / "features"
+    for name in ("train", "a_train", "my_test"):
+        write_table(folder / f"{name}.csv", ["id", "label"], [["a", "rain"]])
+    (folder / "val.csv").mkdir()
+    assert not is_captioned(folder)
+    with pytest.raises(InputError, match=r"a_train\.csv: the columns id, label are not those of a caption table"):
+        captioned_splits(folder)
+    expected = captioned_splits(clotho).train.ids
+    write_table(clotho / "a_train.csv", ["id", "label"], [["a", "rain"]])
+    assert captioned_splits(clotho).train.ids == expected
+
+
 def test_segments_of_a_recording_are_its_clips(tmp_path):
     write_wav(tmp_path / "a.wav", noise(64_000))
     rows = [

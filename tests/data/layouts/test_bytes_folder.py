@@ -32,6 +32,12 @@ def test_time_is_averaged_and_bytes_are_scaled(folder):
     assert [content.splits.count(split) for split in ("train", "test")] == [8, 2]
 
 
+def test_a_folder_beside_the_folds_is_no_fold(folder):
+    expected = open_data(folder).splits
+    (folder / "folds" / ".ipynb_checkpoints").mkdir()
+    assert open_data(folder).splits == expected
+
+
 def test_the_last_fold_is_the_test_split(folder):
     content = open_data(folder)
     tests = [name for name, split in zip(content.ids, content.splits, strict=True) if split == "test"]

@@ -253,6 +253,15 @@ def test_rows_of_one_id_are_a_clip_with_several_texts(tmp_path):
     assert "text" not in found.present
 
 
+@pytest.mark.parametrize("kind", ["S", "O"])
+def test_ids_in_bytes_are_utf_8(tmp_path, kind):
+    names = np.asarray([name.encode() for name in ("b", "\u00e9", "\u00e9", "c")], dtype=kind)
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        for name, values in captioned(split=[b"train", b"test", b"test", b"train"], id=names).items():
+            file[name] = values
+    assert open_data(tmp_path / "f.h5").ids == ("b", "\u00e9", "c")
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -228,7 +228,9 @@ def test_the_clips_of_a_data_set_without_a_file_are_left_out_or_listed(tmp_path)
         f"sha256 {digest}  vggsound.csv",
         f"the 6 missing videos are listed in {tmp_path / 'all.missing.txt'}",
     ]
-    assert (tmp_path / "all.missing.txt").read_text() == "v1\nv2\nv3\nv4\nv6\nv7\n"
+    assert (
+        tmp_path / "all.missing.txt"
+    ).read_text() == "# missing videos, listed by aadml manifest\nv1\nv2\nv3\nv4\nv6\nv7\n"
     assert [row.id for row in rows_of(listed)] == [f"v{n}_00000{n}" for n in range(8)]
     found = manifest("vggsound", folder, output=tmp_path / "found.csv", skip_missing=True, on_note=notes.append)
     assert [row.id for row in rows_of(found)] == ["v0_000000", "v5_000005"]
@@ -238,6 +240,26 @@ def test_the_clips_of_a_data_set_without_a_file_are_left_out_or_listed(tmp_path)
         (folder / name).unlink()
     with pytest.raises(InputError, match="there are no clips to list; pass at least one clip"):
         manifest("vggsound", folder, output=tmp_path / "none.csv", skip_missing=True)
+
+
+def test_a_list_replaces_only_a_list_and_is_removed_with_the_last_missing_video(tmp_path):
+    folder = put(tmp_path / "data", "v0.mp4", vggsound__csv="v0,0,dog,train\nv1,0,dog,train\nv2,0,dog,test\n")
+    output, missing = tmp_path / "all.csv", tmp_path / "all.missing.txt"
+    missing.write_text("v1 is private\n")
+    with pytest.raises(InputError, match=r"all\.missing\.txt exists and is not a list of missing videos"):
+        manifest("vggsound", folder, output=output)
+    assert not output.exists()
+    missing.rename(tmp_path / "mine.txt")
+    manifest("vggsound", folder, output=output)
+    put(folder, "v1.mp4")
+    manifest("vggsound", folder, output=output)
+    assert missing.read_text().splitlines()[1:] == ["v2"]
+    put(folder, "v2.mp4")
+    manifest("vggsound", folder, output=output)
+    assert not missing.exists()
+    (tmp_path / "mine.txt").rename(missing)
+    manifest("vggsound", folder, output=output)
+    assert missing.read_text() == "v1 is private\n"
 
 
 def test_no_list_is_written_through_a_link(media):

@@ -24,3 +24,17 @@ def test_the_first_file_of_a_name_is_found_or_else_the_first_name_becomes_a_path
         InputError, match=r"2 files have the name 'two' \(.*a/two\.mp4, .*b/two\.MP4\); rename the other"
     ):
         MediaIndex(tmp_path).find("two")
+
+
+def test_files_in_linked_folders_are_found_once(tmp_path):
+    far = tmp_path / "far"
+    for name in ("train/one.mp4", "train/two.mp4", "data/videos/three.mp4"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    far.symlink_to(tmp_path / "train")
+    data = tmp_path / "data"
+    for link, target in (("away", far), ("back", far), ("again", data / "videos"), ("up", tmp_path), ("loop", data)):
+        (data / link).symlink_to(target)
+    index = MediaIndex(data)
+    assert index.find("one") == data / "away" / "one.mp4"
+    assert index.find("three") == data / "videos" / "three.mp4"

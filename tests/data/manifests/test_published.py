@@ -115,12 +115,24 @@ def test_missing_and_ambiguous_files_are_named(tmp_path):
     texts, _, _ = SETS["vggsound"]
     folder = put(tmp_path / "data", **texts)
     made = manifest("vggsound", folder / "vggsound.csv", output=tmp_path / "m.csv")
-    assert made.with_name("m.missing.txt").read_text().splitlines() == ["---g-f_I2yQ", "--0PQM4-hqg", "--56QUhyDQM"]
+    assert made.with_name("m.missing.txt").read_text().splitlines()[1:] == ["---g-f_I2yQ", "--0PQM4-hqg", "--56QUhyDQM"]
     put(folder, "a/---g-f_I2yQ_000001.mp4", "b/---g-f_I2yQ_000001.mp4")
     with pytest.raises(InputError, match="2 files have the name '---g-f_I2yQ_000001'"):
         manifest("vggsound", folder)
     rows = read_manifest(manifest("vggsound", folder, media=folder / "a")).rows
     assert rows[0].media["audio"] == str(folder / "a" / "---g-f_I2yQ_000001.mp4")
+
+
+@pytest.mark.parametrize("test_folder", ["evaluation", "clotho_audio_evaluation"])
+def test_a_clip_never_gets_the_file_of_another_table(tmp_path, test_folder):
+    texts, _, _ = SETS["clotho"]
+    folder = put(tmp_path / "data", f"{test_folder}/Rain.wav", **texts)
+    rows = read_manifest(manifest("clotho", folder, skip_missing=True, output=tmp_path / "m.csv")).rows
+    assert [row.split for row in rows] == ["test"]
+    assert (tmp_path / "m.missing.txt").read_text().splitlines()[-2:] == ["development/Rain.wav", "validation/Rain.wav"]
+    put(tmp_path / "data", "all/Rain.wav")
+    rows = read_manifest(manifest("clotho", folder, media=folder / "all", output=tmp_path / "all.csv")).rows
+    assert {row.media["audio"] for row in rows} == {str(folder / "all" / "Rain.wav")}
 
 
 def test_other_tables_are_refused_with_the_page(tmp_path):

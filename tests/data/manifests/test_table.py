@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.data.manifests.making import manifest
+from aadml.data.manifests.table import read_table
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import read_manifest
 
@@ -109,6 +110,7 @@ def test_sound_and_picture_may_be_two_files(media):
         ("media\n", {}, "a header but no rows"),
         ("", {}, "contains no rows"),
         ('media,label\n"a,b\n', {}, "is not CSV"),
+        (f"media,{'x' * 140_000}\na,b\n", {}, "line 1 is not CSV (field larger than field limit (131072)); correct"),
         ("media,label\na,b\n".encode("utf-16"), {}, "is UTF-16"),
         ("media,label\na,b\n".encode("utf-16-be"), {}, "is UTF-16"),
         ("media,label\na,caf\xe9\n".encode("latin-1"), {}, "the cells in line 2 are not UTF-8"),
@@ -119,6 +121,11 @@ def test_a_table_that_cannot_be_is_refused_in_one_line(tmp_path, text, options, 
         manifest(written(tmp_path, text), **options)
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_a_first_line_may_be_longer_than_the_largest_cell(tmp_path):
+    names = ["media", *(f"column_{number}" for number in range(12_000))]
+    assert read_table(written(tmp_path, ";".join(names) + "\n" + ";".join("x" for _ in names)))[0] == names
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).map(str.strip).filter(bool)

@@ -9,6 +9,7 @@ from aadml.data.sources.loading import Loading
 from aadml.data.sources.log_mels import log_mels
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.frontends.log_mel import PANNS, log_mel
+from aadml.feature_extraction.media import Sound
 from tests.sound_files import noise, write_wav
 
 
@@ -55,7 +56,7 @@ def test_the_first_sound_that_is_cut_is_named_once_whether_it_was_kept_or_not(fi
     )
     for _ in range(2):
         loading = Loading.of(memory_mib=0, disk_mib=9)
-        source = log_mels(replace(files, seconds=0.25), PANNS, loading)
+        source = log_mels(replace(files, inputs=Sound(32_000, seconds=0.25)), PANNS, loading)
         source.batch(torch.tensor([4, 1]))
         with pytest.warns(UserWarning, match=said):
             source.batch(torch.tensor([2, 0]))

@@ -9,6 +9,7 @@ import torch
 from aadml.comparison.features import Source
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms, unreadable
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.media import Sound
 from tests.sound_files import noise, write_wav
 
 
@@ -27,8 +28,16 @@ def test_a_batch_holds_the_sound_of_each_item(sounds):
 
 def test_sound_comes_at_the_rate_that_is_wanted_and_no_longer_than_allowed(sounds):
     assert lengths(sounds.at(16_000), [0]) == [pytest.approx(4500, abs=20)]
-    short = Waveforms(sounds.paths, sounds.items, seconds=0.1)
+    short = Waveforms(sounds.paths, sounds.items, Sound(32_000, seconds=0.1))
     assert lengths(short, [0, 3]) == [3200, 3200]
+    assert lengths(short.at(16_000), [0, 3]) == [1600, 1600]
+
+
+def test_of_a_sound_of_more_than_an_hour_the_first_minute_is_used(tmp_path):
+    path = write_wav(tmp_path / "long.wav", noise(3_700_000), rate=1000)
+    source = Waveforms((path,), torch.arange(1)).at(2000)
+    assert lengths(source, [0]) == [120_000]
+    assert not source.failures
 
 
 def test_a_corrupt_or_vanished_file_costs_its_items_and_is_named_once(sounds, tmp_path):

@@ -365,6 +365,18 @@ def test_arrays_are_of_numbers_or_text_with_rows(tmp_path):
         require_keys("f.h5", ("a",), ())
 
 
+@pytest.mark.parametrize(
+    ("in_matlab", "read"), [((5, 3), (5, 3)), ((5, 4, 3), (5, 4, 3)), ((5, 1), (5, 1)), ((1, 5), (5, 1))]
+)
+def test_arrays_of_matlab_have_the_axes_that_they_have_in_matlab(tmp_path, in_matlab, read):
+    values = np.arange(np.prod(in_matlab)).reshape(in_matlab)
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        file["array"] = values.T
+        file["array"].attrs["MATLAB_class"] = np.bytes_("double")
+    array = hdf5_arrays(tmp_path / "a.mat", ("array",))["array"]
+    assert array.tolist() == values.reshape(read).tolist()
+
+
 SLOW = "so the file is damaged or the disk is too slow"
 
 

@@ -109,7 +109,10 @@ def test_a_function_in_the_place_of_its_name_is_refused_with_that_name():
 
 @checked_call
 def bounded(
-    *, count: Annotated[int, Interval(ge=1, le=9)] = 1, share: Annotated[float, Interval(ge=0, le=1)] | None = None
+    *,
+    count: Annotated[int, Interval(ge=1, le=9)] = 1,
+    share: Annotated[float, Interval(ge=0, le=1)] | None = None,
+    part: Annotated[float, Interval(gt=0, lt=1)] = 0.5,
 ):
     return count, share
 
@@ -122,6 +125,9 @@ def test_numbers_outside_of_the_range_of_their_type_are_refused():
         ({"count": 10}, "bounded: count is 10; pass a number from 1 to 9"),
         ({"count": 10**5000}, "bounded: count is a value of type int; pass a number from 1 to 9"),
         ({"share": float("nan")}, "bounded: share is NaN; pass a number from 0 to 1"),
+        ({"part": 0}, "bounded: part is 0; pass a number above 0 to below 1"),
+        ({"part": 1.0}, "bounded: part is 1.0; pass a number above 0 to below 1"),
+        ({"part": float("nan")}, "bounded: part is NaN; pass a number above 0 to below 1"),
     ):
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             bounded(**arguments)

@@ -37,7 +37,8 @@ def command(source: str, output: str, as_json: bool, **options: Any) -> None:
     Run the same command again to update the index, or to continue a killed job. A clip is embedded again only if
     its content or columns have changed. Searches read the previous state until the job ends. With --model, every
     modality of the model can be searched with every other modality. Without --model, a modality is searched only
-    with queries of the same modality, unless one pretrained model (hf:MODEL) computes both. The exit status is 1 if a file could not be read.
+    with queries of the same modality, unless one pretrained model (hf:MODEL) computes both. The exit status is 1 if
+    a file could not be read.
     """
     import aadml
 

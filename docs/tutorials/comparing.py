@@ -48,8 +48,8 @@ for table in result.tables:
         print(f"{cells[kind]:12} MAP {cells['MAP mean']}  {difference}: {cells[difference] or 'itself'}")
 
 # %% [markdown]
-# The star marks a significant difference: `recommended` is better than CCA. The interval of the
-# difference of 0.02 between the triplet losses contains zero: three seeds and 50 test clips do not decide. Undecided is the honest
+# The star marks a significant difference: `recommended` is better than CCA. The interval of the difference of 0.02
+# between the triplet losses contains zero: three seeds and 50 test clips do not decide. Undecided is the honest
 # answer for most differences of this size. More seeds narrow one part of the interval, and only more test clips
 # narrow the other.
 #

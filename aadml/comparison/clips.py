@@ -11,7 +11,7 @@ from torch import Tensor
 
 from aadml.comparison.arrays import is_whole, to_codes, to_flags, to_rows
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Features, Matrix, Modality, check_features, check_present
+from aadml.comparison.features import Features, Matrix, Modality, check_features, check_items, check_mapping
 from aadml.comparison.relevance import Relevance, relevance_of
 from aadml.comparison.stored_rows import StoredRows
 from aadml.feature_extraction.feature_file.content import UNLABELLED, Texts
@@ -99,30 +99,21 @@ class Clips:
 
     def __post_init__(self) -> None:
         count = len(self.ids)
-        if self.labels.shape != (count,) or self.labels.dtype != torch.int64:
-            raise InputError(
-                f"clips: labels have type {self.labels.dtype} and shape {tuple(self.labels.shape)}; pass "
-                f"int64 ({count},), one label per id"
-            )
+        check_items("clips", self, len(self.class_names), self.present)
         if count and not self._in_range():
             raise InputError(
                 f"clips: labels range from {int(self.labels.min())} to {int(self.labels.max())} for "
                 f"{len(self.class_names)} class names; pass the position of a class name for each clip, or "
                 f"{UNLABELLED} for a clip without a label"
             )
-        if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
-            raise InputError(
-                f"clips: all_labels has shape {tuple(self.all_labels.shape)}; pass ({count}, {len(self.class_names)}), "
-                "one row per id and one column per class name"
-            )
+        check_mapping("clips: features", self.features)
         for modality, features in self.features.items():
             check_features(modality, features, count)
-        for modality, flags in self.present.items():
+        for modality in self.present:
             if modality not in self.features:
                 raise InputError(
                     f"present: the clips have no {modality} features; choose from {', '.join(self.features)}"
                 )
-            check_present(modality, flags, count)
 
     def _in_range(self) -> bool:
         return int(self.labels.min()) >= UNLABELLED and int(self.labels.max()) < len(self.class_names)

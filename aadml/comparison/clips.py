@@ -205,7 +205,7 @@ class Clips:
         """
         if isinstance(key, slice | list | tuple | np.ndarray | Tensor):
             try:
-                rows = torch.arange(len(self))[key if isinstance(key, slice) else torch.as_tensor(key)]
+                rows = torch.arange(len(self))[key if isinstance(key, slice) else _rows_or_mask(key)]
             except (IndexError, RuntimeError, TypeError, ValueError) as error:
                 raise InputError(
                     f"clips: the key does not select rows ({error}); "
@@ -310,6 +310,13 @@ def numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
     if marked is not None:
         marked = torch.zeros(len(clips), len(names), dtype=torch.bool).index_copy(1, codes, marked)
     return replace(clips, labels=labels, class_names=names, all_labels=marked)
+
+
+def _rows_or_mask(key: Sequence[int] | NDArray[Any] | Tensor) -> Tensor:
+    """Return row numbers (m,) of any width as int64, and a mask (n,) as booleans; an empty list has no rows."""
+    array = np.asarray(key.detach().cpu() if isinstance(key, Tensor) else key)
+    is_rows = array.dtype.kind in "iu" or (not array.size and array.dtype.kind != "b")
+    return torch.from_numpy(array.astype(np.int64 if is_rows else array.dtype))
 
 
 def _check_counts(counts: Mapping[str, int]) -> None:

@@ -140,7 +140,27 @@ def test_arrays_of_other_lengths_and_vectors_are_named(options, said):
         clips(**options)
 
 
-@pytest.mark.parametrize("key", [[N], [-N - 1], np.array([True, False]), ["audio"], [None]])
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint16, np.int32, np.int64, np.uint64])
+def test_row_numbers_of_any_width_select_rows(kind):
+    assert clips()[np.array([0, 1, 5], dtype=kind)].ids == ("0", "1", "5")
+
+
+@pytest.mark.parametrize("key", [[], (), np.array([], dtype=np.uint8), np.zeros(N, dtype=bool), torch.zeros(N).bool()])
+def test_no_rows_are_no_clips(key):
+    assert clips()[key].ids == ()
+
+
+@pytest.mark.parametrize("key", [torch.tensor([1, 0, 1, 1, 1, 1], dtype=torch.uint8), [1, 0, 1, 1, 1, 1]])
+def test_zeros_and_ones_are_row_numbers_and_booleans_are_a_mask(key):
+    assert clips()[key].ids == ("1", "0", "1", "1", "1", "1")
+    mask = [flag == 0 for flag in key]
+    assert clips()[mask].ids == ("1",)
+    assert clips()[np.array(mask)[::-1]].ids == ("4",)
+
+
+@pytest.mark.parametrize(
+    "key", [[N], [-N - 1], np.array([True, False]), ["audio"], [None], [0.0], np.array([], dtype=bool), [[0], [0, 1]]]
+)
 def test_rows_out_of_range_are_refused(key):
     with pytest.raises(
         InputError, match=r"clips: the key does not select rows \(.*\); pass rows in 0\.\.5, or a mask of 6 booleans"

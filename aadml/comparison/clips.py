@@ -11,7 +11,7 @@ from torch import Tensor
 
 from aadml.comparison.arrays import is_whole, to_codes, to_flags, to_rows
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Features, Matrix, Modality, check_features, check_present
+from aadml.comparison.features import Features, Matrix, Modality, check_features, check_items, check_mapping
 from aadml.comparison.relevance import Relevance, relevance_of
 from aadml.comparison.stored_rows import StoredRows
 from aadml.feature_extraction.feature_file.content import UNLABELLED, Texts
@@ -99,30 +99,21 @@ class Clips:
 
     def __post_init__(self) -> None:
         count = len(self.ids)
-        if self.labels.shape != (count,) or self.labels.dtype != torch.int64:
-            raise InputError(
-                f"clips: labels have type {self.labels.dtype} and shape {tuple(self.labels.shape)}; pass "
-                f"int64 ({count},), one label per id"
-            )
+        check_items("clips", self, len(self.class_names), self.present)
         if count and not self._in_range():
             raise InputError(
                 f"clips: labels range from {int(self.labels.min())} to {int(self.labels.max())} for "
                 f"{len(self.class_names)} class names; pass the position of a class name for each clip, or "
                 f"{UNLABELLED} for a clip without a label"
             )
-        if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
-            raise InputError(
-                f"clips: all_labels has shape {tuple(self.all_labels.shape)}; pass ({count}, {len(self.class_names)}), "
-                "one row per id and one column per class name"
-            )
+        check_mapping("clips: features", self.features)
         for modality, features in self.features.items():
             check_features(modality, features, count)
-        for modality, flags in self.present.items():
+        for modality in self.present:
             if modality not in self.features:
                 raise InputError(
                     f"present: the clips have no {modality} features; choose from {', '.join(self.features)}"
                 )
-            check_present(modality, flags, count)
 
     def _in_range(self) -> bool:
         return int(self.labels.min()) >= UNLABELLED and int(self.labels.max()) < len(self.class_names)
@@ -214,7 +205,7 @@ class Clips:
         """
         if isinstance(key, slice | list | tuple | np.ndarray | Tensor):
             try:
-                rows = torch.arange(len(self))[key if isinstance(key, slice) else torch.as_tensor(key)]
+                rows = torch.arange(len(self))[key if isinstance(key, slice) else _rows_or_mask(key)]
             except (IndexError, RuntimeError, TypeError, ValueError) as error:
                 raise InputError(
                     f"clips: the key does not select rows ({error}); "
@@ -319,6 +310,13 @@ def numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
     if marked is not None:
         marked = torch.zeros(len(clips), len(names), dtype=torch.bool).index_copy(1, codes, marked)
     return replace(clips, labels=labels, class_names=names, all_labels=marked)
+
+
+def _rows_or_mask(key: Sequence[int] | NDArray[Any] | Tensor) -> Tensor:
+    """Return row numbers (m,) of any width as int64, and a mask (n,) as booleans; an empty list has no rows."""
+    array = np.asarray(key.detach().cpu() if isinstance(key, Tensor) else key)
+    is_rows = array.dtype.kind in "iu" or (not array.size and array.dtype.kind != "b")
+    return torch.from_numpy(array.astype(np.int64 if is_rows else array.dtype))
 
 
 def _check_counts(counts: Mapping[str, int]) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.arrays import nonfinite_row
-from aadml.comparison.features import Direction, Modality, check_present
+from aadml.comparison.features import Direction, Modality, check_items, check_mapping, check_tensor
 from aadml.comparison.relevance import Relevance, relevance_of
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -25,7 +25,7 @@ class Embeddings:
         class_names: C names in the order of the labels; empty if unknown.
         once: modalities with repeated rows, such as the sound of clips with five captions. In these modalities,
             only one row per label is ranked.
-        rows: modality with shared vectors -> (n,) row of the vector of each clip.
+        rows: modality with shared vectors -> (n,) int64, row of the vector of each clip.
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several classes.
         relevance: rule of relevance; None selects a rule by the data, as in `Clips`.
         present: modality -> (n,) bool, False for a clip without the modality. Such a clip is neither a query nor a
@@ -51,15 +51,9 @@ class Embeddings:
 
     def __post_init__(self) -> None:
         count = len(self.ids)
-        for name, tensors in (("vectors", self.vectors), ("rows", self.rows)):
-            if not isinstance(tensors, Mapping):
-                raise InputError(f"embeddings: {name} have type {type(tensors).__name__}; pass {{modality: tensor}}")
-        for modality, flags in self.present.items():
-            check_present(modality, flags, count)
-        if self.labels.shape != (count,):
-            raise InputError(
-                f"embeddings: labels have shape {tuple(self.labels.shape)}; pass ({count},), one label per id"
-            )
+        check_mapping("embeddings: vectors", self.vectors)
+        check_mapping("embeddings: rows", self.rows)
+        check_items("embeddings", self, len(self.class_names) or "C", self.present)
         for modality, vectors in self.vectors.items():
             if not isinstance(vectors, Tensor):
                 raise InputError(f"embeddings: {modality} has type {type(vectors).__name__}; pass a tensor (n, d)")
@@ -107,10 +101,7 @@ class Embeddings:
 
 
 def _check_rows(modality: Modality, rows: Tensor, count: int, vectors: int) -> None:
-    if rows.shape != (count,):
-        raise InputError(
-            f"embeddings: the rows of {modality} have shape {tuple(rows.shape)}; pass ({count},), one row per id"
-        )
+    check_tensor(f"embeddings: the rows of {modality} have", rows, torch.int64, (count,), "one row per id")
     if count and not 0 <= int(rows.min()) <= int(rows.max()) < vectors:
         raise InputError(
             f"embeddings: the rows of {modality} range from {int(rows.min())} to {int(rows.max())}, but there are "

@@ -1,12 +1,13 @@
 """Features by modality: vectors in memory, vectors in a file, or features computed batch by batch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison.arrays import nonfinite_row
+from aadml.comparison.relevance import Items
 from aadml.comparison.stored_rows import StoredRows
 from aadml.feature_extraction.feature_file.names import check_modality
 from aadml.feature_extraction.ground.errors import InputError
@@ -45,13 +46,59 @@ Matrix = Tensor | StoredRows
 """Features that are vectors of equal width."""
 
 
-def check_present(modality: str, flags: Tensor, count: int) -> None:
-    """Raise InputError if the presence flags of n clips are not (n,) bool."""
-    if flags.shape != (count,) or flags.dtype != torch.bool:
-        raise InputError(
-            f"{modality}: present has type {flags.dtype} and shape {tuple(flags.shape)}; pass booleans of shape "
-            f"({count},)"
-        )
+def check_mapping(subject: str, values: object) -> None:
+    """Raise InputError, with `subject` before the verb, if values are not a mapping."""
+    if not isinstance(values, Mapping):
+        raise InputError(f"{subject} have type {type(values).__name__}; pass {{modality: tensor}}")
+
+
+def check_tensor(subject: str, values: object, kind: torch.dtype, shape: tuple[int | str, ...], content: str) -> None:
+    """Check the type and the shape of a tensor.
+
+    Args:
+        subject: start of the message, with its verb.
+        values: the tensor.
+        kind: type of the numbers.
+        shape: size of each axis; a name for any size.
+        content: content of a row, for the message.
+
+    Raises:
+        InputError: the values are not a tensor of this type and shape.
+    """
+    properties = f"type {type(values).__name__}"
+    if isinstance(values, Tensor):
+        if values.dtype == kind and len(shape) == values.ndim and all(map(_fits, values.shape, shape)):
+            return
+        properties = f"type {values.dtype} and shape {tuple(values.shape)}"
+    sizes = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+    expected = f"a tensor ({sizes}) of {str(kind).removeprefix('torch.')}, {content}"
+    raise InputError(f"{subject} {properties}; pass {expected}")
+
+
+def _fits(size: int, expected: int | str) -> bool:
+    return isinstance(expected, str) or size == expected
+
+
+def check_items(kind: str, items: Items, classes: int | str, present: Mapping[str, Tensor]) -> None:
+    """Check the labels and presence flags of clips or embeddings.
+
+    Args:
+        kind: "clips" or "embeddings", for messages.
+        items: clips or embeddings.
+        classes: number of columns of `all_labels`; a name for any number.
+        present: modality -> flags.
+
+    Raises:
+        InputError: `labels` is not (n,) int64, `all_labels` is not (n, classes) bool, or flags are not (n,) bool.
+    """
+    count = len(items.ids)
+    check_tensor(f"{kind}: labels have", items.labels, torch.int64, (count,), "one label per id")
+    if items.all_labels is not None:
+        content = "one row per id and one column per class name"
+        check_tensor(f"{kind}: all_labels has", items.all_labels, torch.bool, (count, classes), content)
+    check_mapping(f"{kind}: present", present)
+    for modality, flags in present.items():
+        check_tensor(f"{modality}: present has", flags, torch.bool, (count,), "one flag per id")
 
 
 def check_features(modality: str, features: Features, count: int) -> None:

@@ -9,11 +9,13 @@ from aadml.feature_extraction.ground.options import idle
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs
 from aadml.methods.training.settings import Training
-from aadml.objective.composition import Weighted
+from aadml.objective.composition import Weighted, has_class_proxies
 from aadml.objective.sections import EntrySection
 
 _OF_LOSS = ("selection", "proxy", "neighbors")
 """Sections of the parts of a metric loss."""
+_SELECTS_ANCHORS = "one-pair-a-class"
+"""Selection that leaves out anchors, not only candidates."""
 
 
 def idle_options(config: Config) -> list[str]:
@@ -35,7 +37,21 @@ def idle_options(config: Config) -> list[str]:
         parts = {key: part for key, part in vars(config.sections).items() if key in _OF_LOSS}
         changed = [key for key, part in parts.items() if part != defaults[key].default]
         sentences += [f"{key} changes nothing: it belongs to the loss, and loss.weight is 0" for key in changed]
-    return sentences
+    return sentences + _unread_candidates(config)
+
+
+def _unread_candidates(config: Config) -> list[str]:
+    """Return warnings about options that change only candidates, beside a loss with class proxies."""
+    loss, selection, proxy = map(config.section, ("loss", "selection", "proxy"))
+    if loss is None or not has_class_proxies(loss.entry):
+        return []
+    unread = []
+    if selection and selection.name not in ("all", _SELECTS_ANCHORS) and not selection.is_outside:
+        unread.append(f"selection.name={selection.name}")
+    if proxy and getattr(proxy.options, "aa_on", None) == "reference":
+        unread.append("proxy.aa_on=reference")
+    reason = f"the loss {loss.name} compares anchors with class proxies, not with candidates"
+    return [f"{option} changes nothing: {reason}" for option in unread]
 
 
 def _entries(config: Config) -> Iterator[tuple[str, Callable[..., object], object]]:

@@ -50,6 +50,10 @@ anchors or on random draws. Every process computes any other loss for all anchor
 WEIGHS_POSITIVES = ("nt-xent", "supcon", "cross-clr", "n-pair", "dsl")
 """Losses that weight positives by the shares of a comparison (soft targets)."""
 
+TRAINS_WITHOUT_NEGATIVES = ("supcon", "cross-clr", "dsl")
+"""Losses of WEIGHS_POSITIVES whose positives compete with each other, with any options. Without negatives, the loss of
+an anchor with several positives still has a gradient."""
+
 LABEL_LOSSES: Registry["LabelLossFunction"] = Registry(
     "label loss",
     {

@@ -3,8 +3,6 @@
 Reference: Duan et al., Deep adversarial metric learning, CVPR 2018, https://openaccess.thecvf.com/content_cvpr_2018/html/Duan_Deep_Adversarial_Metric_CVPR_2018_paper.html
 """
 
-from typing import Annotated
-
 import torch
 from torch import Tensor, nn
 
@@ -12,7 +10,6 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin, Size, Width
 from aadml.comparison.pairwise import at_least_float32
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.option_types import OnlyWith
 from aadml.feature_extraction.ground.options import removing
 from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
@@ -74,7 +71,8 @@ class Daml(nn.Module):
     Args:
         features: width f of the penultimate features (set from the network, not by the user).
         form: "triplet", "contrastive" or "n-pair" (the paper has all three metric losses).
-        margin: margin of the metric loss and of J_adv (1.0: GeDML's reimplementation; AADML, section 5.2).
+        margin: margin of J_adv, and of the metric loss except for n-pair (1.0: GeDML's reimplementation; AADML,
+            section 5.2).
         hidden: width of the generator's two hidden layers (1024: GeDML).
 
     Example:
@@ -94,7 +92,7 @@ class Daml(nn.Module):
         *,
         features: Size,
         form: Form = "triplet",
-        margin: Annotated[Margin, OnlyWith("form", "triplet", "contrastive")] = 1.0,
+        margin: Margin = 1.0,
         hidden: Width = 1024,
     ) -> None:
         super().__init__()

@@ -4,7 +4,7 @@ Reference: Wei et al., Universal weighting metric learning for cross-modal match
 """
 
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.option_types import OnlyWith
 from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.row_blocks import EXCLUDED, Cost, Costs, Near, Rows, counted, ones, summed, without
 from aadml.losses.kernels.scores import scores_of
@@ -30,7 +31,7 @@ def triplet_weighted(
     comparison: Comparison,
     *,
     variant: Literal["code", "paper"] = "code",
-    margin: Margin = 0.2,
+    margin: Annotated[Margin, OnlyWith("variant", "code")] = 0.2,
 ) -> Terms:
     """Compute losses of the positives and of the hardest negative as polynomials of their cosines s.
 
@@ -47,8 +48,8 @@ def triplet_weighted(
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
         variant: "code" or "paper".
-        margin: tolerance below the positive, within which the hardest negative still counts ("code" only; 0.2: the
-            released code).
+        margin: tolerance below the positive, within which the hardest negative still counts (0.2: the released
+            code).
 
     Returns:
         One term per positive, for anchors that have negatives; no terms for other anchors.

@@ -17,6 +17,7 @@ from aadml.losses import LABEL_LOSSES, LOSSES, OF_EACH_ANCHOR
 from aadml.losses.contract import LabelLossFunction
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
 from aadml.objective.embedded import BOTH, Side
+from aadml.objective.left_out import is_rebuilding
 from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions, parse_directions
 from aadml.objective.sections import EntrySection
 from aadml.proxies import PROXIES, prefix_of
@@ -106,8 +107,7 @@ class LossSection(EntrySection):
         """
         build = partial(self.part, partial(self._built, space))
         first = build()
-        shared = getattr(first, "one_for_all_directions", False)
-        return [first, *(first if shared else build() for _ in range(count - 1))]
+        return [first, *(first if has_class_proxies(first) else build() for _ in range(count - 1))]
 
     def _built(self, space: Space) -> Any:
         bound, entry = self.bound(), self.entry
@@ -120,6 +120,11 @@ class LossSection(EntrySection):
                 "method aadml with at least one layer in network.hidden"
             )
         return bound(**{key: value for key, value in vars(space).items() if key in parameters})
+
+
+def has_class_proxies(loss: Any) -> bool:
+    """Return whether a loss compares anchors with learned class proxies, which all directions share."""
+    return bool(getattr(loss, "one_for_all_directions", False))
 
 
 ALL_PAIRS = SelectionSection.of("all")
@@ -146,7 +151,8 @@ def compose_objective(
 
     Raises:
         InputError: a direction of another form or with an absent modality, a generative loss with candidates that it
-            cannot generate, or a `space` without the properties required by the loss or proxy.
+            cannot generate, a loss that does not read the candidates of the proxy, or a `space` without the
+            properties required by the loss or proxy.
     """
     if list(directions) == [ALL]:
         directions = ["-".join(two) for two in permutations(space.modalities, 2)]
@@ -160,6 +166,8 @@ def compose_objective(
     losses = loss.build_for(space, len(directions))
     if any(isinstance(part, GenerativeLoss) for part in losses):
         _check_generated(loss.name, parse_directions(directions), replacement)
+    elif isinstance(replacement, Extending) and not is_rebuilding():
+        _check_appended(loss, proxy.name)
     return Objective(
         losses,
         selection.build(),
@@ -182,4 +190,18 @@ def _check_generated(loss: str, directions: Sequence[tuple[Side, Side]], proxy: 
         raise InputError(
             f"loss: {loss} needs features of all candidates, but the proxy appends candidates without features; "
             "choose another proxy"
+        )
+
+
+def _check_appended(loss: LossSection, proxy: str) -> None:
+    """Raise InputError if the loss does not read, or lacks the modality of, candidates that a proxy appends."""
+    if has_class_proxies(loss.entry):
+        raise InputError(
+            f"loss: {loss.name} compares anchors with class proxies, not with candidates, but the proxy {proxy} only "
+            "appends candidates; choose another proxy or another loss"
+        )
+    if (loss.name, proxy) == ("cross-clr", "expansion"):
+        raise InputError(
+            "loss: cross-clr reads the modality of each candidate, which the interpolated candidates of the proxy "
+            "expansion lack; choose another proxy or another loss"
         )

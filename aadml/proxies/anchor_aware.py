@@ -21,7 +21,7 @@ from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.contract import Encode, TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists
-from aadml.proxies.mixture import EVEN, MIXTURE, MixtureOptions
+from aadml.proxies.mixture import EVEN, MIXTURE, MixtureOptions, unused, uses_only_mixtures
 from aadml.proxies.readings import READINGS, Keys
 from aadml.proxies.unchanged import Unchanged
 
@@ -188,7 +188,7 @@ def reaches_no_encoder(options: OptionValues) -> bool:
         options: all options of the anchor-aware proxy.
     """
     fixed: bool = options.reading == "R3" and options.k == 1 and not options.live
-    return fixed and options.residual == "none" and options.aa_mix == 1 and options.aa_on == "all"
+    return fixed and uses_only_mixtures(options)
 
 
 def degeneracy(options: OptionValues) -> str | None:
@@ -198,8 +198,8 @@ def degeneracy(options: OptionValues) -> str | None:
         options: options of the anchor-aware proxy; missing options have their defaults.
     """
     chosen = completed(AnchorAware, options, "proxy")
-    if chosen.aa_mix == 0:
-        return "proxy.aa_mix is 0, so training does not use the anchor-aware proxies"
+    if sentence := unused(chosen):
+        return sentence
     if chosen.reading == "R1":
         return "reading R1 makes attention an affine map of the anchor, so the neighbors and query have no effect"
     if chosen.reading == "R5":

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.options import removing
+from aadml.feature_extraction.ground.options import OptionValues, completed, removing
 from aadml.proxies.contract import Encode, TrainingSet
-from aadml.proxies.mixture import EVEN, MIXTURE, MixtureOptions
+from aadml.proxies.mixture import EVEN, MIXTURE, MixtureOptions, unused, uses_only_mixtures
 from aadml.proxies.unchanged import Unchanged
 
 
@@ -71,3 +71,15 @@ def _of_others(bank: Tensor, code: Tensor, others: Tensor) -> Tensor:
     """Return means (n, d): for each row, the mean of the other rows of its class, or 0 without other rows."""
     sums = bank.new_zeros(int(code.max()) + 1 if len(code) else 0, bank.shape[1]).index_add(0, code, bank)
     return (sums[code] - bank) / others.clamp_min(1)[:, None]
+
+
+def degeneracy(options: OptionValues) -> str | None:
+    """Return a warning about options that make the proxy degenerate or unused; None otherwise.
+
+    Args:
+        options: options of the class-mean proxy; missing options have their defaults.
+    """
+    chosen = completed(ClassMean, options, "proxy")
+    if uses_only_mixtures(chosen):
+        return "without residual, proxies are detached class means, so the metric loss does not train the encoders"
+    return unused(chosen)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.options import Share
+from aadml.feature_extraction.ground.options import OptionValues
 
 EVEN = 0.5
 """Weight of the other clips in a convex combination."""
@@ -36,3 +37,18 @@ class MixtureOptions:
 
 
 MIXTURE = MixtureOptions()
+
+
+def uses_only_mixtures(options: OptionValues) -> bool:
+    """Return whether a loss reads only the mixtures of other clips, never an embedding itself.
+
+    Args:
+        options: options of a proxy, which include those of `MixtureOptions`.
+    """
+    alone: bool = options.residual == "none" and options.aa_mix == 1 and options.aa_on == "all"
+    return alone
+
+
+def unused(options: OptionValues) -> str | None:
+    """Return a warning if no loss reads the proxies, else None; see `uses_only_mixtures` for the argument."""
+    return "proxy.aa_mix is 0, so training does not use the proxies" if options.aa_mix == 0 else None

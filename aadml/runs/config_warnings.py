@@ -5,8 +5,11 @@ from aadml.configuration.unused_options import idle_options
 from aadml.feature_extraction.weights.hub_names import PREFIX
 from aadml.methods.pairwise.teacher import smaller_batch
 from aadml.methods.training.settings import AUTO, Training
-from aadml.proxies.anchor_aware import degeneracy
+from aadml.proxies import anchor_aware, class_mean
 from aadml.runs.prepare import Prepared
+
+_DEGENERACY = {"anchor-aware": anchor_aware.degeneracy, "class-mean": class_mean.degeneracy}
+"""Functions that return a warning about the options of a proxy, by the name of the proxy."""
 
 
 def config_warnings(config: Config) -> list[str]:
@@ -35,7 +38,7 @@ def _untrained_networks(config: Config) -> list[str]:
 
 def _degenerate_proxy(config: Config) -> list[str]:
     proxy = config.section("proxy")
-    sentence = degeneracy(proxy.options) if proxy and proxy.name == "anchor-aware" else None
+    sentence = _DEGENERACY[proxy.name](proxy.options) if proxy and proxy.name in _DEGENERACY else None
     return [f"proxy: {sentence}"] if sentence else []
 
 

@@ -1,7 +1,7 @@
 """Controls and rivals of an anchor-aware row: simpler training runs that isolate the effect of the proxy."""
 
 from aadml.configuration.config import Config
-from aadml.objective.composition import Weighted
+from aadml.objective.composition import Weighted, has_class_proxies
 from aadml.studies.grid import Overrides, without_proxy
 
 ALONE = "without proxy"
@@ -43,13 +43,14 @@ def controls(config: Config) -> dict[str, Config]:
 def rivals(config: Config) -> dict[str, Config]:
     """Return configs with simpler replacements of the anchor-aware proxy, by name; empty without this proxy.
 
-    One replacement is cross-batch memory, which isolates the effect of a bank of training clips. Two replacements
-    are the mean of the clip's class, and the mean of the same neighbors with nearly equal weights. Unless the
-    option `attention` is "free", a fourth replacement is attention with the anchor as every value. This attention
-    is an affine map with as many parameters as the attention of the proxy.
+    One replacement is cross-batch memory, which isolates the effect of a bank of training clips. This replacement is
+    left out for losses with class proxies, which read no candidates. Two replacements are the mean of the clip's
+    class, and the mean of the same neighbors with nearly equal weights. Unless the option `attention` is "free", a
+    fourth replacement is attention with the anchor as every value. This attention is an affine map with as many
+    parameters as the attention of the proxy.
     """
-    proxy = config.section("proxy")
-    if proxy is None or proxy.name != "anchor-aware":
+    proxy, loss = config.section("proxy"), config.section("loss")
+    if proxy is None or loss is None or proxy.name != "anchor-aware":
         return {}
     options = proxy.options.plain()
     mixed = {key: options[key] for key in MIXED}
@@ -59,6 +60,8 @@ def rivals(config: Config) -> dict[str, Config]:
         CLASS_MEAN: Overrides({"proxy": {"name": "class-mean", **mixed}}),
         UNIFORM: Overrides({"proxy": {**named, "reading": "R3", "attention": "free", "temperature": EVEN}}),
     }
+    if has_class_proxies(loss.entry):
+        del changes[MEMORY]
     if options["attention"] != "free":
         changes[AFFINE] = Overrides({"proxy": {**named, "reading": "R1"}})
     return {name: changed.applied(config) for name, changed in changes.items()}

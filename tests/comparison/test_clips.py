@@ -1,10 +1,14 @@
 """Clips of arrays as people have them: what is taken, and what is refused in one line."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.errors import InputError
 
 N = 6
@@ -61,7 +65,10 @@ def test_whether_a_clip_has_a_modality_is_said_by_truth_values_or_zeros_and_ones
             "pass a boolean array with one axis",
         ),
         ([True] * N, "present has type list; pass {modality: n booleans}"),
-        ({"audio": [True]}, r"audio: present has type torch.bool and shape \(1,\); pass booleans of shape \(6,\)"),
+        (
+            {"audio": [True]},
+            r"audio: present has type torch.bool and shape \(1,\); pass a tensor \(6,\) of bool, one flag per id",
+        ),
     ],
 )
 def test_other_masks_are_refused(present, said):
@@ -133,7 +140,27 @@ def test_arrays_of_other_lengths_and_vectors_are_named(options, said):
         clips(**options)
 
 
-@pytest.mark.parametrize("key", [[N], [-N - 1], np.array([True, False]), ["audio"], [None]])
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint16, np.int32, np.int64, np.uint64])
+def test_row_numbers_of_any_width_select_rows(kind):
+    assert clips()[np.array([0, 1, 5], dtype=kind)].ids == ("0", "1", "5")
+
+
+@pytest.mark.parametrize("key", [[], (), np.array([], dtype=np.uint8), np.zeros(N, dtype=bool), torch.zeros(N).bool()])
+def test_no_rows_are_no_clips(key):
+    assert clips()[key].ids == ()
+
+
+@pytest.mark.parametrize("key", [torch.tensor([1, 0, 1, 1, 1, 1], dtype=torch.uint8), [1, 0, 1, 1, 1, 1]])
+def test_zeros_and_ones_are_row_numbers_and_booleans_are_a_mask(key):
+    assert clips()[key].ids == ("1", "0", "1", "1", "1", "1")
+    mask = [flag == 0 for flag in key]
+    assert clips()[mask].ids == ("1",)
+    assert clips()[np.array(mask)[::-1]].ids == ("4",)
+
+
+@pytest.mark.parametrize(
+    "key", [[N], [-N - 1], np.array([True, False]), ["audio"], [None], [0.0], np.array([], dtype=bool), [[0], [0, 1]]]
+)
 def test_rows_out_of_range_are_refused(key):
     with pytest.raises(
         InputError, match=r"clips: the key does not select rows \(.*\); pass rows in 0\.\.5, or a mask of 6 booleans"
@@ -147,6 +174,36 @@ def test_labels_without_a_class_name_are_refused(code, names):
     said = f"clips: labels range from {code} to {code} for {len(names)} class names; pass the position of a class name"
     with pytest.raises(InputError, match=said):
         Clips({}, label, ("a",), names)
+
+
+FLAGS = torch.ones(2, 1, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"labels": [0, 0]}, r"labels have type list; pass a tensor (2,) of int64, one label per id"),
+        ({"labels": torch.zeros(2)}, r"labels have type torch.float32 and shape (2,); pass a tensor (2,) of int64"),
+        ({"labels": torch.zeros(3, dtype=torch.int64)}, r"labels have type torch.int64 and shape (3,); pass"),
+        ({"all_labels": FLAGS.float()}, r"all_labels has type torch.float32 and shape (2, 1); pass a tensor (2, 1) of"),
+        ({"all_labels": FLAGS[:1]}, r"all_labels has type torch.bool and shape (1, 1); pass a tensor (2, 1) of bool"),
+        ({"all_labels": FLAGS.tolist()}, r"all_labels has type list; pass a tensor (2, 1) of bool, one row per id"),
+        ({"present": {"audio": [True, False]}}, r"audio: present has type list; pass a tensor (2,) of bool"),
+        ({"present": [True, False]}, r"present have type list; pass {modality: tensor}"),
+    ],
+)
+def test_other_types_and_shapes_are_refused_by_clips_and_embeddings_alike(changes, said):
+    given = {"labels": torch.zeros(2, dtype=torch.int64), "ids": ("a", "b"), "class_names": ("cat",), **changes}
+    for build in (partial(Clips, {"audio": torch.ones(2, 3)}), partial(Embeddings, {"audio": torch.ones(2, 3)})):
+        with pytest.raises(InputError, match=re.escape(said)):
+            build(**given)
+
+
+def test_embeddings_without_class_names_have_any_number_of_classes():
+    labels = torch.zeros(2, dtype=torch.int64)
+    assert len(Embeddings({"audio": torch.ones(2, 3)}, labels, ("a", "b"), all_labels=FLAGS)) == 2
+    with pytest.raises(InputError, match=re.escape("pass a tensor (2, C) of bool, one row per id")):
+        Embeddings({"audio": torch.ones(2, 3)}, labels, ("a", "b"), all_labels=FLAGS[:, 0])
 
 
 def test_data_have_no_part_of_another_name():

@@ -94,6 +94,23 @@ def test_parts_of_a_loss_without_weight_are_said_to_change_nothing(weight):
     assert set(lines) & set(idle_options(changed)) == (set() if weight else set(lines))
 
 
+@pytest.mark.parametrize(
+    ("changes", "unread"),
+    [
+        ({"selection.name": "hardest"}, "selection.name=hardest"),
+        ({"selection.name": "one-pair-a-class"}, None),
+        ({"selection.name": "all"}, None),
+        ({"selection.name": "all", "proxy.aa_on": "reference"}, "proxy.aa_on=reference"),
+        ({"selection.name": "all", "proxy.aa_on": "anchor"}, None),
+    ],
+)
+def test_what_changes_only_candidates_is_said_to_change_nothing_where_none_are_read(changes, unread):
+    for name in ("arcface", "triplet"):
+        lines = [line for line in idle_options(full("aadml", **{"loss.name": name, **changes})) if "candidates" in line]
+        said = f"{unread} changes nothing: the loss arcface compares anchors with class proxies, not with candidates"
+        assert lines == ([said] if unread and name == "arcface" else [])
+
+
 def others(option, *, every=False):
     """Give values of an option that are not its default; `every` gives its default too."""
     found = [value for kind, metadata in leaves(option.kind) for value in _values(kind, metadata, option.default)]

@@ -6,7 +6,7 @@ from torch import nn
 
 from aadml.comparison import Comparison
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.options import OptionValues
+from aadml.feature_extraction.ground.options import OptionValues, idle
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.daml import Daml
 from aadml.losses.kernels.generated_negatives import GenerativeLoss, draw_triples, triple_cost
@@ -91,6 +91,11 @@ def test_the_generator_pays_for_distance_and_for_negatives_that_are_not_hard(for
         soft_ones += float(soft.detach()) > 0
     assert soft_ones
     assert loss.generator_loss(comparison).item() == pytest.approx(expected / len(made), rel=1e-9)
+
+
+@FORMS
+def test_the_margin_acts_in_every_form(form):
+    assert not idle(Daml, OptionValues(form=form, margin=0.5), "loss")
 
 
 @FORMS

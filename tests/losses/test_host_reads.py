@@ -80,6 +80,18 @@ def test_a_step_of_a_loss_reads_at_most_one_value(reads, name, kind):
     assert len(reads.names) <= MORE.get(name, (1,))[0], reads.names
 
 
+@pytest.mark.parametrize("name", ["nt-xent", "supcon", "cross-clr", "dsl", "posterior-nca"])
+def test_a_learned_temperature_is_not_read(reads, name):
+    pairs, learned = comparison("codes"), torch.tensor(0.1, requires_grad=True)
+    counts = []
+    for temperature in (0.1, learned):
+        with reads:
+            LOSSES[name](pairs, temperature=temperature).total.sum().backward()
+        counts.append(len(reads.names))
+        reads.names.clear()
+    assert counts[1] <= counts[0]
+
+
 @pytest.mark.parametrize("name", sorted(SELECTIONS))
 def test_a_selection_reads_at_most_one_value(reads, name):
     pairs = comparison("codes")

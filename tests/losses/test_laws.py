@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 from aadml.comparison import Comparison, Terms
 from aadml.feature_extraction.ground import option_types
 from aadml.feature_extraction.ground.options import schema
-from aadml.losses import LOSSES, WEIGHS_POSITIVES, daml, hdml
+from aadml.losses import LOSSES, TRAINS_WITHOUT_NEGATIVES, WEIGHS_POSITIVES, daml, hdml
 from aadml.losses.kernels.generated_negatives import Triples
 from tests import option_leaves
 
@@ -34,11 +34,9 @@ STOPS_GRADIENT: dict[str, str] = {}
 
 COSTS_WITHOUT_POSITIVES = {"contrastive": "a sum over pairs", "hinge": "a sum over pairs"}
 COSTS_WITHOUT_POSITIVES |= {"multi-similarity": "positives and negatives have a sum each"}
-COSTS_WITHOUT_NEGATIVES = COSTS_WITHOUT_POSITIVES | {
-    "supcon": "positives compete with each other",
-    "cross-clr": "positives compete with each other",
-    "dsl": "positives compete with each other",
-}
+COSTS_WITHOUT_NEGATIVES = COSTS_WITHOUT_POSITIVES | dict.fromkeys(
+    TRAINS_WITHOUT_NEGATIVES, "positives compete with each other"
+)
 
 OF_CLASSES = {"proxy-nca", "proxy-anchor", "soft-triple", "arcface"}
 """Losses that an anchor's class is enough for: they look at no candidates and no masks, for which proxies stand."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from aadml.comparison import Comparison
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues, idle
 from aadml.losses.triplet_weighted import triplet_weighted
 
 
@@ -61,6 +62,12 @@ def test_in_the_code_a_positive_beyond_the_margin_costs_nothing():
     assert triplet_weighted(scored(0.9, 0.69)).total.item() == 0
     assert triplet_weighted(scored(0.9, 0.71)).total.item() > 0
     assert triplet_weighted(scored(0.9, 0.69), margin=0.3).total.item() > 0
+
+
+@pytest.mark.parametrize(("variant", "acts"), [("code", True), ("paper", False)])
+def test_the_margin_acts_only_in_the_code(variant, acts):
+    said = "loss.margin=0.3 changes nothing: it has an effect only with variant code, not paper"
+    assert idle(triplet_weighted, OptionValues(variant=variant, margin=0.3), "loss") == ([] if acts else [said])
 
 
 def test_in_the_code_a_perfect_positive_is_skipped():

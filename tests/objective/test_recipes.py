@@ -6,6 +6,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LOSSES
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
+from aadml.objective.left_out import rebuilding
 from aadml.objective.recipes import RECIPES
 from tests.sections import typed
 
@@ -133,3 +134,20 @@ def test_a_loss_that_makes_up_features_is_refused_where_there_are_none(name):
     for proxy in ("expansion", "memory"):
         with pytest.raises(InputError, match=f"loss: {name} needs features of all candidates, .* another proxy"):
             compose_objective(space, **typed(loss=name, proxy=proxy), directions=["all"])
+
+
+@pytest.mark.parametrize("proxy", ["expansion", "memory"])
+@pytest.mark.parametrize("name", ["proxy-nca", "soft-triple", "arcface", "proxy-anchor"])
+def test_a_loss_that_reads_no_candidates_is_refused_beside_a_proxy_that_appends_some(name, proxy):
+    space, sections = Space(("audio", "text"), WIDTH, classes=3), typed(loss=name, proxy=proxy)
+    with pytest.raises(InputError, match=f"loss: {name} compares anchors .* the proxy {proxy} only appends candidates"):
+        compose_objective(space, **sections)
+    with rebuilding():
+        assert compose_objective(space, **sections)
+
+
+def test_cross_clr_is_refused_beside_candidates_without_a_modality():
+    space = Space(("audio", "text"), WIDTH, classes=3)
+    with pytest.raises(InputError, match=r"loss: cross-clr reads the modality of each candidate, .* proxy expansion"):
+        compose_objective(space, **typed(loss="cross-clr", proxy="expansion"))
+    assert compose_objective(space, **typed(loss="cross-clr", proxy="memory"))

@@ -270,7 +270,7 @@ def test_misspelt_options_are_answered_with_the_nearest():
         ({"reading": "R1"}, "affine map of the anchor"),
         ({"reading": "R3", "k": 1, "residual": "none", "aa_mix": 1.0}, "does not train the encoders"),
         ({"reading": "R5"}, "whole batch"),
-        ({"aa_mix": 0.0}, "does not use the anchor-aware proxies"),
+        ({"aa_mix": 0.0}, "does not use the proxies"),
     ],
 )
 def test_degenerate_options_have_a_sentence(options, words):

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.proxies.class_mean import ClassMean
+from aadml.feature_extraction.ground.options import OptionValues
+from aadml.proxies.class_mean import ClassMean, degeneracy
 from aadml.proxies.contract import TrainingSet
 from aadml.proxies.mixture import MixtureOptions
 
@@ -52,3 +53,18 @@ def test_without_labels_all_clips_are_one_class():
 def test_refuses_to_be_asked_before_it_has_seen_the_training_set():
     with pytest.raises(InputError, match="no class means yet"):
         ClassMean(WIDTH, ("audio", "visual"))(vectors(0), torch.arange(SIZE))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"residual": "none", "aa_mix": 1.0}, "the metric loss does not train the encoders"),
+        ({"aa_mix": 0.0}, "does not use the proxies"),
+        ({"residual": "none"}, None),
+        ({"residual": "none", "aa_mix": 1.0, "aa_on": "anchor"}, None),
+        ({"aa_mix": 1.0}, None),
+    ],
+)
+def test_options_without_effect_on_the_encoders_have_a_sentence(options, sentence):
+    found = degeneracy(OptionValues(**options))
+    assert found is None if sentence is None else found.endswith(sentence)

@@ -240,7 +240,10 @@ def test_vectors_that_clips_share_score_as_if_repeated():
     [
         (torch.arange(12), "the rows of audio range from 0 to 11, but there are 4 vectors; pass rows in 0..3"),
         (torch.arange(12) // 3 - 1, "the rows of audio range from -1 to 2, but there are 4 vectors"),
-        (torch.arange(11) // 3, r"the rows of audio have shape \(11,\); pass \(12,\), one row per id"),
+        (
+            torch.arange(11) // 3,
+            r"rows of audio have type torch.int64 and shape \(11,\); pass a tensor \(12,\) of int64, one row per id",
+        ),
     ],
 )
 def test_rows_that_name_no_vector_or_not_every_clip_are_refused(rows, said):

@@ -11,6 +11,7 @@ from aadml.comparison.clips import Clips
 from aadml.methods.training.settings import Training
 from aadml.runs import config_warnings
 from aadml.runs.config_warnings import training_warnings
+from tests.configuration.small_configs import full
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,13 @@ def test_a_small_batch_of_the_teacher_is_noted_where_the_teacher_trains(space, p
 )  # fmt: skip
 def test_networks_that_begin_untrained_are_noted(options, said):
     assert config_warnings._untrained_networks(SimpleNamespace(options=SimpleNamespace(**options))) == said
+
+
+@pytest.mark.parametrize("proxy", ["anchor-aware", "class-mean"])
+def test_a_proxy_that_training_does_not_use_is_noted(proxy):
+    said = "proxy: proxy.aa_mix is 0, so training does not use the proxies"
+    assert said in config_warnings.config_warnings(full("aadml", **{"proxy.name": proxy, "proxy.aa_mix": 0.0}))
+    assert said not in config_warnings.config_warnings(full("aadml", **{"proxy.name": proxy}))
 
 
 def test_an_option_that_cannot_act_beside_the_others_is_said_to_change_nothing():

@@ -36,5 +36,6 @@ def test_the_rivals_of_a_proxy_take_its_place_and_its_share_of_the_loss(base):
     for changed in beside.values():
         assert changed.values | {"proxy": 0} == config.values | {"proxy": 0}
     assert AFFINE not in rivals(resolve(base | {"proxy": {"name": "anchor-aware", "attention": "free"}}))
+    assert MEMORY not in rivals(resolve(base | {"loss": "aa-arcface"}))
     assert list(controls(beside[MEMORY])) == [ALONE, HALF, NONE]  # it has no neighbors that could be random
     assert rivals(beside[MEMORY]) == rivals(controls(config)[ALONE]) == {}

@@ -117,23 +117,19 @@ def some(mask: Tensor) -> Tensor:
     return mask.sum(1).clamp_max(1)
 
 
-def tempered(scores: Tensor, temperature: float) -> Tensor:
-    """Divide scores by a temperature.
-
-    Raises:
-        InputError: the temperature is not above 0.
-    """
+def tempered(scores: Tensor, temperature: T) -> Tensor:
+    """Divide scores by a temperature; see `inverse`."""
     factor = inverse(temperature)
-    return scores if factor == 1 else scores * factor
+    return scores if not isinstance(factor, Tensor) and factor == 1 else scores * factor
 
 
 def inverse(temperature: T) -> T:
-    """Return 1 / temperature.
+    """Return 1 / temperature. The value of a learned temperature, a tensor, is not read.
 
     Raises:
-        InputError: the temperature is not above 0.
+        InputError: the temperature is a number that is not above 0.
     """
-    if not temperature > 0:
+    if not isinstance(temperature, Tensor) and not temperature > 0:
         raise InputError(f"the temperature of a loss is {temperature:g}; pass a temperature above 0")
     return temperature**-1
 

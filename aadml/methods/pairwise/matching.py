@@ -16,7 +16,7 @@ from aadml.comparison.features import Matrix, Modality
 from aadml.comparison.stored_rows import BLOCK
 from aadml.data.inspection.column_statistics import row_hashes
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.losses import WEIGHS_POSITIVES
+from aadml.losses import TRAINS_WITHOUT_NEGATIVES, WEIGHS_POSITIVES
 from aadml.methods.pairwise.learned_scale import LearnedScale
 from aadml.methods.pairwise.teacher import dcca_space
 from aadml.methods.training.learner import Batch, on_device
@@ -49,8 +49,9 @@ class Matching(LearnedScale):
 
     Raises:
         InputError: a loss whose temperature cannot be learned, a loss or proxy that does not support weights of
-            neighbors, proxies in place of a bank's candidates, neighbors in the space of a DCCA without exactly two
-            modalities, or a `space` without a modality or property required by the sections.
+            neighbors, a loss without a gradient if all clips are positives, proxies in place of a bank's candidates,
+            neighbors in the space of a DCCA without exactly two modalities, or a `space` without a modality or
+            property required by the sections.
     """
 
     __call__: Callable[..., dict[str, Tensor]]
@@ -72,7 +73,7 @@ class Matching(LearnedScale):
         if start is not None:
             self.learn_scale(self.objective, start)
         if not is_rebuilding():
-            _check(neighbors, loss.name, self.objective.proxy)
+            _check(neighbors, loss, self.objective.proxy)
         self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
         if self._taught and len(space.modalities) != 2:
             raise InputError(
@@ -180,13 +181,22 @@ def same_clips(clips: Clips) -> Tensor:
     return torch.from_numpy(groups.astype(np.int64))
 
 
-def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
+def _check(neighbors: NeighborOptions, loss: LossSection, proxy: Any) -> None:
+    every = neighbors.positives == "all"
+    losses = TRAINS_WITHOUT_NEGATIVES if every else WEIGHS_POSITIVES
     # equal weights are refused if all clips are positives
-    equal = "" if neighbors.positives == "all" else "set neighbors.weights to equal, or "
-    if not neighbors.alike and loss not in WEIGHS_POSITIVES:
+    equal = "" if every else "set neighbors.weights to equal, or "
+    if not neighbors.alike and loss.name not in WEIGHS_POSITIVES:
         raise InputError(
-            f"neighbors.weights is {neighbors.weights}, but the loss {loss} weights all positives equally; {equal}"
-            f"choose a loss from {', '.join(WEIGHS_POSITIVES)}"
+            f"neighbors.weights is {neighbors.weights}, but the loss {loss.name} weights all positives equally; {equal}"
+            f"choose a loss from {', '.join(losses)}"
+        )
+    shared_softmax = getattr(loss.options, "multi_positive", None)
+    if every and loss.name not in losses and not shared_softmax:
+        softmax = "" if shared_softmax is None else ", or set loss.multi_positive to true"
+        raise InputError(
+            f"neighbors.positives is all, which leaves no negatives, but the loss {loss.name} compares each positive "
+            f"only with negatives; choose a loss from {', '.join(losses)}{softmax}"
         )
     if not neighbors.alike and isinstance(proxy, Extending):
         raise InputError(

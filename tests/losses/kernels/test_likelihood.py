@@ -53,6 +53,13 @@ def test_refuses_a_temperature_that_is_not_above_zero(temperature):
         tempered(LOGITS, temperature)
 
 
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_a_learned_temperature_has_a_gradient_at_any_value(temperature):
+    learned = torch.tensor(temperature, dtype=torch.float64, requires_grad=True)
+    tempered(LOGITS, learned).sum().backward()
+    assert float(learned.grad) == pytest.approx(-float(LOGITS.sum()) / temperature**2)
+
+
 def test_shares_are_soft_targets_of_a_cross_entropy():
     random = torch.Generator().manual_seed(0)
     logits = torch.randn(4, 6, generator=random, dtype=torch.float64)

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.losses import TRAINS_WITHOUT_NEGATIVES
 from aadml.methods import METHODS
 from aadml.methods.pairwise.matching import same_clips
 from aadml.methods.training.learner import Batch, Epoch
@@ -108,12 +109,32 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
     assert float(found.detach()) != pytest.approx(cost(plain, given))
 
 
+@pytest.mark.parametrize("directions", [["all"], ["both-both"]])
+@pytest.mark.parametrize("loss", [*TRAINS_WITHOUT_NEGATIVES, {"name": "n-pair", "multi_positive": True, "l2": 0.0}])
+def test_losses_whose_positives_compete_train_when_all_clips_are_positives(loss, directions):
+    one = learner(loss=loss, neighbors=NeighborOptions(positives="all", weights="affine"), directions=directions)
+    loss_of(one, clips()).backward()
+    assert all(p.grad.abs().max() > 1e-4 for p in one.encoders.parameters())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (
             {"neighbors": NeighborOptions(positives="own", weights="affine"), "loss": "triplet"},
             "weights all positives equally; set neighbors.weights to equal, or choose a loss from nt-xent",
+        ),
+        (
+            {"neighbors": NeighborOptions(positives="all", weights="affine"), "loss": "triplet"},
+            "weights all positives equally; choose a loss from supcon, cross-clr, dsl$",
+        ),
+        (
+            {"neighbors": NeighborOptions(positives="all", weights="affine")},
+            "leaves no negatives, but the loss nt-xent .* choose a loss from supcon, cross-clr, dsl$",
+        ),
+        (
+            {"neighbors": NeighborOptions(positives="all", weights="softmax"), "loss": "n-pair"},
+            "leaves no negatives, but the loss n-pair .* dsl, or set loss.multi_positive to true$",
         ),
         ({"loss": {"name": "nt-xent", "temperature": 0.001}}, r"loss\.temperature is 0\.001, .* from 0\.01 to 1"),
         ({"loss": f"{__name__}:OfModule"}, "the loss is an nn.Module"),

@@ -1,18 +1,22 @@
 """`training.compile`: equal results, steps that stay uncompiled, and methods and losses that cannot be compiled."""
 
+import math
+from functools import partial
+
 import pytest
 import torch
 
 from aadml.configuration.from_arguments import assemble
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.objective.composition import LossSection
 from aadml.runs.prepare import prepare
 
 SMALL = {"training.epochs": 2, "training.batch": 20, "training.learning_rate": 0.005}
 
 
-def trained(features, name, compiles):
+def trained(features, name, compiles, **chosen):
     settings = SMALL | {"training.compile": compiles}
-    prepared = prepare(assemble(data=features, settings=settings, loss=name))
+    prepared = prepare(assemble(data=features, settings=settings, loss=name, **chosen))
     prepared.model.method.fit(prepared.splits.train, prepared.splits.valid)
     return prepared.model.method.state()
 
@@ -23,6 +27,18 @@ def trained(features, name, compiles):
 def test_compiled_losses_train_the_same_weights(features, name):
     torch._dynamo.reset()
     eager, compiled = trained(features, name, compiles=False), trained(features, name, compiles=True)
+    assert all(torch.allclose(eager[key], compiled[key], atol=1e-4) for key in eager)
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, while it traces
+@pytest.mark.parametrize("name", ["nt-xent", "dsl", "posterior-nca"])
+def test_a_loss_with_a_learned_temperature_is_one_graph(features, name, monkeypatch):
+    torch._dynamo.reset()
+    traced = partial(torch.compile, backend="eager")
+    monkeypatch.setattr(torch, "compile", traced)
+    eager, compiled = (trained(features, name, compiles=compiles, method="pairs") for compiles in (False, True))
+    start = math.log(1 / LossSection.of(name).options.temperature)
+    assert abs(compiled["matching.log_scale"] - start) > 1e-4
     assert all(torch.allclose(eager[key], compiled[key], atol=1e-4) for key in eager)
 
 

@@ -37,6 +37,7 @@ Columns = Mapping[str, str]
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,12})?")
 _WAIT = 30.0  # seconds that a transaction waits for another transaction
+_LOG_WAIT = 1000  # milliseconds that the removal of the log waits for readers
 _NEW = f"""
 PRAGMA journal_mode = OFF;  -- the rename is the transaction
 PRAGMA synchronous = OFF;
@@ -210,7 +211,9 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """Open an index for one transaction, which an exception rolls back.
 
-    Readers read the state before or after the transaction.
+    Readers read the state before or after the transaction. After the transaction, the write-ahead log is empty, unless
+    a reader uses the log longer than a second. A file that replaces the index then starts without log entries of the
+    index.
 
     Raises:
         InputError: the index is damaged, in use by another process, or cannot be written.
@@ -221,6 +224,9 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
         yield database
         checksums.seal_facts(database)
         database.execute("COMMIT")  # an exception skips the commit, and closing rolls back
+        with suppress(sqlite3.Error):  # the transaction is complete in the log
+            database.execute(f"PRAGMA busy_timeout = {_LOG_WAIT}")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 @contextmanager
@@ -283,6 +289,8 @@ def create(path: Path, facts: IndexFacts, columns: Columns, entries: Iterable[En
             checksums.seal_facts(database)
             database.execute("COMMIT")
             database.execute("PRAGMA journal_mode = WAL")
+        for suffix in ("-wal", "-shm"):  # the log of an earlier file, which SQLite would apply to the new file
+            Path(f"{os.path.realpath(path)}{suffix}").unlink(missing_ok=True)
 
 
 def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[str], entries: Iterable[Entry]) -> None:

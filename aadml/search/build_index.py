@@ -3,7 +3,6 @@
 New and changed clips are embedded, and removed clips are deleted, in one transaction. Maps and calibrations follow.
 """
 
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -123,8 +122,6 @@ def build(
         changes = write(path, replace(facts, source=origin), clips, encoder, known)
         map_index(path)
         calibrate_index(path, calibrate, encoder, precision, on_note)
-        if not of_media:
-            shutil.rmtree(folder, ignore_errors=True)  # contains only the lock
     return changes
 
 

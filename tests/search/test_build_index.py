@@ -129,6 +129,13 @@ def test_a_refused_source_leaves_no_folder_behind(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["cut.h5"]
 
 
+def test_files_in_the_folder_of_unfinished_work_are_kept(features, tmp_path):
+    (tmp_path / "i.work").mkdir()
+    (tmp_path / "i.work" / "mine.txt").write_text("mine")
+    aadml.index(features, tmp_path / "i")
+    assert (tmp_path / "i.work" / "mine.txt").read_text() == "mine"
+
+
 def test_an_output_that_cannot_be_a_file_is_refused_before_anything_is_decoded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("loop").symlink_to("loop")

@@ -22,9 +22,19 @@ from aadml.search.captions import Known, known_items
 from aadml.search.checksums import check_all
 from aadml.search.encoders import IndexEncoder, ModelEncoder, extractors_of, fitted_encoder, load_encoder, model_encoder
 from aadml.search.facts import IndexFacts, SourceRecord, StateRecord, located, near, read_facts
-from aadml.search.fit_calibration import calibrate_index, check_widths, other_clips
+from aadml.search.fit_calibration import calibrate_index, other_clips
 from aadml.search.raw_media import of_raw_media
-from aadml.search.sources import IndexSource, Work, accepted, has_texts, is_media, is_readable, of_features, of_media
+from aadml.search.sources import (
+    IndexSource,
+    Work,
+    accepted,
+    check_extraction,
+    has_texts,
+    is_media,
+    is_readable,
+    of_features,
+    of_media,
+)
 from aadml.search.store import connect, only_writer, reading
 from aadml.search.updates import Changes, write
 from aadml.search.vector_maps import map_index
@@ -218,7 +228,7 @@ def _of_media(
     extractors = choose_extractors(extraction.names, extraction.options, extraction.weights)
     if calibrate is not None:
         widths = {extractor.modality: extractor.dimension for extractor in extractors}
-        check_widths(of_features(calibrate, Path(calibrate)), widths, calibrate)
+        check_extraction(of_features(calibrate, Path(calibrate)), widths, {}, shown_address(calibrate))
     return of_media(place, path, extractors, work)
 
 

@@ -172,26 +172,7 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
     Raises:
         InputError: the file cannot be read as features, or the features do not fit the index.
     """
-    source = accepted(of_features(place, Path(place)), encoder, shown_address(place))
-    check_widths(source, encoder.facts.dimensions, place)
-    return source
-
-
-def check_widths(source: IndexSource, widths: Mapping[Modality, int], place: str | Path) -> None:
-    """Raise InputError if the features of a file and the features of an index differ in width.
-
-    Args:
-        source: clips of the file.
-        widths: dimensions of the features of the index, by modality; other modalities are not checked.
-        place: path of the file, for the message.
-    """
-    for modality, items in source.present.items():
-        dimensions, width = items.features.shape[1], widths.get(modality)
-        if width not in (None, dimensions):
-            raise InputError(
-                f"{shown_address(place)}: {modality} has {dimensions} dimensions, but the index has {width}; pass "
-                "features of the extractor of the index"
-            )
+    return accepted(of_features(place, Path(place)), encoder, shown_address(place))
 
 
 def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:

@@ -108,6 +108,26 @@ def test_another_extractor_than_that_of_the_index_is_refused(features, tmp_path)
         build_index._encoder(tmp_path / "i", None, extraction, facts)
 
 
+def test_an_update_by_features_of_another_extractor_or_width_is_refused(features, tmp_path):
+    source, place, content = tmp_path / "f.h5", tmp_path / "i", read_features(features)
+    origin = {m: {"extractor": "log-mel", "parameters": {"bands": 64}, "about": {}} for m in content.features}
+    write_features(source, replace(content, provenance=origin))
+    with Index.build(source, place) as index:
+        for parts, says in (
+            (
+                {"provenance": origin | {"audio": origin["audio"] | {"extractor": "vggish"}}},
+                "vggish instead of log-mel",
+            ),
+            ({"provenance": origin | {"visual": origin["visual"] | {"parameters": {"bands": 32}}}}, "bands 32 instead"),
+            ({"features": content.features | {"audio": content.features["visual"]}}, "audio has 8 dimensions, but the"),
+        ):
+            write_features(source, replace(content, **{"provenance": origin, **parts}))
+            with pytest.raises(InputError, match=f"{says}.*or build another index"):
+                index.update()
+        write_features(source, replace(content, provenance={}))
+        assert index.update().changed == 0
+
+
 def test_a_modality_that_an_index_does_not_store_is_noted(features, tmp_path):
     content, notes = read_features(features), []
     write_features(

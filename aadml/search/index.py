@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,11 @@ class _State:
     calibrations: dict[Query, Calibration]
     clips: dict[int, int]
     filters: dict[tuple[Modality, Where], tuple[NDArray[np.int64], Gallery]] = field(default_factory=dict)
+
+    @cached_property
+    def clips_with(self) -> dict[Modality, NDArray[np.int64]]:
+        """Modality -> numbers of the clips that have, or have a caption with, a vector of the modality."""
+        return {m: np.unique(as_clips(numbers, self.clips)) for m, (numbers, _) in self.galleries.items()}
 
 
 def _read_state(database: sqlite3.Connection, path: Path) -> _State:
@@ -365,6 +370,13 @@ class Index:
             self._search.items.check([number])
             (item,) = items_of(database, [number])
         return item, self._places(item), number
+
+    def queries_of(self, numbers: Sequence[int]) -> list[list[Modality]]:
+        """Return the modalities in which each item can be the query of `like`."""
+        with self._reading():
+            clips = as_clips(np.asarray(numbers, dtype=np.int64), self._state.clips)
+            has = {m: np.isin(clips, with_vector) for m, with_vector in self._state.clips_with.items()}
+        return [[m for m in has if has[m][n]] for n in range(len(numbers))]
 
     def _number(self, database: sqlite3.Connection, clip: int | str) -> int:
         if not isinstance(clip, str):

@@ -9,6 +9,7 @@ import re
 import sqlite3
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -27,7 +28,9 @@ from aadml.retrieval.judgments import read_judgments
 from aadml.search import Index, access, app
 from aadml.search.encoders import ModelEncoder
 from aadml.search.results import Found
+from aadml.search.store import Item, change
 from aadml.search.uploads import ClientLimits
+from tests.search.small_index import COLUMNS, FACTS, entry
 
 
 def test_the_page_and_its_parts_load_nothing_from_elsewhere(site):
@@ -133,15 +136,15 @@ def test_clips_are_browsed_with_counts_that_follow_the_condition(site):
 
 
 def test_answers_in_full(site):
-    clip = {"number": 3, "id": "synthetic-000002", "label": "class 0", "has": [], "columns": {}, "range": None}
+    clip = {"number": 3, "id": "synthetic-000002", "label": "class 0", "has": [], "plays": False,
+            "vectors": ["audio", "visual"], "columns": {}, "range": None}  # fmt: skip
     assert json.loads(site.ask("/clip?number=3")[1]) == clip
-    hit = {key: value for key, value in clip.items() if key != "has"}
     found = json.loads(site.ask("/like?number=3&from=audio&to=audio&k=1")[1])
     assert found == {
         "asked": ["audio"], "to": "audio", "among": 35, "looked_at": 35, "similarity": "cosine", "nothing_fits": None,
         "calibration": None, "uncalibrated": "the index has 5 of the 30 validation clips that are needed",
         "hits": [
-            {**hit, "clip": clip["id"], "has": [], "rank": 1, "score": pytest.approx(1), "second_key": None,
+            {**clip, "clip": clip["id"], "rank": 1, "score": pytest.approx(1), "second_key": None,
              "probability": None, "split": "train", "caption": None, "moment": None, "ranks": {}}
         ],
     }  # fmt: skip
@@ -154,6 +157,23 @@ def test_answers_in_full(site):
     ):
         content = json.loads(site.ask(path)[1])
         assert len(content["hits" if "hits" in content else "clips"]) == count
+
+
+@pytest.mark.parametrize(
+    ("media", "has", "plays"),
+    [
+        ({"audio": "a.mp4", "visual": "a.mp4"}, ["audio", "visual"], True),
+        ({"audio": "a.wav", "visual": "a.PNG"}, ["audio", "visual"], True),
+        ({"visual": "a.PNG"}, ["visual"], False),
+        ({}, [], False),
+    ],
+)
+def test_a_clip_states_its_files_and_the_modalities_of_its_vectors(index, media, has, plays):
+    change(index, FACTS, COLUMNS, [], [replace(entry("a"), item=Item("a", media, columns={"speaker": "", "year": ""}))])
+    with Index(index) as opened:
+        item, _, number = opened.item("a")
+        (clip,) = app.Service(opened, ClientLimits())._shown([(number, item)])
+    assert (clip["has"], clip["plays"], clip["vectors"]) == (has, plays, ["audio"])
 
 
 @pytest.mark.parametrize(("door", "kind"), [("picture", "image/jpeg"), ("media", "video/mp4")])

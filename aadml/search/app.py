@@ -86,7 +86,7 @@ class Service:
         return _json({
             "name": index.path.name, "items": len(index), "modalities": list(index.modalities), "questions": questions,
             "vectors": index.counts(), "columns": index.columns(), "model": model, "most_bytes": self._limits.bytes,
-            "judgments": self._judgments.path.name,
+            "judgments": self._judgments.path.name, "joins_classes": index.joins_classes(),
         })  # fmt: skip
 
     async def clips(self, request: Request) -> Response:
@@ -100,8 +100,12 @@ class Service:
             browsed = await run_in_threadpool(lambda: self._index.browse(where=where, offset=offset, limit=limit))
             shown = await run_in_threadpool(self._shown, (*browsed.examples, *browsed.clips))
         examples = len(browsed.examples)
+        counts = {
+            column: {"values": list(found.items()), "of": browsed.classes if column == "label" else len(found)}
+            for column, found in browsed.counts.items()
+        }
         return _json({
-            "total": browsed.total, "counts": browsed.counts, "examples": shown[:examples], "clips": shown[examples:],
+            "total": browsed.total, "counts": counts, "examples": shown[:examples], "clips": shown[examples:],
         })  # fmt: skip
 
     async def map(self, request: Request) -> Response:

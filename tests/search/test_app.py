@@ -87,13 +87,13 @@ def test_the_page_offers_the_queries_that_the_encoder_compares(pairs, trained, m
     encoder = Encoder(SimpleNamespace(facts=SimpleNamespace(label="mine"))) if trained else Encoder()
     index = Stub(
         path=Path("clips.index"), encoder=encoder, modalities=("audio", "visual"), refresh=lambda: None,
-        counts=lambda: {"audio": 7}, columns=lambda: ["id"],
+        counts=lambda: {"audio": 7}, columns=lambda: ["id"], joins_classes=lambda: True,
     )  # fmt: skip
     content = json.loads(app.Service(index, ClientLimits()).facts(None).body)
     assert content == {
         "name": "clips.index", "items": 7, "modalities": ["audio", "visual"], "questions": questions,
         "vectors": {"audio": 7}, "columns": ["id"], "model": model, "most_bytes": 100_000_000,
-        "judgments": "clips.index.judgments.csv",
+        "judgments": "clips.index.judgments.csv", "joins_classes": True,
     }  # fmt: skip
 
 
@@ -120,8 +120,9 @@ def test_words_are_cut_to_a_thousand_characters(site, monkeypatch):
 
 def test_clips_are_browsed_with_counts_that_follow_the_condition(site):
     page = json.loads(site.ask("/clips?limit=5")[1])
-    assert page["total"] == sum(page["counts"]["label"].values()) == 35
-    assert page["counts"]["split"] == {"train": 20, "test": 10, "valid": 5}
+    assert page["total"] == sum(count for _, count in page["counts"]["label"]["values"]) == 35
+    assert page["counts"]["label"]["of"] == 3
+    assert page["counts"]["split"] == {"values": [["train", 20], ["test", 10], ["valid", 5]], "of": 3}
     assert len({clip["label"] for clip in page["examples"]}) == len(page["examples"]) == 3
     shown = [
         clip["id"]
@@ -130,7 +131,7 @@ def test_clips_are_browsed_with_counts_that_follow_the_condition(site):
     ]
     assert len(set(shown)) == 35
     part = json.loads(site.ask("/clips?where=split+%3D+%27valid%27")[1])
-    assert (part["total"], part["counts"]["split"]) == (5, {"valid": 5})
+    assert (part["total"], part["counts"]["split"]) == (5, {"values": [["valid", 5]], "of": 1})
     assert {clip["id"] for clip in part["clips"]} < set(shown)
     assert json.loads(site.ask(f"/clip?clip={shown[0]}")[1]) == json.loads(site.ask("/clips?limit=1")[1])["clips"][0]
 

@@ -215,9 +215,9 @@ def test_values_are_chosen_and_left_again(opened):
     def clips(route):
         where = parse_qs(urlsplit(route.request.url).query).get("where", [""])[0]
         route.fulfill(
-            json={**EMPTY, "total": 5, "counts": {"label": {"bird": 3, "o'clock": 2}}}
+            json={**EMPTY, "total": 5, "counts": {"label": {"values": [["bird", 3], ["o'clock", 2]], "of": 2}}}
             if not where
-            else {**EMPTY, "total": 2 if where == """"label" IN ('o''clock')""" else -1}
+            else {**EMPTY, "total": 2 if where == """item."label" IN ('o''clock')""" else -1}
         )
 
     page.route("**/clips?*", clips)

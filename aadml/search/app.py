@@ -91,18 +91,18 @@ class Service:
 
     async def clips(self, request: Request) -> Response:
         """Return a page of the clips that meet a condition, with example clips and counts of the values of columns."""
-        values = request.query_params
-        offset, limit = _number(values.get("offset", "0")), _number(values.get("limit", "24"))
+        query = request.query_params
+        offset, limit = _number(query.get("offset", "0")), _number(query.get("limit", "24"))
         if limit > MOST_CLIPS:
             raise HTTPException(400, f"limit is {limit}; pass a whole number up to {MOST_CLIPS}")
-        where = values.get("where") or None
+        where = query.get("where") or None
         async with self._turn(self._views):
             browsed = await run_in_threadpool(lambda: self._index.browse(where=where, offset=offset, limit=limit))
             shown = await run_in_threadpool(self._shown, (*browsed.examples, *browsed.clips))
         examples = len(browsed.examples)
         counts = {
-            column: {"values": list(found.items()), "of": browsed.classes if column == "label" else len(found)}
-            for column, found in browsed.counts.items()
+            column: {"values": list(values.items()), "of": browsed.classes if column == "label" else len(values)}
+            for column, values in browsed.counts.items()
         }
         return _json({
             "total": browsed.total, "counts": counts, "examples": shown[:examples], "clips": shown[examples:],

@@ -376,6 +376,7 @@ class Index:
             (item,) = items_of(database, [number])
         return item, self._places(item), number
 
+    @checked_call
     def queries_of(self, numbers: Sequence[int]) -> list[list[Modality]]:
         """Return the modalities in which each item can be the query of `like`."""
         with self._reading():
